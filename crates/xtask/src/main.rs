@@ -1,0 +1,3 @@
+#![forbid(unsafe_code)]
+//! Tasks of the repository.
+fn main() {}
