@@ -77,6 +77,8 @@ pub enum Class {
     Lost,
     /// The store cannot take work now (busy, full, unreachable).
     Unavailable,
+    /// A write or an fsync failed: durability is in doubt, nothing more is acknowledged until a restart.
+    Broken,
 }
 
 /// One member of a request that breaks its schema. `path` is a JSON Pointer (RFC 6901).
