@@ -1,0 +1,119 @@
+//! Signatures over checkpoints, and the list of them that lies outside the store (D12.5).
+
+use super::folder;
+use super::key::{Key, Purpose};
+use super::{Keys, setup};
+use crate::error::{Error, Result};
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+
+impl Keys {
+    /// Signs the text of a note and returns the key's name, the key's hash and the Ed25519 signature.
+    pub fn sign_checkpoint(&self, note_body: &[u8]) -> (String, u32, [u8; 64]) {
+        let key = self.current(Purpose::Checkpoint);
+        let (name, pair) = (name(key), pair(key));
+        let mut signature = [0; 64];
+        signature.copy_from_slice(pair.sign(note_body).as_ref());
+        let hash = key_hash(&name, &public(&pair));
+        (name, hash, signature)
+    }
+
+    /// Returns name and public key of every checkpoint key, the oldest first.
+    pub fn checkpoint_public_keys(&self) -> Vec<(String, [u8; 32])> {
+        let keys = self.keys.iter().filter(|key| key.purpose == Purpose::Checkpoint);
+        keys.map(|key| (name(key), public(&pair(key)))).collect()
+    }
+
+    /// Appends a line to `checkpoints.jsonl`, durably.
+    pub fn append_checkpoint_line(&self, line: &str) -> Result<()> {
+        if line.is_empty() || line.contains(['\n', '\r']) {
+            return Err(Error::internal("a checkpoint line must be one line"));
+        }
+        append(&self.dir, line)
+            .map_err(|e| setup("a checkpoint cannot be written to the keys folder").caused_by(e))
+    }
+
+    /// Returns the lines of `checkpoints.jsonl`, the oldest first. A torn last line is left out.
+    pub fn checkpoint_lines(&self) -> Result<Vec<String>> {
+        let unreadable = |e| setup("checkpoints.jsonl in the keys folder cannot be read").caused_by(e);
+        let content = match std::fs::read(folder::checkpoints(&self.dir)) {
+            Ok(content) => content,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(unreadable(e)),
+        };
+        let text = std::str::from_utf8(&content[..complete(&content)])
+            .map_err(|_| setup("checkpoints.jsonl in the keys folder is malformed"))?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+}
+
+/// Returns the first four bytes of SHA-256(name ‖ 0x0A ‖ 0x01 ‖ public key), big endian (C2SP signed-note).
+pub(crate) fn key_hash(name: &str, public_key: &[u8; 32]) -> u32 {
+    let hashed = digest(&SHA256, &[name.as_bytes(), b"\n\x01", public_key].concat());
+    let bytes = hashed.as_ref();
+    u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+fn name(key: &Key) -> String {
+    format!("provost/{}", key.id)
+}
+
+#[expect(clippy::expect_used, reason = "every 32 bytes are an Ed25519 seed")]
+fn pair(key: &Key) -> Ed25519KeyPair {
+    Ed25519KeyPair::from_seed_unchecked(key.bytes()).expect("a seed of 32 bytes")
+}
+
+fn public(pair: &Ed25519KeyPair) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(pair.public_key().as_ref());
+    bytes
+}
+
+/// Returns the length up to and including the last newline.
+fn complete(content: &[u8]) -> usize {
+    content
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1)
+}
+
+fn append(dir: &std::path::Path, line: &str) -> io::Result<()> {
+    let path = folder::checkpoints(dir);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
+    // Two processes may share the folder; the lock ends when the file is closed.
+    file.lock()?;
+    let end = end_of_last_line(&mut file)?;
+    // A line that a crash tore was never acknowledged. Left there, it would spoil the next one.
+    file.set_len(end)?;
+    file.seek(SeekFrom::Start(end))?;
+    file.write_all(format!("{line}\n").as_bytes())?;
+    file.sync_all()?;
+    folder::sync_dir(dir)
+}
+
+/// Finds the end of the last complete line, reading backwards in blocks: the file grows for years.
+fn end_of_last_line(file: &mut File) -> io::Result<u64> {
+    const BLOCK: u64 = 4096;
+    let mut end = file.metadata()?.len();
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        file.seek(SeekFrom::Start(start))?;
+        let mut block = Vec::new();
+        (&*file).take(end - start).read_to_end(&mut block)?;
+        let found = complete(&block);
+        if found > 0 {
+            return Ok(start + found as u64);
+        }
+        end = start;
+    }
+    Ok(0)
+}

@@ -1,0 +1,280 @@
+//! Key material: what the store must never hold.
+//!
+//! Long-lived keys are small JSON files in one folder that only its owner can read (D12.8): `pepper` for
+//! token hashes (D2.3), `sealing` for secrets kept in the store, `audit` and `request` for the keyed
+//! hashes of D12.5 and D4.4, `checkpoint` for signatures. Beside them lie the day keys of the replay cells
+//! (D4.8) and `checkpoints.jsonl`. The key with the highest number is the current one of its purpose; the
+//! older ones stay, because what was made with them must still be checked.
+//!
+//! Absent on purpose: a cache of day keys (a destroyed key must be gone from every process at once) and a
+//! way to read the raw bytes of a long-lived key other than [`Keys::export_plain`].
+
+mod checkpoints;
+mod days;
+mod derive;
+mod folder;
+mod key;
+mod sealing;
+mod transfer;
+
+use crate::entropy::Entropy;
+use crate::error::{Code, Error, Result};
+use crate::time::Timestamp;
+use aws_lc_rs::hmac;
+pub(crate) use checkpoints::key_hash;
+use key::{Key, Purpose};
+use std::path::{Path, PathBuf};
+use subtle::ConstantTimeEq;
+
+/// The constant whose keyed hash the store keeps, to notice that a key is not the one it was.
+const CHECK: &[u8] = b"provost/key-check/v1";
+
+/// The keys of one installation, as read when it was opened.
+pub struct Keys {
+    dir: PathBuf,
+    /// Sorted by purpose, then number; never empty for any purpose.
+    keys: Vec<Key>,
+}
+
+/// What may be shown of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyInfo {
+    /// What the key is for.
+    pub purpose: &'static str,
+    /// The key's id, for example `pepper-1`.
+    pub id: String,
+    /// When the key was made.
+    pub created: Timestamp,
+    /// Whether new things are made with it.
+    pub current: bool,
+}
+
+/// What a keyed hash is about. Each has its own sub-key, so that none can stand for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MacPurpose {
+    /// The stored form of an idempotency key (D4.4).
+    IdempotencyKey,
+    /// The fingerprint of a request (D4.4).
+    Fingerprint,
+    /// The head of an audit chain (D12.5).
+    ChainHead,
+    /// A sensitive string in an audit entry (D12.4).
+    AuditValue,
+    /// The position in a list that is read with a cursor.
+    Cursor,
+    /// What a preview showed.
+    PreviewToken,
+}
+
+impl MacPurpose {
+    /// Every purpose of a keyed hash.
+    pub const ALL: &'static [MacPurpose] = &[
+        Self::IdempotencyKey,
+        Self::Fingerprint,
+        Self::ChainHead,
+        Self::AuditValue,
+        Self::Cursor,
+        Self::PreviewToken,
+    ];
+
+    /// Returns the master key's purpose and the HKDF info. Changing an info invalidates what is stored.
+    const fn source(self) -> (Purpose, &'static [u8]) {
+        match self {
+            Self::IdempotencyKey => (Purpose::Request, b"provost/mac/idempotency-key/v1"),
+            Self::Fingerprint => (Purpose::Request, b"provost/mac/fingerprint/v1"),
+            Self::Cursor => (Purpose::Request, b"provost/mac/cursor/v1"),
+            Self::PreviewToken => (Purpose::Request, b"provost/mac/preview-token/v1"),
+            Self::ChainHead => (Purpose::Audit, b"provost/mac/chain-head/v1"),
+            Self::AuditValue => (Purpose::Audit, b"provost/mac/audit-value/v1"),
+        }
+    }
+}
+
+impl Keys {
+    /// Makes the first key of every purpose in `dir`, which is created when it is missing.
+    ///
+    /// Errors: `Internal` with a public sentence when any key is there already.
+    pub fn create(dir: &Path, now: Timestamp, entropy: &dyn Entropy) -> Result<Self> {
+        folder::make(dir)?;
+        if !folder::key_names(dir)?.is_empty() {
+            return Err(setup(
+                "the keys folder already holds keys; they are never overwritten",
+            ));
+        }
+        for purpose in Purpose::ALL {
+            folder::add(dir, &Key::new(*purpose, 1, now, entropy.seed()))?;
+        }
+        Self::open(dir)
+    }
+
+    /// Reads the keys in `dir`.
+    ///
+    /// Errors: `Internal` with a public sentence when the folder or a key is missing, malformed or
+    /// readable by others.
+    pub fn open(dir: &Path) -> Result<Self> {
+        folder::check(dir)?;
+        let mut keys = folder::key_names(dir)?
+            .iter()
+            .map(|name| folder::read(dir, name))
+            .collect::<Result<Vec<_>>>()?;
+        keys.sort_by_key(|key| (key.purpose, key.number));
+        for purpose in Purpose::ALL {
+            if !keys.iter().any(|key| key.purpose == *purpose) {
+                return Err(setup(format!(
+                    "the keys folder holds no {} key; import the keys of this installation, or start a new \
+                     installation with an empty folder",
+                    purpose.as_str()
+                )));
+            }
+        }
+        Ok(Self {
+            dir: dir.to_owned(),
+            keys,
+        })
+    }
+
+    /// Returns whether `dir` holds any long-lived key.
+    pub fn exists(dir: &Path) -> bool {
+        folder::key_names(dir).is_ok_and(|names| !names.is_empty())
+    }
+
+    /// Makes the next key of `purpose` (`pepper`, `sealing`, `audit` or `checkpoint`) and returns its id.
+    ///
+    /// The older keys stay. A running server uses the new key after its next start. The `request` key
+    /// does not rotate: what was hashed with it is looked up by that hash.
+    pub fn rotate(dir: &Path, purpose: &str, now: Timestamp, entropy: &dyn Entropy) -> Result<String> {
+        let purpose = Purpose::parse(purpose).filter(|purpose| *purpose != Purpose::Request);
+        let Some(purpose) = purpose else {
+            return Err(setup(
+                "only pepper, sealing, audit and checkpoint keys can be rotated",
+            ));
+        };
+        let next = Self::open(dir)?.current(purpose).number + 1;
+        let key = Key::new(purpose, next, now, entropy.seed());
+        folder::add(dir, &key)?;
+        Ok(key.id)
+    }
+
+    /// Returns what may be shown of every key.
+    pub fn ids(&self) -> Vec<KeyInfo> {
+        self.keys
+            .iter()
+            .map(|key| KeyInfo {
+                purpose: key.purpose.as_str(),
+                id: key.id.clone(),
+                created: key.created,
+                current: self.current(key.purpose).id == key.id,
+            })
+            .collect()
+    }
+
+    /// Returns `<purpose>/<id>` and a keyed hash of a constant for every key. The store keeps them.
+    pub fn check_values(&self) -> Vec<(String, [u8; 32])> {
+        self.keys
+            .iter()
+            .map(|key| (key.label(), check_value(key)))
+            .collect()
+    }
+
+    /// Checks that every key the store knows is here and is the same key.
+    pub fn verify(&self, known: &[(String, Vec<u8>)]) -> Result<()> {
+        for (label, expected) in known {
+            let Some(key) = self.keys.iter().find(|key| key.label() == *label) else {
+                return Err(setup(format!(
+                    "the key {label} that this store was written with is missing from the keys folder; \
+                     import the keys of this installation"
+                )));
+            };
+            if !bool::from(check_value(key).as_slice().ct_eq(expected)) {
+                return Err(setup(format!(
+                    "the key {label} in the keys folder is not the one that this store was written with; \
+                     import the keys of this installation"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the current pepper's id and the stored form of a token under it (D2.3).
+    pub fn token_mac_current(&self, token: &str) -> (&str, [u8; 32]) {
+        let pepper = self.current(Purpose::Pepper);
+        (&pepper.id, hmac_sha256(pepper.bytes(), &[token.as_bytes()]))
+    }
+
+    /// Returns the stored form of a token under a named pepper, if that pepper is here.
+    pub fn token_mac(&self, pepper_id: &str, token: &str) -> Option<[u8; 32]> {
+        self.find(Purpose::Pepper, pepper_id)
+            .map(|pepper| hmac_sha256(pepper.bytes(), &[token.as_bytes()]))
+    }
+
+    /// Returns the keyed hash of `parts` under the current key. Bytes cannot be shifted between parts.
+    pub fn mac(&self, purpose: MacPurpose, parts: &[&[u8]]) -> [u8; 32] {
+        mac_under(self.current(purpose.source().0), purpose, parts)
+    }
+
+    /// Returns whether `mac` is the keyed hash of `parts` under the current or an older key.
+    ///
+    /// Whoever checks a stored hash asks this, so that it stays good when its key is rotated.
+    pub fn mac_matches(&self, purpose: MacPurpose, parts: &[&[u8]], mac: &[u8]) -> bool {
+        self.macs(purpose, parts)
+            .any(|expected| bool::from(expected.as_slice().ct_eq(mac)))
+    }
+
+    /// Returns the keyed hash of `parts` under every key of the purpose, the current one first.
+    pub fn macs(&self, purpose: MacPurpose, parts: &[&[u8]]) -> impl Iterator<Item = [u8; 32]> {
+        let source = purpose.source().0;
+        let keys = self.keys.iter().rev().filter(move |key| key.purpose == source);
+        keys.map(move |key| mac_under(key, purpose, parts))
+    }
+
+    fn current(&self, purpose: Purpose) -> &Key {
+        #[expect(clippy::expect_used, reason = "open refuses a folder that lacks a purpose")]
+        self.keys
+            .iter()
+            .rev()
+            .find(|key| key.purpose == purpose)
+            .expect("a key of every purpose")
+    }
+
+    fn find(&self, purpose: Purpose, id: &str) -> Option<&Key> {
+        self.keys
+            .iter()
+            .find(|key| key.purpose == purpose && key.id == id)
+    }
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list()
+            .entries(self.keys.iter().map(|key| &key.id))
+            .finish()
+    }
+}
+
+fn check_value(key: &Key) -> [u8; 32] {
+    hmac_sha256(key.bytes(), &[CHECK, b"/", key.id.as_bytes()])
+}
+
+fn mac_under(key: &Key, purpose: MacPurpose, parts: &[&[u8]]) -> [u8; 32] {
+    let sub_key = derive::expand::<32>(key.bytes(), &[], purpose.source().1);
+    hmac_sha256(sub_key.as_slice(), &[&derive::framed(parts)])
+}
+
+fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, key);
+    let mut context = hmac::Context::with_key(&key);
+    for part in parts {
+        context.update(part);
+    }
+    let mut mac = [0; 32];
+    mac.copy_from_slice(context.sign().as_ref());
+    mac
+}
+
+/// Returns an error of the installation's set-up, whose sentence the operator sees at start-up.
+fn setup(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(Code::Internal, message)
+}
+
+#[cfg(test)]
+mod tests;

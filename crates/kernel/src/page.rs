@@ -1,0 +1,152 @@
+//! Paging: `limit` and `offset` of the lists that the specification shows, cursors for the others.
+
+use crate::error::{Error, Result};
+use crate::keys::{Keys, MacPurpose};
+use crate::text::Bounded;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::borrow::Cow;
+
+/// The largest integer that every JSON reader keeps exactly.
+const MAX_EXACT: i64 = (1 << 53) - 1;
+const MAC_LEN: usize = 16;
+/// LIMIT: a cursor has 32 characters; what is longer than this is not looked at.
+const CURSOR_LIMIT: usize = 128;
+
+macro_rules! paging {
+    ($name:ident, $doc:literal, $min:literal, $max:expr, $default:literal) => {
+        #[doc = $doc]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Bounded<$min, { $max }>);
+
+        impl $name {
+            /// Returns the value, if it is one that a caller may ask for.
+            pub fn new(value: i64) -> Option<Self> {
+                Bounded::new(value).map(Self)
+            }
+
+            /// Returns the number.
+            pub const fn get(self) -> i64 {
+                self.0.get()
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                const { Self(Bounded::new($default).expect("a default between the bounds")) }
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.serialize(serializer)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Bounded::deserialize_either(deserializer).map(Self)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "type": "integer", "minimum": $min, "maximum": $max, "default": $default,
+                })
+            }
+        }
+    };
+}
+
+paging!(
+    Limit,
+    "How many items a page has at most: 1–100, 50 when absent.",
+    1,
+    100,
+    50
+);
+paging!(
+    Offset,
+    "How many items are skipped: any that JSON can count, 0 when absent (D5.8).",
+    0,
+    MAX_EXACT,
+    0
+);
+
+/// Where a list goes on: a position that the caller cannot read as such, forge or carry to another list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor(String);
+
+impl Cursor {
+    /// Returns the cursor for a position in one list of one organization.
+    pub fn issue(keys: &Keys, organization: &str, operation: &str, position: i64) -> Self {
+        let position = position.to_be_bytes();
+        let mac = keys.mac(MacPurpose::Cursor, &parts(organization, operation, &position));
+        Self(URL_SAFE_NO_PAD.encode([position.as_slice(), &mac[..MAC_LEN]].concat()))
+    }
+
+    /// Returns the position.
+    ///
+    /// Errors: `InvalidRequest` when the cursor is forged or belongs to another list.
+    pub fn open(&self, keys: &Keys, organization: &str, operation: &str) -> Result<i64> {
+        self.position(keys, organization, operation)
+            .ok_or_else(|| Error::invalid("/query/cursor", "is not a cursor that this list returned"))
+    }
+
+    /// Returns the cursor as it stands on the wire.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn position(&self, keys: &Keys, organization: &str, operation: &str) -> Option<i64> {
+        let decoded = URL_SAFE_NO_PAD.decode(&self.0).ok()?;
+        let (position, mac) = decoded.split_first_chunk::<8>()?;
+        let issued = keys.mac(MacPurpose::Cursor, &parts(organization, operation, position));
+        bool::from(subtle::ConstantTimeEq::ct_eq(&issued[..MAC_LEN], mac))
+            .then(|| i64::from_be_bytes(*position))
+    }
+}
+
+fn parts<'a>(organization: &'a str, operation: &'a str, position: &'a [u8; 8]) -> [&'a [u8]; 3] {
+    [organization.as_bytes(), operation.as_bytes(), position]
+}
+
+impl Serialize for Cursor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cursor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        if text.is_empty() || text.chars().count() > CURSOR_LIMIT {
+            return Err(de::Error::custom("must be a cursor that this list returned"));
+        }
+        Ok(Self(text.into_owned()))
+    }
+}
+
+impl JsonSchema for Cursor {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Cursor".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "minLength": 1, "maxLength": CURSOR_LIMIT })
+    }
+}
+
+#[cfg(test)]
+mod tests;
