@@ -251,6 +251,19 @@ impl<'de> Deserializer<'de> for Node {
         visitor.visit_newtype_struct(self)
     }
 
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Refusal> {
+        // serde's derives would also take an array of the members in their order.
+        if self.value.is_array() {
+            return Err(de::Error::invalid_type(Unexpected::Seq, &"an object"));
+        }
+        self.deserialize_any(visitor)
+    }
+
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -275,7 +288,7 @@ impl<'de> Deserializer<'de> for Node {
     }
 
     serde::forward_to_deserialize_any! {
-        f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
+        f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map
         identifier ignored_any
     }
 }

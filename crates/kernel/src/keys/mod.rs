@@ -277,4 +277,4 @@ fn setup(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,1 +1,619 @@
+use super::*;
+use crate::entropy::{SeededEntropy, SystemEntropy, UnitRng};
+use crate::secret::Secret;
+use proptest::prelude::*;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::thread;
 
+const NOW: Timestamp = Timestamp::from_ms(1_795_144_500_000);
+
+/// A folder that ends with the test.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        let seed = SystemEntropy.seed();
+        let name = seed[..8].iter().map(u8::to_string).collect::<Vec<_>>().join("-");
+        let path = std::env::temp_dir().join(format!("provost-keys-{name}"));
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    /// The keys folder below it, which is not made yet.
+    pub(crate) fn keys(&self) -> PathBuf {
+        self.0.join("keys")
+    }
+
+    /// Makes keys from a seed.
+    pub(crate) fn create(&self, seed: u64) -> Keys {
+        Keys::create(&self.keys(), NOW, &SeededEntropy::new(seed)).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn refusal<T: std::fmt::Debug>(scratch: &Scratch, result: Result<T>) -> String {
+    let error = result.unwrap_err();
+    let path = scratch.0.to_string_lossy().into_owned();
+    assert!(!error.message().contains(&path), "{error}");
+    assert!(!error.message().ends_with('.'), "{error}");
+    error.message().to_owned()
+}
+
+fn files(dir: &Path) -> Vec<String> {
+    folder::names(dir).unwrap()
+}
+
+fn with_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn create_makes_one_private_key_of_every_purpose() {
+    let scratch = Scratch::new();
+    assert!(!Keys::exists(&scratch.keys()));
+    let keys = scratch.create(1);
+    assert!(Keys::exists(&scratch.keys()));
+    let expected = [
+        "audit-1.key",
+        "checkpoint-1.key",
+        "pepper-1.key",
+        "request-1.key",
+        "sealing-1.key",
+    ];
+    assert_eq!(files(&scratch.keys()), expected);
+    assert_eq!(fs::metadata(scratch.keys()).unwrap().mode() & 0o777, 0o700);
+    for name in expected {
+        assert_eq!(
+            fs::metadata(scratch.keys().join(name)).unwrap().mode() & 0o777,
+            0o600
+        );
+    }
+    assert_eq!(keys.ids().len(), 5);
+    assert!(keys.ids().iter().all(|key| key.current && key.created == NOW));
+}
+
+#[test]
+fn create_never_overwrites() {
+    let scratch = Scratch::new();
+    let first = scratch.create(1).check_values();
+    let again = Keys::create(&scratch.keys(), NOW, &SeededEntropy::new(2));
+    assert!(refusal(&scratch, again).contains("already holds keys"));
+    assert_eq!(Keys::open(&scratch.keys()).unwrap().check_values(), first);
+    let pepper = Key::new(Purpose::Pepper, 1, NOW, [9; 32]);
+    assert!(refusal(&scratch, folder::add(&scratch.keys(), &pepper)).contains("pepper-1 is already"));
+    assert_eq!(Keys::open(&scratch.keys()).unwrap().check_values(), first);
+    assert_eq!(files(&scratch.keys()).len(), 5, "no temporary file stays");
+}
+
+#[test]
+fn open_says_what_is_wrong() {
+    let scratch = Scratch::new();
+    let dir = scratch.keys();
+    let message = || refusal(&scratch, Keys::open(&dir));
+    assert_eq!(message(), "the keys folder is missing");
+    fs::write(&dir, "").unwrap();
+    assert_eq!(message(), "the keys folder is not a folder");
+    fs::remove_file(&dir).unwrap();
+    fs::create_dir(&dir).unwrap();
+    for mode in [0o755, 0o710, 0o701] {
+        with_mode(&dir, mode);
+        assert!(message().contains("mode 0700"), "{mode:o}");
+    }
+    with_mode(&dir, 0o700);
+    assert!(message().contains("holds no pepper key"));
+
+    drop(scratch.create(1));
+    let path = dir.join("pepper-1.key");
+    for mode in [0o640, 0o604, 0o601, 0o620] {
+        with_mode(&path, mode);
+        assert!(
+            message().contains("pepper-1 in the keys folder is open to others"),
+            "{mode:o}"
+        );
+    }
+    with_mode(&path, 0o600);
+    let good = fs::read_to_string(&path).unwrap();
+    let marker = "bWFya2Vy";
+    for bad in [
+        String::new(),
+        marker.to_owned(),
+        "\0".repeat(200),
+        good[..good.len() / 2].to_owned(),
+        good.replace("\"key\":\"", &format!("\"key\":\"{marker}")),
+        good.replace("\"key\"", &format!("\"{marker}\"")),
+        good.replace("pepper-1", "pepper-2"),
+        "x".repeat(5000),
+    ] {
+        fs::write(&path, &bad).unwrap();
+        let message = message();
+        assert!(
+            message.contains("pepper-1") && !message.contains(marker),
+            "{message}"
+        );
+    }
+    fs::remove_file(&path).unwrap();
+    assert!(message().contains("holds no pepper key"));
+    fs::write(&path, good).unwrap();
+    with_mode(&path, 0o600);
+    assert!(Keys::open(&dir).is_ok());
+}
+
+#[test]
+fn foreign_files_and_leftovers_are_passed_over() {
+    let scratch = Scratch::new();
+    let checks = scratch.create(1).check_values();
+    for name in [
+        "README",
+        "pepper-01.key",
+        "pepper-0.key",
+        "pepper.key",
+        ".pepper-2.key.00.tmp",
+        "day-7.key",
+    ] {
+        fs::write(scratch.keys().join(name), "something").unwrap();
+    }
+    assert_eq!(Keys::open(&scratch.keys()).unwrap().check_values(), checks);
+}
+
+#[test]
+fn verify_wants_every_known_key_unchanged() {
+    let (scratch, other) = (Scratch::new(), Scratch::new());
+    let known = |keys: &Keys| -> Vec<(String, Vec<u8>)> {
+        keys.check_values()
+            .into_iter()
+            .map(|(id, value)| (id, value.to_vec()))
+            .collect()
+    };
+    let keys = scratch.create(1);
+    assert_eq!(keys.check_values()[0].0, "pepper/pepper-1");
+    let before = known(&keys);
+    keys.verify(&before).unwrap();
+    Keys::rotate(&scratch.keys(), "pepper", NOW, &SystemEntropy).unwrap();
+    Keys::open(&scratch.keys()).unwrap().verify(&before).unwrap();
+
+    let message = refusal(&scratch, other.create(2).verify(&before));
+    assert!(
+        message.contains("pepper/pepper-1") && message.contains("is not the one"),
+        "{message}"
+    );
+    let after = known(&Keys::open(&scratch.keys()).unwrap());
+    let message = refusal(&scratch, keys.verify(&after));
+    assert!(
+        message.contains("pepper/pepper-2") && message.contains("is missing"),
+        "{message}"
+    );
+    assert!(
+        keys.verify(&[("pepper/pepper-1".to_owned(), Vec::new())])
+            .is_err()
+    );
+}
+
+#[test]
+fn rotate_adds_a_key_and_keeps_the_old_one() {
+    let scratch = Scratch::new();
+    drop(scratch.create(1));
+    let later = NOW.plus_secs(60);
+    for (purpose, id) in [
+        ("pepper", "pepper-2"),
+        ("pepper", "pepper-3"),
+        ("checkpoint", "checkpoint-2"),
+    ] {
+        assert_eq!(
+            Keys::rotate(&scratch.keys(), purpose, later, &SystemEntropy).unwrap(),
+            id
+        );
+    }
+    let keys = Keys::open(&scratch.keys()).unwrap();
+    let shown: Vec<_> = keys
+        .ids()
+        .into_iter()
+        .filter(|key| key.purpose == "pepper")
+        .collect();
+    let shown: Vec<_> = shown.iter().map(|key| (key.id.as_str(), key.current)).collect();
+    assert_eq!(
+        shown,
+        [("pepper-1", false), ("pepper-2", false), ("pepper-3", true)]
+    );
+    assert_eq!(keys.token_mac_current("t").0, "pepper-3");
+    assert_eq!(keys.checkpoint_public_keys().len(), 2);
+    assert_eq!(keys.sign_checkpoint(b"x").0, "provost/checkpoint-2");
+    for purpose in ["request", "day", ""] {
+        let rotated = Keys::rotate(&scratch.keys(), purpose, later, &SystemEntropy);
+        assert!(refusal(&scratch, rotated).contains("can be rotated"));
+    }
+}
+
+#[test]
+fn the_tenth_key_follows_the_ninth() {
+    let scratch = Scratch::new();
+    drop(scratch.create(1));
+    for number in 2..=11 {
+        let id = Keys::rotate(&scratch.keys(), "pepper", NOW, &SystemEntropy).unwrap();
+        assert_eq!(id, format!("pepper-{number}"));
+    }
+}
+
+#[test]
+fn keyed_hashes_are_what_they_were() {
+    // Computed with another implementation of HMAC and HKDF. A change here makes stored hashes worthless.
+    let key = Key::new(Purpose::Pepper, 1, NOW, [7; 32]);
+    let expected = "0ca8a4230262677a48810155b36c9d1417f9c44cd012f565d6b5d9db0534f529";
+    assert_eq!(hex(&check_value(&key)), expected);
+    let mac = mac_under(&key, MacPurpose::Fingerprint, &[b"org", b"body"]);
+    assert_eq!(
+        hex(&mac),
+        "ad8ef0ced9bc5314f7607e450479225052f5266e306a52dbba4da98a2d3e9ffe"
+    );
+    let token = hmac_sha256(key.bytes(), &[b"prov_sat_x"]);
+    assert_eq!(
+        hex(&token),
+        "dd742a748eecbb19b36fc5708faa20e003ced73f3d88133a168d537ce74c31c7"
+    );
+    // RFC 4231, test case 2.
+    let mac = hmac_sha256(b"Jefe", &[b"what do ya want ", b"for nothing?"]);
+    assert_eq!(
+        hex(&mac),
+        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+    );
+}
+
+#[test]
+fn a_token_is_hashed_under_the_named_pepper() {
+    let scratch = Scratch::new();
+    drop(scratch.create(1));
+    Keys::rotate(&scratch.keys(), "pepper", NOW, &SystemEntropy).unwrap();
+    let keys = Keys::open(&scratch.keys()).unwrap();
+    let (id, current) = keys.token_mac_current("token");
+    assert_eq!(keys.token_mac(id, "token"), Some(current));
+    assert_ne!(keys.token_mac("pepper-1", "token"), Some(current));
+    assert_ne!(keys.token_mac(id, "tokeN"), Some(current));
+    for unknown in ["pepper-3", "audit-1", ""] {
+        assert_eq!(keys.token_mac(unknown, "token"), None);
+    }
+}
+
+#[test]
+fn a_purpose_cannot_stand_for_another() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    let mut macs: Vec<_> = MacPurpose::ALL
+        .iter()
+        .map(|purpose| keys.mac(*purpose, &[b"x"]))
+        .collect();
+    macs.sort_unstable();
+    macs.dedup();
+    assert_eq!(macs.len(), MacPurpose::ALL.len());
+}
+
+#[test]
+fn a_hash_stays_good_when_its_key_is_rotated() {
+    let scratch = Scratch::new();
+    let head = scratch.create(1).mac(MacPurpose::ChainHead, &[b"org", b"7"]);
+    Keys::rotate(&scratch.keys(), "audit", NOW, &SystemEntropy).unwrap();
+    let keys = Keys::open(&scratch.keys()).unwrap();
+    assert_ne!(keys.mac(MacPurpose::ChainHead, &[b"org", b"7"]), head);
+    assert!(keys.mac_matches(MacPurpose::ChainHead, &[b"org", b"7"], &head));
+    assert!(!keys.mac_matches(MacPurpose::ChainHead, &[b"org", b"8"], &head));
+    assert!(!keys.mac_matches(MacPurpose::AuditValue, &[b"org", b"7"], &head));
+    assert!(!keys.mac_matches(MacPurpose::ChainHead, &[b"org", b"7"], &head[..31]));
+    assert!(!keys.mac_matches(MacPurpose::ChainHead, &[b"org", b"7"], &[]));
+}
+
+#[test]
+fn debug_shows_ids_only() {
+    let scratch = Scratch::new();
+    let shown = format!("{:?}", scratch.create(1));
+    assert_eq!(
+        shown,
+        r#"["pepper-1", "sealing-1", "audit-1", "request-1", "checkpoint-1"]"#
+    );
+}
+
+#[test]
+fn a_sealed_secret_opens_only_in_its_place() {
+    let scratch = Scratch::new();
+    drop(scratch.create(1));
+    let mut rng = UnitRng::new([4; 32]);
+    let aad: &[&[u8]] = &[b"org", b"cred_1", b"2"];
+    let (id, sealed) = Keys::open(&scratch.keys())
+        .unwrap()
+        .seal(aad, b"hunter2", &mut rng)
+        .unwrap();
+    assert_eq!(id, "sealing-1");
+    Keys::rotate(&scratch.keys(), "sealing", NOW, &SystemEntropy).unwrap();
+    let keys = Keys::open(&scratch.keys()).unwrap();
+    let opened = |id: &str, aad: &[&[u8]], sealed: &[u8]| {
+        keys.open_sealed(id, aad, sealed).map(|s| s.expose().clone())
+    };
+    assert_eq!(
+        opened("sealing-1", aad, &sealed).as_deref(),
+        Some(b"hunter2".as_slice())
+    );
+    assert_eq!(opened("sealing-2", aad, &sealed), None);
+    assert_eq!(opened("sealing-9", aad, &sealed), None);
+    assert_eq!(opened("sealing-1", &[b"org", b"cred_2", b"2"], &sealed), None);
+    assert_eq!(opened("sealing-1", &[b"orgc", b"red_1", b"2"], &sealed), None);
+    for at in 0..sealed.len() {
+        let mut changed = sealed.clone();
+        changed[at] ^= 1;
+        assert_eq!(opened("sealing-1", aad, &changed), None, "byte {at}");
+        assert_eq!(opened("sealing-1", aad, &sealed[..at]), None, "cut at {at}");
+    }
+}
+
+#[test]
+fn a_unit_that_runs_again_never_repeats_key_and_nonce_for_another_text() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    let seal = |text: &[u8]| keys.seal(&[b"a"], text, &mut UnitRng::new([4; 32])).unwrap().1;
+    assert_eq!(seal(b"one"), seal(b"one"));
+    let (one, two) = (seal(b"one"), seal(b"two"));
+    assert_eq!(one[..16], two[..16], "the same salt");
+    assert_ne!(one[16..28], two[16..28], "another nonce");
+}
+
+const AAD: &[&[u8]] = &[b"org", b"sa_1", b"rotate"];
+const SALT: [u8; 16] = [5; 16];
+const KEY: &str = "3f0c8a52-rotate-tonight";
+
+fn open_cell(keys: &Keys, day: i64, sealed: &[u8]) -> Option<String> {
+    keys.open_cell(day, &SALT, AAD, KEY, sealed)
+        .unwrap()
+        .map(|text| text.expose().clone())
+}
+
+#[test]
+fn a_cell_opens_only_with_all_that_it_was_sealed_with() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    let sealed = keys
+        .seal_cell(20_777, &SALT, AAD, KEY, "prov_sat_tøken".as_bytes())
+        .unwrap();
+    assert_eq!(
+        open_cell(&keys, 20_777, &sealed).as_deref(),
+        Some("prov_sat_tøken")
+    );
+    assert_eq!(
+        open_cell(&Keys::open(&scratch.keys()).unwrap(), 20_777, &sealed).as_deref(),
+        Some("prov_sat_tøken")
+    );
+
+    keys.seal_cell(20_778, &SALT, AAD, KEY, b"another").unwrap();
+    assert_eq!(open_cell(&keys, 20_778, &sealed), None);
+    let closed = |salt: &[u8; 16], aad: &[&[u8]], key: &str| {
+        keys.open_cell(20_777, salt, aad, key, &sealed).unwrap().is_none()
+    };
+    assert!(closed(&[6; 16], AAD, KEY));
+    assert!(closed(&SALT, &[b"org", b"sa_2", b"rotate"], KEY));
+    assert!(closed(&SALT, &[b"org", b"sa_1"], KEY));
+    assert!(closed(&SALT, AAD, "another-key"));
+    assert!(closed(&SALT, &[b"org", b"sa_1", b"rotate", KEY.as_bytes()], ""));
+    for at in 0..sealed.len() {
+        let mut changed = sealed.clone();
+        changed[at] ^= 0x80;
+        assert_eq!(open_cell(&keys, 20_777, &changed), None, "byte {at}");
+        assert_eq!(open_cell(&keys, 20_777, &sealed[..at]), None, "cut at {at}");
+    }
+}
+
+#[test]
+fn the_day_key_lies_in_a_private_file_and_not_in_the_cell() {
+    let scratch = Scratch::new();
+    let sealed = scratch.create(1).seal_cell(7, &SALT, AAD, KEY, b"token").unwrap();
+    let path = scratch.keys().join("day-7.key");
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    assert_eq!(fs::read(&path).unwrap().len(), 32);
+    assert_eq!(sealed.len(), 12 + b"token".len() + 16);
+    assert_eq!(files(&scratch.keys()).len(), 6, "no temporary file stays");
+}
+
+#[test]
+fn a_destroyed_day_key_closes_its_cells_in_every_process() {
+    let scratch = Scratch::new();
+    let (keys, other) = (scratch.create(1), Keys::open(&scratch.keys()).unwrap());
+    let cells: Vec<_> = (-1..=3)
+        .map(|day| keys.seal_cell(day, &SALT, AAD, KEY, b"t").unwrap())
+        .collect();
+    assert_eq!(open_cell(&other, 1, &cells[2]).as_deref(), Some("t"));
+    // A second name shows what became of the bytes.
+    let witness = scratch.0.join("witness");
+    fs::hard_link(scratch.keys().join("day-1.key"), &witness).unwrap();
+    let leftover = scratch.keys().join(".day-0.key.0123456789abcdef.tmp");
+    fs::write(&leftover, [1; 32]).unwrap();
+
+    assert_eq!(keys.destroy_day_keys(2).unwrap(), 3);
+    for (day, cell) in (-1..=3).zip(&cells) {
+        assert_eq!(open_cell(&other, day, cell).is_some(), day >= 2, "day {day}");
+    }
+    assert_eq!(fs::read(&witness).unwrap(), [0; 32]);
+    assert!(!leftover.exists());
+    assert_eq!(keys.destroy_day_keys(2).unwrap(), 0);
+    assert_eq!(keys.ids().len(), Keys::open(&scratch.keys()).unwrap().ids().len());
+}
+
+#[test]
+fn a_day_key_that_is_being_destroyed_counts_as_destroyed() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    let sealed = keys.seal_cell(7, &SALT, AAD, KEY, b"t").unwrap();
+    let path = scratch.keys().join("day-7.key");
+    for zeroed in [vec![0; 32], Vec::new()] {
+        fs::write(&path, zeroed).unwrap();
+        assert_eq!(open_cell(&keys, 7, &sealed), None);
+        assert!(keys.seal_cell(7, &SALT, AAD, KEY, b"t").is_err());
+    }
+    fs::write(&path, [1; 31]).unwrap();
+    assert!(refusal(&scratch, keys.open_cell(7, &SALT, AAD, KEY, &sealed)).contains("day 7"));
+}
+
+#[test]
+fn servers_that_share_the_folder_agree_on_a_new_day_key() {
+    let scratch = Scratch::new();
+    drop(scratch.create(1));
+    let servers: Vec<_> = (0..8).map(|_| Keys::open(&scratch.keys()).unwrap()).collect();
+    for day in 0..20 {
+        let cells: Vec<_> = thread::scope(|scope| {
+            let seal = |keys: &Keys| keys.seal_cell(day, &SALT, AAD, KEY, b"token").unwrap();
+            let running: Vec<_> = servers
+                .iter()
+                .map(|keys| scope.spawn(move || seal(keys)))
+                .collect();
+            running.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        for (keys, cell) in servers.iter().zip(cells.iter().rev()) {
+            assert_eq!(open_cell(keys, day, cell).as_deref(), Some("token"));
+        }
+    }
+    assert_eq!(files(&scratch.keys()).len(), 25);
+}
+
+#[test]
+fn checkpoint_lines_are_kept_in_order() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    assert_eq!(keys.checkpoint_lines().unwrap(), Vec::<String>::new());
+    for line in ["{\"a\":1}", "zwei — drei", "4"] {
+        keys.append_checkpoint_line(line).unwrap();
+    }
+    let lines = Keys::open(&scratch.keys()).unwrap().checkpoint_lines().unwrap();
+    assert_eq!(lines, ["{\"a\":1}", "zwei — drei", "4"]);
+    let path = scratch.keys().join("checkpoints.jsonl");
+    assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o600);
+    for line in ["", "a\nb", "a\r"] {
+        assert!(keys.append_checkpoint_line(line).is_err());
+    }
+}
+
+#[test]
+fn a_torn_last_line_is_left_out_and_does_not_spoil_the_next() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    let path = scratch.keys().join("checkpoints.jsonl");
+    let whole = "first\nsecond — ü\n";
+    for torn in 0..whole.len() {
+        fs::write(&path, &whole.as_bytes()[..torn]).unwrap();
+        let kept: Vec<_> = ["first"].into_iter().filter(|_| torn > "first".len()).collect();
+        assert_eq!(keys.checkpoint_lines().unwrap(), kept, "torn at {torn}");
+        keys.append_checkpoint_line("next").unwrap();
+        assert_eq!(
+            keys.checkpoint_lines().unwrap(),
+            [kept, vec!["next"]].concat(),
+            "torn at {torn}"
+        );
+    }
+}
+
+#[test]
+fn a_torn_line_longer_than_a_block_is_found() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    let path = scratch.keys().join("checkpoints.jsonl");
+    for length in [4095, 4096, 4097, 9000] {
+        fs::write(&path, "first\n").unwrap();
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all("x".repeat(length).as_bytes()).unwrap();
+        keys.append_checkpoint_line("next").unwrap();
+        assert_eq!(keys.checkpoint_lines().unwrap(), ["first", "next"], "{length}");
+    }
+}
+
+#[test]
+fn lines_of_two_processes_do_not_mix() {
+    let scratch = Scratch::new();
+    drop(scratch.create(1));
+    let line = |writer: usize, n: usize| format!("{writer}-{n}-{}", "x".repeat(writer * 50));
+    thread::scope(|scope| {
+        for writer in 0..4 {
+            let keys = Keys::open(&scratch.keys()).unwrap();
+            scope.spawn(move || (0..25).for_each(|n| keys.append_checkpoint_line(&line(writer, n)).unwrap()));
+        }
+    });
+    let mut lines = Keys::open(&scratch.keys()).unwrap().checkpoint_lines().unwrap();
+    let mut expected: Vec<_> = (0..100).map(|n| line(n / 25, n % 25)).collect();
+    lines.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn an_export_carries_long_lived_keys_and_checkpoints_elsewhere() {
+    let (scratch, other) = (Scratch::new(), Scratch::new());
+    drop(scratch.create(1));
+    Keys::rotate(&scratch.keys(), "pepper", NOW, &SystemEntropy).unwrap();
+    let keys = Keys::open(&scratch.keys()).unwrap();
+    let cell = keys.seal_cell(7, &SALT, AAD, KEY, b"t").unwrap();
+    keys.append_checkpoint_line("{\"size\":1}").unwrap();
+    let export = keys.export_plain().unwrap();
+
+    let imported = Keys::import_plain(&other.keys(), &export).unwrap();
+    assert_eq!(imported.ids(), keys.ids());
+    assert_eq!(imported.check_values(), keys.check_values());
+    assert_eq!(imported.checkpoint_lines().unwrap(), ["{\"size\":1}"]);
+    assert_eq!(imported.export_plain().unwrap().expose(), export.expose());
+    assert_eq!(open_cell(&imported, 7, &cell), None, "day keys do not travel");
+    assert_eq!(fs::metadata(other.keys()).unwrap().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn an_import_refuses_what_it_must_not_mix() {
+    let (scratch, other) = (Scratch::new(), Scratch::new());
+    let export = scratch.create(1).export_plain().unwrap();
+    let message = refusal(&scratch, Keys::import_plain(&scratch.keys(), &export));
+    assert!(message.contains("not empty"), "{message}");
+    let text = export.expose();
+    for (bad, expected) in [
+        ("hunter2".to_owned(), "not a document"),
+        (text.replace("\"format\"", "\"hunter2\""), "not a document"),
+        (text.replace("provost-keys/1", "provost-keys/2"), "a format"),
+        (text.replace("pepper-1", "hunter2"), "an id"),
+        (text.replace("\"key\":\"", "\"key\":\"hunter2"), "32 bytes"),
+    ] {
+        let message = refusal(&other, Keys::import_plain(&other.keys(), &Secret::new(bad)));
+        assert!(
+            message.contains(expected) && !message.contains("hunter2"),
+            "{message}"
+        );
+        assert!(!Keys::exists(&other.keys()));
+    }
+}
+
+proptest! {
+    #[test]
+    fn bytes_cannot_be_shifted_between_parts(
+        one in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..6), 0..4),
+        two in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..6), 0..4),
+    ) {
+        let parts = |parts: &[Vec<u8>]| {
+            let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+            derive::framed(&parts)
+        };
+        prop_assert_eq!(parts(&one) == parts(&two), one == two);
+    }
+
+    #[test]
+    fn what_is_sealed_opens_again(
+        text in prop::collection::vec(any::<u8>(), 0..300),
+        aad in prop::collection::vec(any::<u8>(), 0..40),
+        master: [u8; 32],
+    ) {
+        let key = sealing::record_key(&master, b"salt", b"test", &[&aad]);
+        let sealed = sealing::seal(&key, &[&aad], &text).unwrap();
+        let opened = sealing::open(&key, &[&aad], &sealed);
+        prop_assert_eq!(opened.map(|text| text.expose().clone()), Some(text));
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
