@@ -3,7 +3,7 @@
 //! The deserializer is our own, for its error type: serde hands an error what it found, and ours drops the
 //! value. It also knows a body from a query, in which every value is text.
 
-use super::{clipped, push_member};
+use super::{clipped, push_member, refusal};
 use crate::error::{Code, Error, Result};
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{self, DeserializeOwned, Deserializer, Expected, IntoDeserializer, Unexpected, Visitor};
@@ -14,7 +14,9 @@ use std::fmt;
 /// Returns the value of type `T` that a parsed document spells.
 ///
 /// `base` is where the document stands: `""` for a body, else `/query`, `/path` or `/header`, in which
-/// a number may also be its digits and a truth value its word.
+/// a number may also be its digits, a truth value its word, and a list its only item.
+///
+/// The sentences of a type's own `Deserialize` pass unchanged; they must not quote what they refuse.
 ///
 /// Errors: `InvalidRequest` with a JSON Pointer; `UnknownParameter` for a name that the query does not have.
 pub fn decode<T: DeserializeOwned>(value: Value, base: &str) -> Result<T> {
@@ -25,7 +27,7 @@ pub fn decode<T: DeserializeOwned>(value: Value, base: &str) -> Result<T> {
     serde_path_to_error::deserialize(node).map_err(|e| refused(base, e.path(), e.inner()))
 }
 
-fn refused(base: &str, path: &serde_path_to_error::Path, refusal: &Refusal) -> Error {
+fn refused(base: &str, path: &serde_path_to_error::Path, why: &Refusal) -> Error {
     let mut pointer = base.to_owned();
     for segment in path {
         match segment {
@@ -37,7 +39,7 @@ fn refused(base: &str, path: &serde_path_to_error::Path, refusal: &Refusal) -> E
     }
     let is_query = base == "/query";
     let word = if is_query { "parameter" } else { "member" };
-    match refusal {
+    match why {
         Refusal::Unknown(name) if is_query => {
             let message = format!("unknown parameter `{name}`");
             Error::new(Code::UnknownParameter, message.clone()).and_field(pointer, message)
@@ -47,7 +49,7 @@ fn refused(base: &str, path: &serde_path_to_error::Path, refusal: &Refusal) -> E
             push_member(&mut pointer, name);
             Error::invalid(pointer, format!("the {word} `{name}` is required"))
         }
-        Refusal::Wrong(message) => Error::invalid(pointer, message.clone()),
+        Refusal::Wrong(message) => refusal(pointer, message),
     }
 }
 
@@ -251,6 +253,13 @@ impl<'de> Deserializer<'de> for Node {
         visitor.visit_newtype_struct(self)
     }
 
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
+        if self.is_text && self.value.is_string() {
+            return visitor.visit_seq(SeqDeserializer::new(std::iter::once(self)));
+        }
+        self.deserialize_any(visitor)
+    }
+
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -288,7 +297,7 @@ impl<'de> Deserializer<'de> for Node {
     }
 
     serde::forward_to_deserialize_any! {
-        f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map
+        f32 f64 char str string bytes byte_buf unit unit_struct tuple tuple_struct map
         identifier ignored_any
     }
 }

@@ -9,6 +9,7 @@ mod parse;
 pub use decode::decode;
 pub use parse::parse;
 
+use crate::error::Error;
 use serde_json::Value;
 
 /// Returns the canonical text of a document (RFC 8785).
@@ -21,6 +22,14 @@ use serde_json::Value;
 )]
 pub fn canonical(value: &Value) -> String {
     serde_json_canonicalizer::to_string(value).expect("a document")
+}
+
+/// Returns `invalid_request`; what is wrong with the document as a whole is a sentence of its own.
+fn refusal(pointer: String, message: &str) -> Error {
+    if pointer.is_empty() {
+        return Error::invalid(pointer, format!("the body {message}"));
+    }
+    Error::invalid(pointer, message)
 }
 
 /// Appends a member's name to a JSON Pointer (RFC 6901).

@@ -1,7 +1,7 @@
 //! Bytes to a document, strictly.
 
-use super::{clipped, push_member};
-use crate::error::{Error, Result};
+use super::{clipped, push_member, refusal};
+use crate::error::Result;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
@@ -19,28 +19,26 @@ const RESERVED: &str = "$serde_json::private::";
 /// Errors: `InvalidRequest` with a JSON Pointer where one is known.
 pub fn parse(bytes: &[u8], max_depth: usize) -> Result<Value> {
     if bytes.starts_with(b"\xEF\xBB\xBF") {
-        return Err(Error::invalid("", "must not start with a byte order mark"));
+        return Err(refusal(String::new(), "must not start with a byte order mark"));
     }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|e| Error::invalid("", format!("must be UTF-8; byte {} is not", e.valid_up_to())))?;
-    let refusal = RefCell::new(None);
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        let message = format!("must be UTF-8; byte {} is not", e.valid_up_to());
+        refusal(String::new(), &message)
+    })?;
+    let noted = RefCell::new(None);
     let place = Place {
         parent: None,
         depth: 0,
         max_depth,
-        refusal: &refusal,
+        noted: &noted,
     };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let parsed = place
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value));
-    parsed.map_err(|e| match refusal.into_inner() {
-        Some(Refusal {
-            pointer,
-            message: Some(message),
-        }) => Error::invalid(pointer, message),
-        Some(refusal) => Error::invalid(refusal.pointer, syntax(&e)),
-        None => Error::invalid("", syntax(&e)),
+    parsed.map_err(|e| {
+        let Refusal { pointer, message } = noted.into_inner().unwrap_or_default();
+        refusal(pointer, &message.unwrap_or_else(|| syntax(&e)))
     })
 }
 
@@ -54,6 +52,7 @@ fn syntax(error: &serde_json::Error) -> String {
 }
 
 /// The first refusal, noted where it happened; without a message it is the parser's.
+#[derive(Default)]
 struct Refusal {
     pointer: String,
     message: Option<String>,
@@ -65,7 +64,7 @@ struct Place<'a> {
     parent: Option<(&'a Place<'a>, Step<'a>)>,
     depth: usize,
     max_depth: usize,
-    refusal: &'a RefCell<Option<Refusal>>,
+    noted: &'a RefCell<Option<Refusal>>,
 }
 
 #[derive(Clone, Copy)]
@@ -96,7 +95,7 @@ impl<'a> Place<'a> {
     }
 
     fn note(&self, message: Option<String>) {
-        self.refusal.borrow_mut().get_or_insert_with(|| Refusal {
+        self.noted.borrow_mut().get_or_insert_with(|| Refusal {
             pointer: self.pointer(),
             message,
         });

@@ -89,10 +89,9 @@ fn a_member_given_twice_is_refused_at_every_level() {
         (r#"[0,{"y/z":[{"a":null,"a":null}]}]"#, "/1/y~1z/0"),
     ] {
         let error = refused(text.as_bytes());
-        assert_eq!(
-            field(&error),
-            (pointer.to_owned(), "has the member `a` twice".to_owned())
-        );
+        let (path, message) = field(&error);
+        assert_eq!(path, pointer);
+        assert!(message.ends_with("has the member `a` twice"), "{message}");
     }
 }
 
@@ -129,7 +128,7 @@ fn a_refusal_says_where_and_shows_no_value() {
         let (path, message) = field(&error);
         assert_eq!(path, pointer, "{text}");
         assert!(
-            message.starts_with("is not valid JSON at line 1, column "),
+            message.contains("is not valid JSON at line 1, column "),
             "{message}"
         );
         assert!(!error.message().contains("hunter2"), "{error}");
@@ -290,14 +289,17 @@ fn a_value_of_the_wrong_type_is_named_and_not_shown() {
         complaint(json!({})),
         ("/reason".into(), "the member `reason` is required".into())
     );
-    assert_eq!(complaint(json!([1])).1, "must be an object, not an array");
+    assert_eq!(
+        complaint(json!([1])).1,
+        "the body must be an object, not an array"
+    );
     assert_eq!(
         complaint(json!(["because", true])).1,
-        "must be an object, not an array"
+        "the body must be an object, not an array"
     );
     assert_eq!(
         complaint(json!("hunter2")),
-        (String::new(), "must be an object, not a string".into())
+        (String::new(), "the body must be an object, not a string".into())
     );
 }
 
@@ -417,6 +419,9 @@ fn a_query_spells_numbers_and_truth_as_text() {
         (Some(Word::FirstWord), 7, true)
     );
     assert_eq!(filter.ids, ["1", "x"]);
+    assert_eq!(read(json!({ "ids": "only" })).unwrap().ids, ["only"]);
+    assert!(read(json!({ "size": ["1", "2"] })).is_err());
+    assert!(decode::<Filter>(json!({ "ids": "only" }), "").is_err());
     for (name, text) in [
         ("size", "+5"),
         ("size", ""),

@@ -3,7 +3,7 @@
 use super::folder;
 use super::key::{Key, Purpose};
 use super::{Keys, setup};
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Result};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use std::fs::{File, OpenOptions};
@@ -32,8 +32,11 @@ impl Keys {
         if line.is_empty() || line.contains(['\n', '\r']) {
             return Err(Error::internal("a checkpoint line must be one line"));
         }
-        append(&self.dir, line)
-            .map_err(|e| setup("a checkpoint cannot be written to the keys folder").caused_by(e))
+        let file = append(&self.dir, line).map_err(Error::internal)?;
+        // After a failed fsync nobody knows what is on disk.
+        file.sync_all()
+            .and_then(|()| folder::sync_dir(&self.dir))
+            .map_err(|e| Error::internal(e).class(Class::Broken))
     }
 
     /// Returns the lines of `checkpoints.jsonl`, the oldest first. A torn last line is left out.
@@ -80,7 +83,8 @@ fn complete(content: &[u8]) -> usize {
         .map_or(0, |at| at + 1)
 }
 
-fn append(dir: &std::path::Path, line: &str) -> io::Result<()> {
+/// Writes a line and returns the file, still locked: the line counts once the file is synced.
+fn append(dir: &std::path::Path, line: &str) -> io::Result<File> {
     let path = folder::checkpoints(dir);
     let mut file = OpenOptions::new()
         .read(true)
@@ -96,8 +100,7 @@ fn append(dir: &std::path::Path, line: &str) -> io::Result<()> {
     file.set_len(end)?;
     file.seek(SeekFrom::Start(end))?;
     file.write_all(format!("{line}\n").as_bytes())?;
-    file.sync_all()?;
-    folder::sync_dir(dir)
+    Ok(file)
 }
 
 /// Finds the end of the last complete line, reading backwards in blocks: the file grows for years.

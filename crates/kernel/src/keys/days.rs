@@ -3,10 +3,12 @@
 //! A day key is made at the first use of its day and destroyed 48 h after it; every copy of a cell that
 //! was sealed on that day, in a WAL, a replica or a backup, is unreadable from then on. Day keys are read
 //! from the folder each time, so that a destroyed one is gone for every process that shares the folder.
+//!
+//! A request meets these functions, so their errors say nothing of the folder in public.
 
+use super::Keys;
 use super::folder;
 use super::sealing::{RecordKey, open, record_key, seal};
-use super::{Keys, setup};
 use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::{Error, Result};
 use crate::secret::Secret;
@@ -61,23 +63,22 @@ impl Keys {
     /// Destroys the keys of all days before `older_than_day` and returns how many there were.
     pub fn destroy_day_keys(&self, older_than_day: i64) -> Result<usize> {
         let mut destroyed = 0;
-        for name in folder::names(&self.dir)? {
+        for name in folder::names(&self.dir).map_err(Error::internal)? {
             // A crash while a key was being made may have left its temporary file.
             let bare = name.strip_prefix('.').unwrap_or(&name);
             if day_of(bare).is_none_or(|day| day >= older_than_day) {
                 continue;
             }
-            folder::destroy(&self.dir.join(&name))
-                .map_err(|e| setup("a day key cannot be destroyed").caused_by(e))?;
+            folder::destroy(&self.dir.join(&name)).map_err(Error::internal)?;
             destroyed += usize::from(bare.len() == name.len());
         }
-        folder::sync_dir(&self.dir)
-            .map_err(|e| setup("the keys folder cannot be made durable").caused_by(e))?;
+        folder::sync_dir(&self.dir).map_err(Error::internal)?;
         Ok(destroyed)
     }
 
     fn day_key(&self, day: i64) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        let Some(key) = folder::read_private(&self.dir, &file_name(day))? else {
+        let read = folder::read_private(&self.dir, &file_name(day)).map_err(Error::internal)?;
+        let Some(key) = read else {
             return Ok(None);
         };
         // All zeros: another process is destroying it and has not unlinked it yet.
@@ -87,16 +88,16 @@ impl Keys {
         if key.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
-        Err(setup(format!(
+        Err(Error::internal(format!(
             "the key of day {day} in the keys folder is malformed"
         )))
     }
 
     fn make_day_key(&self, day: i64) -> Result<Zeroizing<Vec<u8>>> {
         let fresh = Zeroizing::new(SystemEntropy.seed());
-        folder::create_private(&self.dir, &file_name(day), fresh.as_slice())?;
+        folder::create_private(&self.dir, &file_name(day), fresh.as_slice()).map_err(Error::internal)?;
         self.day_key(day)?.ok_or_else(|| {
-            setup(format!(
+            Error::internal(format!(
                 "the key of day {day} was destroyed while it was being made"
             ))
         })

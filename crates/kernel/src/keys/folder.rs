@@ -15,12 +15,24 @@ const FILE_LIMIT: u64 = 4096;
 
 /// Creates the folder for its owner alone, or checks the one that is there.
 pub(super) fn make(dir: &Path) -> Result<()> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.map_err(|e| setup("the keys folder cannot be created").caused_by(e))?;
-    if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        sync_dir(parent).map_err(|e| setup("the keys folder cannot be made durable").caused_by(e))?;
-    }
+    make_durable(dir).map_err(|e| setup("the keys folder cannot be created").caused_by(e))?;
     check(dir)
+}
+
+/// Creates a folder and those above it that are missing; each name is durable before the next is made.
+fn make_durable(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let parent = match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    make_durable(parent)?;
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(e),
+        _ => sync_dir(parent),
+    }
 }
 
 /// Checks that the folder is there and private.

@@ -113,16 +113,21 @@ impl Keys {
     /// readable by others.
     pub fn open(dir: &Path) -> Result<Self> {
         folder::check(dir)?;
-        let mut keys = folder::key_names(dir)?
+        let keys = folder::key_names(dir)?
             .iter()
             .map(|name| folder::read(dir, name))
             .collect::<Result<Vec<_>>>()?;
+        Self::assemble(dir, keys)
+    }
+
+    /// Puts keys in order and checks that there is one of every purpose.
+    fn assemble(dir: &Path, mut keys: Vec<Key>) -> Result<Self> {
         keys.sort_by_key(|key| (key.purpose, key.number));
         for purpose in Purpose::ALL {
             if !keys.iter().any(|key| key.purpose == *purpose) {
                 return Err(setup(format!(
-                    "the keys folder holds no {} key; import the keys of this installation, or start a new \
-                     installation with an empty folder",
+                    "there is no {} key among the keys; import the keys of this installation, or start a new \
+                     installation with an empty keys folder",
                     purpose.as_str()
                 )));
             }
@@ -220,15 +225,14 @@ impl Keys {
             .any(|expected| bool::from(expected.as_slice().ct_eq(mac)))
     }
 
-    /// Returns the keyed hash of `parts` under every key of the purpose, the current one first.
-    pub fn macs(&self, purpose: MacPurpose, parts: &[&[u8]]) -> impl Iterator<Item = [u8; 32]> {
+    fn macs(&self, purpose: MacPurpose, parts: &[&[u8]]) -> impl Iterator<Item = [u8; 32]> {
         let source = purpose.source().0;
         let keys = self.keys.iter().rev().filter(move |key| key.purpose == source);
         keys.map(move |key| mac_under(key, purpose, parts))
     }
 
     fn current(&self, purpose: Purpose) -> &Key {
-        #[expect(clippy::expect_used, reason = "open refuses a folder that lacks a purpose")]
+        #[expect(clippy::expect_used, reason = "assemble refuses keys that lack a purpose")]
         self.keys
             .iter()
             .rev()

@@ -107,7 +107,7 @@ fn open_says_what_is_wrong() {
         assert!(message().contains("mode 0700"), "{mode:o}");
     }
     with_mode(&dir, 0o700);
-    assert!(message().contains("holds no pepper key"));
+    assert!(message().contains("no pepper key"));
 
     drop(scratch.create(1));
     let path = dir.join("pepper-1.key");
@@ -139,7 +139,7 @@ fn open_says_what_is_wrong() {
         );
     }
     fs::remove_file(&path).unwrap();
-    assert!(message().contains("holds no pepper key"));
+    assert!(message().contains("no pepper key"));
     fs::write(&path, good).unwrap();
     with_mode(&path, 0o600);
     assert!(Keys::open(&dir).is_ok());
@@ -307,6 +307,20 @@ fn a_hash_stays_good_when_its_key_is_rotated() {
 }
 
 #[test]
+fn keys_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Keys>();
+}
+
+#[test]
+fn folders_above_are_made_too() {
+    let scratch = Scratch::new();
+    let dir = scratch.0.join("data/keys");
+    drop(Keys::create(&dir, NOW, &SeededEntropy::new(1)).unwrap());
+    assert!(Keys::exists(&dir));
+}
+
+#[test]
 fn debug_shows_ids_only() {
     let scratch = Scratch::new();
     let shown = format!("{:?}", scratch.create(1));
@@ -450,7 +464,17 @@ fn a_day_key_that_is_being_destroyed_counts_as_destroyed() {
         assert!(keys.seal_cell(7, &SALT, AAD, KEY, b"t").is_err());
     }
     fs::write(&path, [1; 31]).unwrap();
-    assert!(refusal(&scratch, keys.open_cell(7, &SALT, AAD, KEY, &sealed)).contains("day 7"));
+    let error = keys.open_cell(7, &SALT, AAD, KEY, &sealed).unwrap_err();
+    assert!(
+        error
+            .private()
+            .unwrap()
+            .contains("day 7 in the keys folder is malformed")
+    );
+    assert!(
+        !error.message().contains("day 7"),
+        "a caller learns nothing of the folder"
+    );
 }
 
 #[test]
@@ -573,6 +597,7 @@ fn an_import_refuses_what_it_must_not_mix() {
         (text.replace("\"format\"", "\"hunter2\""), "not a document"),
         (text.replace("provost-keys/1", "provost-keys/2"), "a format"),
         (text.replace("pepper-1", "hunter2"), "an id"),
+        (text.replace("pepper-1", "audit-2"), "no pepper key"),
         (text.replace("\"key\":\"", "\"key\":\"hunter2"), "32 bytes"),
     ] {
         let message = refusal(&other, Keys::import_plain(&other.keys(), &Secret::new(bad)));

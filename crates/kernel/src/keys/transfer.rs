@@ -52,16 +52,16 @@ impl Keys {
             .iter()
             .map(Key::from_file)
             .collect::<Result<Vec<_>>>()?;
+        let imported = Self::assemble(dir, keys)?;
         folder::make(dir)?;
         if !folder::names(dir)?.is_empty() {
             return Err(setup(
                 "the keys folder is not empty; keys are imported into an empty one only",
             ));
         }
-        for key in &keys {
+        for key in &imported.keys {
             folder::add(dir, key)?;
         }
-        let imported = Self::open(dir)?;
         for line in &export.checkpoints {
             imported.append_checkpoint_line(line)?;
         }

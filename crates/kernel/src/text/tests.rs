@@ -161,7 +161,7 @@ fn a_number_in_a_body_is_an_integer_between_the_bounds() {
         assert!(decode::<Percent>(bad.clone(), "").is_err(), "{bad}");
     }
     let error = decode::<Percent>(json!(101), "").unwrap_err();
-    assert_eq!(error.message(), "must be a whole number from -5 to 100");
+    assert_eq!(error.message(), "the body must be a whole number from -5 to 100");
     assert_eq!((Percent::new(101), Percent::new(-6)), (None, None));
     assert_eq!(serde_json::to_value(Percent::new(7).unwrap()).unwrap(), json!(7));
 }
