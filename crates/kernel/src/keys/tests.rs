@@ -545,6 +545,7 @@ fn a_torn_line_longer_than_a_block_is_found() {
         file.write_all("x".repeat(length).as_bytes()).unwrap();
         keys.append_checkpoint_line("next").unwrap();
         assert_eq!(keys.checkpoint_lines().unwrap(), ["first", "next"], "{length}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first\nnext\n", "{length}");
     }
 }
 
