@@ -7,6 +7,7 @@
 pub mod checkpoint;
 pub mod entropy;
 pub mod error;
+pub mod expose;
 pub mod id;
 pub mod json;
 pub mod keys;
@@ -14,6 +15,9 @@ pub mod merkle;
 pub mod page;
 pub mod secret;
 pub mod text;
+pub mod rate;
+pub mod secret;
+pub mod supervisor;
 pub mod time;
 pub mod token;
 

@@ -1,0 +1,189 @@
+//! What happens to every request before and after its route.
+
+use super::address::{ClientIp, Peer};
+use super::body::Reading;
+use super::head;
+use super::link::Refusal;
+use super::respond::{clothe, respond};
+use super::settings::EdgeSettings;
+use crate::entropy::{Entropy, UnitRng};
+use crate::supervisor::catch_panic;
+use crate::time::Clock;
+use crate::{Code, Error, Result, id};
+use axum::body::Body;
+use http::header::{ACCEPT, CACHE_CONTROL, CONNECTION, SERVER, STRICT_TRANSPORT_SECURITY, VARY};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tower::ServiceExt;
+use tracing::Instrument;
+
+/// LIMIT: 100 header fields; the number up to which the HTTP/1 library parses without an allocation.
+pub(super) const MAX_HEADER_FIELDS: usize = 100;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type-options");
+
+/// The name of one request, `req_<ulid>`: in the extensions, in the log, in `X-Request-Id`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestId(pub String);
+
+/// The part of the edge that a router is wrapped in.
+#[derive(Clone)]
+pub struct Edge(Arc<Inner>);
+
+struct Inner {
+    settings: EdgeSettings,
+    clock: Arc<dyn Clock>,
+    /// Request ids must be unique, not secret: one generator draws them all.
+    ids: Mutex<UnitRng>,
+    in_flight: AtomicUsize,
+}
+
+impl Edge {
+    /// Returns an edge with these limits.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "shared parts are handed over alike everywhere"
+    )]
+    pub fn new(settings: EdgeSettings, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
+        Self(Arc::new(Inner {
+            settings,
+            clock,
+            ids: Mutex::new(UnitRng::new(entropy.seed())),
+            in_flight: AtomicUsize::new(0),
+        }))
+    }
+
+    /// Returns a router that does everything of the edge and then asks `router`.
+    ///
+    /// Wrap once, outside of everything else: fallbacks are inside.
+    pub fn wrap(&self, router: axum::Router) -> axum::Router {
+        let edge = self.clone();
+        let service = tower::service_fn(move |request| {
+            let (edge, router) = (edge.clone(), router.clone());
+            async move { Ok::<_, Infallible>(edge.handle(router, request).await) }
+        });
+        axum::Router::new().fallback_service(service)
+    }
+
+    async fn handle(&self, router: axum::Router, mut request: Request<Body>) -> Response<Body> {
+        let request_id = self.mint();
+        let accept = request.headers().get(ACCEPT).cloned();
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        let is_http_1 = request.version() <= Version::HTTP_11;
+        let peer = request.extensions().get::<Peer>().copied();
+        let client = ClientIp::of(peer, request.headers(), &self.0.settings.trusted_proxies);
+        request.extensions_mut().insert(request_id.clone());
+        request.extensions_mut().insert(client);
+        let (parts, body) = request.into_parts();
+        let (body, reading) = Reading::of(body);
+        let span = tracing::info_span!("request", id = %request_id.0);
+
+        let outcome = self
+            .answer(router, Request::from_parts(parts, body))
+            .instrument(span.clone())
+            .await;
+        let mut response = match outcome {
+            Ok(mut response) => {
+                span.in_scope(|| clothe(&mut response, &request_id, accept.as_ref()));
+                response
+            }
+            Err(error) => span.in_scope(|| respond(&error, &request_id, accept.as_ref())),
+        };
+        self.add_headers(&mut response, &request_id, is_read);
+        if is_http_1 && (!reading.is_finished() || closes(response.status())) {
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    async fn answer(&self, router: axum::Router, request: Request<Body>) -> Result<Response<Body>> {
+        if let Some(error) = request.extensions().get().and_then(Refusal::take) {
+            return Err(error);
+        }
+        self.check_size(&request)?;
+        let _admission = self.admit()?;
+        match catch_panic(router.oneshot(request)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(never)) => match never {},
+            Err(panic) => Err(Error::internal(format!("panic: {panic}"))),
+        }
+    }
+
+    fn check_size(&self, request: &Request<Body>) -> Result<()> {
+        let settings = &self.0.settings;
+        let target = request
+            .uri()
+            .path_and_query()
+            .map_or(0, |target| target.as_str().len());
+        if target > settings.max_target_bytes {
+            return Err(head::too_long(settings.max_target_bytes));
+        }
+        if request.headers().len() > MAX_HEADER_FIELDS {
+            return Err(head::too_many_fields());
+        }
+        let fields = request.headers().iter();
+        let size: usize = fields
+            .map(|(name, value)| name.as_str().len() + value.len() + 4)
+            .sum();
+        if size > settings.max_header_bytes {
+            let message = format!("the headers are larger than {} bytes", settings.max_header_bytes);
+            return Err(Error::new(Code::HeadersTooLarge, message));
+        }
+        Ok(())
+    }
+
+    fn admit(&self) -> Result<Admission<'_>> {
+        let admission = Admission(&self.0.in_flight);
+        let before = admission.0.fetch_add(1, Ordering::AcqRel);
+        if before >= self.0.settings.max_in_flight {
+            return Err(Error::unavailable("the server is busy; try again"));
+        }
+        Ok(admission)
+    }
+
+    fn mint(&self) -> RequestId {
+        let mut ids = self.0.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        RequestId(id::mint("req", self.0.clock.now(), &mut ids))
+    }
+
+    fn add_headers(&self, response: &mut Response<Body>, request_id: &RequestId, is_read: bool) {
+        let headers = response.headers_mut();
+        if let Ok(value) = HeaderValue::from_str(&request_id.0) {
+            headers.insert(REQUEST_ID, value);
+        }
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.remove(SERVER);
+        if is_read {
+            headers.append(VARY, HeaderValue::from_static("Authorization"));
+        }
+        if self.0.settings.tls_is_ours {
+            let one_year = HeaderValue::from_static("max-age=31536000");
+            headers.insert(STRICT_TRANSPORT_SECURITY, one_year);
+        }
+    }
+}
+
+/// One of the requests that are worked on at once.
+struct Admission<'a>(&'a AtomicUsize);
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// D1.7: after these the peer may still be sending what nobody will read.
+fn closes(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::URI_TOO_LONG
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+    )
+}

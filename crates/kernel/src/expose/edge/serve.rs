@@ -1,0 +1,291 @@
+//! Sockets: accepting, serving, stopping.
+
+use super::address::Peer;
+use super::guard::{Guard, Protocol};
+use super::link::{InFlight, Link};
+use super::settings::EdgeSettings;
+use super::tls::Tls;
+use crate::Result;
+use axum::body::Body;
+use bytes::Bytes;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response};
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+/// LIMIT: 128 requests at once on one HTTP/2 connection.
+const MAX_STREAMS: u32 = 128;
+/// How often an HTTP/2 peer is asked whether it is still there, and how long it may take to say so.
+const PING: Duration = Duration::from_secs(20);
+/// How long accepting rests when the process has no file descriptor or memory left.
+const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+/// Serves the router, which went through [`super::Edge::wrap`], until `stop` is cancelled.
+///
+/// After the stop nothing new is accepted, idle connections close, and requests in flight have
+/// `settings.shutdown_grace` to finish. No task is left when it returns.
+///
+/// Errors: `Internal` when the TLS files cannot be used; nothing is accepted then.
+pub async fn serve(
+    listener: TcpListener,
+    router: axum::Router,
+    settings: &EdgeSettings,
+    tls: Tls,
+    stop: CancellationToken,
+) -> Result<()> {
+    let server = Arc::new(Server::new(router, settings, tls.acceptor()?, stop.clone()));
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                let connection = Arc::clone(&server).connect(stream, peer);
+                server.tasks.spawn(server.until_killed(connection));
+            }
+            Err(error) if is_about_one_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "no connection can be accepted now");
+                tokio::select! {
+                    () = stop.cancelled() => break,
+                    () = tokio::time::sleep(ACCEPT_REST) => {}
+                }
+            }
+        }
+    }
+    drop(listener);
+    server.tasks.close();
+    if tokio::time::timeout(settings.shutdown_grace, server.tasks.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            tasks = server.tasks.len(),
+            "requests outlived the shutdown grace and are cut off"
+        );
+        server.kill.cancel();
+        server.tasks.wait().await;
+    }
+    Ok(())
+}
+
+/// Everything that the connections of one listener share.
+struct Server {
+    router: axum::Router,
+    settings: EdgeSettings,
+    tls: Option<TlsAcceptor>,
+    http_1: auto::Builder<Executor>,
+    http_2: auto::Builder<Executor>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    kill: CancellationToken,
+}
+
+impl Server {
+    fn new(
+        router: axum::Router,
+        settings: &EdgeSettings,
+        tls: Option<TlsAcceptor>,
+        stop: CancellationToken,
+    ) -> Self {
+        let (tasks, kill) = (TaskTracker::new(), CancellationToken::new());
+        let mut builder = auto::Builder::new(Executor {
+            tasks: tasks.clone(),
+            kill: kill.clone(),
+        });
+        // The guard has its own clock for heads.
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(None);
+        // The defenses against rapid resets are on by default. The header list is advertised and cut at
+        // four times our limit, so that our own check sees what is a little too large.
+        let advertised = u32::try_from(settings.max_header_bytes * 4).unwrap_or(u32::MAX);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(MAX_STREAMS)
+            .max_header_list_size(advertised)
+            .keep_alive_interval(PING)
+            .keep_alive_timeout(PING);
+        Self {
+            router,
+            settings: settings.clone(),
+            tls,
+            http_1: builder.clone().http1_only(),
+            http_2: builder.http2_only(),
+            tasks,
+            stop,
+            kill,
+        }
+    }
+
+    fn until_killed<F: Future<Output = ()>>(&self, future: F) -> impl Future<Output = ()> + use<F> {
+        let kill = self.kill.clone();
+        async move {
+            tokio::select! {
+                () = kill.cancelled() => {}
+                () = future => {}
+            }
+        }
+    }
+
+    async fn connect(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
+        // Without this a small response can wait 40 ms for an acknowledgement.
+        let _ = stream.set_nodelay(true);
+        let Some(tls) = &self.tls else {
+            return self.talk(stream, peer).await;
+        };
+        let handshake = tokio::time::timeout(self.settings.request_timeout, tls.accept(stream));
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            outcome = handshake => match outcome {
+                Ok(Ok(stream)) => self.talk(stream, peer).await,
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
+            }
+        }
+    }
+
+    async fn talk<S>(&self, stream: S, peer: SocketAddr)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let link = Link::new();
+        let mut guard = Guard::new(stream, Arc::clone(&link), &self.settings);
+        let protocol = tokio::select! {
+            () = self.stop.cancelled() => return,
+            protocol = tokio::time::timeout(self.settings.keep_alive, guard.protocol()) => protocol,
+        };
+        let Ok(Ok(Some(protocol))) = protocol else { return };
+        let is_http_1 = protocol == Protocol::Http1;
+        let builder = if is_http_1 { &self.http_1 } else { &self.http_2 };
+        let service = {
+            let (router, link) = (self.router.clone(), Arc::clone(&link));
+            hyper::service::service_fn(move |request| {
+                answer(router.clone(), Arc::clone(&link), request, peer, is_http_1)
+            })
+        };
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(guard), service));
+        let mut is_closing = false;
+        let mut idle_until = link.idle_until(self.settings.keep_alive);
+        loop {
+            tokio::select! {
+                outcome = connection.as_mut() => {
+                    if let Err(error) = outcome {
+                        tracing::debug!(%peer, %error, "a connection ended with an error");
+                    }
+                    return;
+                }
+                () = self.stop.cancelled(), if !is_closing => {
+                    is_closing = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                () = tokio::time::sleep_until(idle_until), if !is_closing => {
+                    let now = tokio::time::Instant::now();
+                    idle_until = link.idle_until(self.settings.keep_alive);
+                    if idle_until <= now {
+                        is_closing = true;
+                        connection.as_mut().graceful_shutdown();
+                        idle_until = now + self.settings.request_timeout;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn answer(
+    router: axum::Router,
+    link: Arc<Link>,
+    request: Request<Incoming>,
+    peer: SocketAddr,
+    is_http_1: bool,
+) -> Result<Response<Counted>, Infallible> {
+    let in_flight = link.begin();
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(Peer(peer));
+    if is_http_1 && let Some(refusal) = link.take_call() {
+        request.extensions_mut().insert(refusal);
+    }
+    let mut response = router.oneshot(request).await?;
+    if is_http_1 && link.is_last() {
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response.map(|body| Counted {
+        body,
+        _in_flight: in_flight,
+    }))
+}
+
+/// A response body that keeps its connection busy until it is sent or given up.
+struct Counted {
+    body: Body,
+    _in_flight: InFlight,
+}
+
+impl http_body::Body for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Runs what an HTTP/2 connection starts, as tasks of this server.
+#[derive(Clone)]
+struct Executor {
+    tasks: TaskTracker,
+    kill: CancellationToken,
+}
+
+impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for Executor {
+    fn execute(&self, future: F) {
+        let kill = self.kill.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = kill.cancelled() => {}
+                _ = future => {}
+            }
+        });
+    }
+}
+
+/// Whether `accept` failed because of the connection that it was about to return.
+fn is_about_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}

@@ -1,0 +1,162 @@
+//! Who owns every task and every thread, and how they end.
+//!
+//! Nothing else spawns (clippy.toml). A task learns of the stop from the [`CancellationToken`]; one that has
+//! not ended when the grace is over is dropped at its next await. A thread cannot be dropped: it is waited
+//! for, and named in the log when it does not end.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The owner of all tasks and threads of the process. Clones own the same ones.
+#[derive(Clone, Default)]
+pub struct Supervisor(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    kill: CancellationToken,
+    roster: Mutex<Roster>,
+}
+
+#[derive(Default)]
+struct Roster {
+    next: u64,
+    running: BTreeMap<u64, &'static str>,
+    threads: Vec<(&'static str, std::thread::JoinHandle<()>)>,
+}
+
+impl Supervisor {
+    /// Returns a supervisor that owns nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the token that is cancelled when the process stops.
+    pub fn token(&self) -> CancellationToken {
+        self.0.stop.clone()
+    }
+
+    /// Runs a task until it ends or the grace of the stop is over. Needs a Tokio runtime.
+    ///
+    /// A panic, and an end that nobody asked for, are logged; neither touches the other tasks.
+    pub fn spawn<F>(&self, name: &'static str, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let entry = Entry::new(Arc::clone(&self.0), name);
+        self.0.tasks.spawn(async move {
+            let entry = entry;
+            tokio::select! {
+                outcome = catch_panic(future) => entry.log_end(outcome),
+                () = entry.inner.kill.cancelled() => {}
+            }
+        });
+    }
+
+    /// Runs a function on a thread of its own; it must return soon after the token is cancelled.
+    ///
+    /// Errors: those of the system when it has no thread left.
+    pub fn spawn_thread<F>(&self, name: &'static str, run: F) -> std::io::Result<()>
+    where
+        F: FnOnce(CancellationToken) + Send + 'static,
+    {
+        let entry = Entry::new(Arc::clone(&self.0), name);
+        let (stop, tracked) = (self.token(), self.0.tasks.token());
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let _tracked = tracked;
+            let outcome = catch_unwind(AssertUnwindSafe(|| run(stop)));
+            entry.log_end(outcome.map_err(|panic| panic_text(&*panic)));
+        })?;
+        self.0.roster().threads.push((name, thread));
+        Ok(())
+    }
+
+    /// Stops everything and returns when it has ended: asks, waits for `grace`, then drops the tasks.
+    ///
+    /// Returns the names of what had to be dropped or left behind; none after a clean stop.
+    pub async fn stop(&self, grace: Duration) -> Vec<&'static str> {
+        self.0.stop.cancel();
+        self.0.tasks.close();
+        let mut overdue = Vec::new();
+        if tokio::time::timeout(grace, self.0.tasks.wait()).await.is_err() {
+            overdue = self.0.roster().running.values().copied().collect();
+            tracing::warn!(?overdue, "tasks outlived the shutdown grace");
+            self.0.kill.cancel();
+        }
+        let threads = std::mem::take(&mut self.0.roster().threads);
+        let (ended, stuck): (Vec<_>, Vec<_>) =
+            threads.into_iter().partition(|(name, _)| !overdue.contains(name));
+        for (_, thread) in ended {
+            // Its function has returned; what is left of the thread takes microseconds.
+            let _ = thread.join();
+        }
+        if stuck.is_empty() {
+            self.0.tasks.wait().await;
+        }
+        overdue
+    }
+}
+
+impl Inner {
+    fn roster(&self) -> std::sync::MutexGuard<'_, Roster> {
+        self.roster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The line of one task or thread in the roster; dropping it takes the line out.
+struct Entry {
+    inner: Arc<Inner>,
+    number: u64,
+    name: &'static str,
+}
+
+impl Entry {
+    fn new(inner: Arc<Inner>, name: &'static str) -> Self {
+        let mut roster = inner.roster();
+        let number = roster.next;
+        roster.next += 1;
+        roster.running.insert(number, name);
+        drop(roster);
+        Self { inner, number, name }
+    }
+
+    fn log_end(&self, outcome: Result<(), String>) {
+        match outcome {
+            Err(panic) => tracing::error!(task = self.name, panic, "a task panicked"),
+            Ok(()) if self.inner.stop.is_cancelled() => tracing::debug!(task = self.name, "a task ended"),
+            Ok(()) => tracing::info!(task = self.name, "a task ended by itself"),
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.inner.roster().running.remove(&self.number);
+    }
+}
+
+/// Returns what the future returns, or the text of its panic.
+pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, String> {
+    let mut future = pin!(future);
+    std::future::poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic_text(&*panic))),
+        },
+    )
+    .await
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without a text")
+        .to_owned()
+}
