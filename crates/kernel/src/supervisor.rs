@@ -160,3 +160,75 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or("a panic without a text")
         .to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const GRACE: Duration = Duration::from_secs(20);
+
+    #[tokio::test]
+    async fn a_stop_waits_for_tasks_and_threads_that_heed_it() {
+        let supervisor = Supervisor::new();
+        let (task_ended, thread_ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (token, ended) = (supervisor.token(), Arc::clone(&task_ended));
+        supervisor.spawn("task", async move {
+            token.cancelled().await;
+            ended.store(true, Ordering::SeqCst);
+        });
+        let ended = Arc::clone(&thread_ended);
+        let run = move |stop: CancellationToken| {
+            while !stop.is_cancelled() {
+                std::thread::yield_now();
+            }
+            ended.store(true, Ordering::SeqCst);
+        };
+        supervisor.spawn_thread("thread", run).unwrap();
+        assert!(supervisor.stop(GRACE).await.is_empty());
+        assert!(task_ended.load(Ordering::SeqCst) && thread_ended.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test]
+    async fn what_does_not_heed_the_stop_is_named_and_dropped() {
+        struct OnDrop(Arc<AtomicBool>);
+        impl Drop for OnDrop {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::SeqCst);
+            }
+        }
+        let supervisor = Supervisor::new();
+        let dropped = Arc::new(AtomicBool::new(false));
+        let guard = OnDrop(Arc::clone(&dropped));
+        supervisor.spawn("deaf", async move {
+            let _guard = guard;
+            std::future::pending::<()>().await;
+        });
+        assert_eq!(supervisor.stop(Duration::from_millis(50)).await, ["deaf"]);
+        assert!(dropped.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_only_its_own_task() {
+        let supervisor = Supervisor::new();
+        supervisor.spawn("broken", async { panic!("on purpose") });
+        supervisor
+            .spawn_thread("broken thread", |_| panic!("on purpose"))
+            .unwrap();
+        let token = supervisor.token();
+        supervisor.spawn("sound", async move { token.cancelled().await });
+        assert!(supervisor.stop(GRACE).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_stuck_thread_is_left_behind() {
+        let supervisor = Supervisor::new();
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let stuck = move |_: CancellationToken| {
+            let _ = wait.recv();
+        };
+        supervisor.spawn_thread("stuck", stuck).unwrap();
+        assert_eq!(supervisor.stop(Duration::from_millis(50)).await, ["stuck"]);
+        drop(release);
+    }
+}

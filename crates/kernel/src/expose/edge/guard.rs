@@ -84,6 +84,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
     }
 
     /// Reads as far as it takes to know the protocol; `None` when the peer closes first.
+    ///
+    /// The time of the first head starts with its first byte, which is read here.
     pub(super) async fn protocol(&mut self) -> io::Result<Option<Protocol>> {
         loop {
             let seen = self.inbox.bytes();
@@ -92,6 +94,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
                 return Ok(Some(Protocol::Http2));
             }
             if !HTTP_2_PREFACE.starts_with(seen) {
+                self.expect_head();
                 return Ok(Some(Protocol::Http1));
             }
             let count = std::future::poll_fn(|cx| self.inbox.fill(&mut self.stream, cx)).await?;
@@ -122,13 +125,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
             match self.inbox.fill(&mut self.stream, cx)? {
                 Poll::Ready(0) if self.inbox.bytes().is_empty() => return Poll::Ready(Ok(false)),
                 Poll::Ready(0) => return Poll::Ready(Ok(self.refuse(unfinished()))),
-                Poll::Ready(_) => self.head_alarm.set_once(self.head_patience),
+                Poll::Ready(_) => self.expect_head(),
                 Poll::Pending => {
                     ready!(self.head_alarm.poll(cx));
                     return Poll::Ready(Ok(self.refuse(late())));
                 }
             }
         }
+    }
+
+    fn expect_head(&mut self) {
+        self.head_alarm.set_once(self.head_patience);
+        self.link.expect_head();
     }
 
     fn judge(&mut self, length: usize) -> bool {
@@ -178,7 +186,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {
                 Inward::Passing(0) => {
                     this.inward = Inward::Collecting(0);
                     if !this.inbox.bytes().is_empty() {
-                        this.head_alarm.set_once(this.head_patience);
+                        this.expect_head();
                     }
                 }
                 Inward::Collecting(scanned) => {

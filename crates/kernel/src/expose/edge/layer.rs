@@ -71,7 +71,7 @@ impl Edge {
     async fn handle(&self, router: axum::Router, mut request: Request<Body>) -> Response<Body> {
         let request_id = self.mint();
         let accept = request.headers().get(ACCEPT).cloned();
-        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        let method = request.method().clone();
         let is_http_1 = request.version() <= Version::HTTP_11;
         let peer = request.extensions().get::<Peer>().copied();
         let client = ClientIp::of(peer, request.headers(), &self.0.settings.trusted_proxies);
@@ -92,7 +92,10 @@ impl Edge {
             }
             Err(error) => span.in_scope(|| respond(&error, &request_id, accept.as_ref())),
         };
-        self.add_headers(&mut response, &request_id, is_read);
+        self.add_headers(&mut response, &request_id, &method);
+        if method == Method::HEAD {
+            *response.body_mut() = Body::empty();
+        }
         if is_http_1 && (!reading.is_finished() || closes(response.status())) {
             response
                 .headers_mut()
@@ -151,7 +154,7 @@ impl Edge {
         RequestId(id::mint("req", self.0.clock.now(), &mut ids))
     }
 
-    fn add_headers(&self, response: &mut Response<Body>, request_id: &RequestId, is_read: bool) {
+    fn add_headers(&self, response: &mut Response<Body>, request_id: &RequestId, method: &Method) {
         let headers = response.headers_mut();
         if let Ok(value) = HeaderValue::from_str(&request_id.0) {
             headers.insert(REQUEST_ID, value);
@@ -159,7 +162,7 @@ impl Edge {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.remove(SERVER);
-        if is_read {
+        if matches!(*method, Method::GET | Method::HEAD) {
             headers.append(VARY, HeaderValue::from_static("Authorization"));
         }
         if self.0.settings.tls_is_ours {

@@ -20,6 +20,13 @@ impl Refusal {
     }
 }
 
+/// One HTTP/1 request, as far as its connection is concerned.
+pub(super) struct Call {
+    pub(super) refusal: Option<Refusal>,
+    /// Whether its response must close the connection.
+    pub(super) is_last: bool,
+}
+
 /// Shared by the guard, the service and the task of one connection.
 pub(super) struct Link {
     started: Instant,
@@ -28,7 +35,9 @@ pub(super) struct Link {
     /// Requests that the HTTP library made of them.
     called: AtomicU64,
     refusal: Mutex<Option<Refusal>>,
-    is_last: AtomicBool,
+    /// The number of the request after which the connection closes.
+    last: AtomicU64,
+    is_head_coming: AtomicBool,
     in_flight: AtomicUsize,
     idle_since_ms: AtomicU64,
 }
@@ -40,16 +49,25 @@ impl Link {
             delivered: AtomicU64::new(0),
             called: AtomicU64::new(0),
             refusal: Mutex::new(None),
-            is_last: AtomicBool::new(false),
+            last: AtomicU64::new(u64::MAX),
+            is_head_coming: AtomicBool::new(false),
             in_flight: AtomicUsize::new(0),
             idle_since_ms: AtomicU64::new(0),
         })
     }
 
-    /// Says that one more head goes to the HTTP library, and whether the connection ends after it.
+    /// Says that the first bytes of a head have come; until it is delivered the connection is not idle.
+    pub(super) fn expect_head(&self) {
+        self.is_head_coming.store(true, Ordering::Release);
+    }
+
+    /// Says that one more head goes to the HTTP library, and whether the connection closes after it.
     pub(super) fn deliver(&self, is_last: bool) {
-        self.is_last.fetch_or(is_last, Ordering::AcqRel);
-        self.delivered.fetch_add(1, Ordering::AcqRel);
+        let number = self.delivered.fetch_add(1, Ordering::AcqRel) + 1;
+        if is_last {
+            self.last.store(number, Ordering::Release);
+        }
+        self.is_head_coming.store(false, Ordering::Release);
     }
 
     /// Says that the head delivered next stands for a refusal and is the last one.
@@ -58,27 +76,24 @@ impl Link {
         self.deliver(true);
     }
 
-    /// Counts an HTTP/1 request and returns its refusal if it stands for one.
+    /// Counts an HTTP/1 request.
     ///
     /// INVARIANT: the HTTP library makes at most one request of each head that the guard let through. More
     /// would mean that it takes bytes of a body for a head; those are refused.
-    pub(super) fn take_call(&self) -> Option<Refusal> {
-        let called = self.called.fetch_add(1, Ordering::AcqRel) + 1;
+    pub(super) fn call(&self) -> Call {
+        let number = self.called.fetch_add(1, Ordering::AcqRel) + 1;
         let delivered = self.delivered.load(Ordering::Acquire);
-        if called > delivered {
-            let error = Error::new(crate::Code::InvalidRequest, "the request is not valid HTTP");
-            self.is_last.store(true, Ordering::Release);
-            return Some(Refusal::new(error));
-        }
-        if called < delivered {
-            return None;
-        }
-        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Returns whether the response to the current HTTP/1 request must close the connection.
-    pub(super) fn is_last(&self) -> bool {
-        self.is_last.load(Ordering::Acquire)
+        let is_last = number >= self.last.load(Ordering::Acquire);
+        let refusal = match number.cmp(&delivered) {
+            std::cmp::Ordering::Less => None,
+            std::cmp::Ordering::Equal => self.refusal.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            std::cmp::Ordering::Greater => {
+                let error = Error::new(crate::Code::InvalidRequest, "the request is not valid HTTP");
+                Some(Refusal::new(error))
+            }
+        };
+        let is_last = is_last || refusal.is_some();
+        Call { refusal, is_last }
     }
 
     /// Counts a request until the returned value is dropped, which is when its response was taken over.
@@ -89,7 +104,7 @@ impl Link {
 
     /// Returns when the connection will have been idle for `keep_alive`; a busy one starts anew now.
     pub(super) fn idle_until(&self, keep_alive: Duration) -> Instant {
-        if self.in_flight.load(Ordering::Acquire) > 0 {
+        if self.in_flight.load(Ordering::Acquire) > 0 || self.is_head_coming.load(Ordering::Acquire) {
             return Instant::now() + keep_alive;
         }
         let since = Duration::from_millis(self.idle_since_ms.load(Ordering::Acquire));

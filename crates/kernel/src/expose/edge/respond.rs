@@ -54,12 +54,13 @@ fn write(
         make_problem(&mut body, status, request_id);
     }
     *response.status_mut() = status;
-    response.headers_mut().remove(CONTENT_LENGTH);
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     if let Some(secs) = error.retry_after_secs() {
         response.headers_mut().insert(RETRY_AFTER, secs.into());
     }
-    *response.body_mut() = Body::from(body.to_string());
+    let body = body.to_string();
+    response.headers_mut().insert(CONTENT_LENGTH, body.len().into());
+    *response.body_mut() = Body::from(body);
 }
 
 /// RFC 9457; the members of the envelope stay, except where both have one of that name.

@@ -219,11 +219,16 @@ async fn answer(
     let in_flight = link.begin();
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(Peer(peer));
-    if is_http_1 && let Some(refusal) = link.take_call() {
-        request.extensions_mut().insert(refusal);
+    let mut closes = false;
+    if is_http_1 {
+        let call = link.call();
+        closes = call.is_last;
+        if let Some(refusal) = call.refusal {
+            request.extensions_mut().insert(refusal);
+        }
     }
     let mut response = router.oneshot(request).await?;
-    if is_http_1 && link.is_last() {
+    if closes {
         response
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
