@@ -14,8 +14,10 @@
 //! After a chunked head the guard no longer knows where the next head starts. It passes everything on, and
 //! the connection closes after that response: that is simpler and safer than a second chunk parser.
 
+use super::alarm::Alarm;
 use super::head::{self, End, Framing};
-use super::linger::{Alarm, Inbox, Linger};
+use super::inbox::Inbox;
+use super::linger::Linger;
 use super::link::Link;
 use super::settings::EdgeSettings;
 use crate::{Code, Error};
@@ -83,24 +85,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
         }
     }
 
-    /// Reads as far as it takes to know the protocol; `None` when the peer closes first.
+    /// Reads as far as it takes to know the protocol; `None` when the peer closes without a word.
     ///
     /// The time of the first head starts with its first byte, which is read here.
     pub(super) async fn protocol(&mut self) -> io::Result<Option<Protocol>> {
         loop {
             let seen = self.inbox.bytes();
             if seen.starts_with(HTTP_2_PREFACE) {
+                self.expect_nothing();
                 self.inward = Inward::Open;
                 return Ok(Some(Protocol::Http2));
             }
             if !HTTP_2_PREFACE.starts_with(seen) {
-                self.expect_head();
                 return Ok(Some(Protocol::Http1));
             }
-            let count = std::future::poll_fn(|cx| self.inbox.fill(&mut self.stream, cx)).await?;
-            if count == 0 {
-                return Ok(None);
+            let more = std::future::poll_fn(|cx| match self.inbox.fill(&mut self.stream, cx) {
+                Poll::Pending => self.head_alarm.poll(cx).map(|()| Ok(0)),
+                count @ Poll::Ready(_) => count,
+            });
+            if more.await? == 0 {
+                // The rest of a preface will not come: HTTP/1 has the words for what that is.
+                let is_silent = self.inbox.bytes().is_empty();
+                return Ok((!is_silent).then_some(Protocol::Http1));
             }
+            self.expect_head();
         }
     }
 
@@ -111,6 +119,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
             while self.inbox.bytes().starts_with(b"\r\n") {
                 self.inbox.discard(2);
                 scanned = 0;
+                if self.inbox.bytes().is_empty() {
+                    self.expect_nothing();
+                }
             }
             match head::find_end(self.inbox.bytes(), scanned) {
                 Err(error) => return Poll::Ready(Ok(self.refuse(error))),
@@ -136,7 +147,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
 
     fn expect_head(&mut self) {
         self.head_alarm.set_once(self.head_patience);
-        self.link.expect_head();
+        self.link.set_head_coming(true);
+    }
+
+    fn expect_nothing(&mut self) {
+        self.head_alarm.clear();
+        self.link.set_head_coming(false);
     }
 
     fn judge(&mut self, length: usize) -> bool {
@@ -199,6 +215,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {
                 }
                 Inward::Open => {
                     this.inbox.hand_on(u64::MAX, to);
+                    return Poll::Ready(Ok(()));
+                }
+                Inward::Passing(left) if this.inbox.bytes().is_empty() && to.remaining() as u64 <= left => {
+                    // No more can come than may pass: the bytes of large bodies are not copied.
+                    let before = to.filled().len();
+                    ready!(Pin::new(&mut this.stream).poll_read(cx, to))?;
+                    let count = to.filled().len() - before;
+                    this.inward = Inward::Passing(left - count as u64);
                     return Poll::Ready(Ok(()));
                 }
                 Inward::Passing(left) => {

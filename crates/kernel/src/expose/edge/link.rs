@@ -56,9 +56,9 @@ impl Link {
         })
     }
 
-    /// Says that the first bytes of a head have come; until it is delivered the connection is not idle.
-    pub(super) fn expect_head(&self) {
-        self.is_head_coming.store(true, Ordering::Release);
+    /// Says whether a part of a head has come; until the rest has, the connection is not idle.
+    pub(super) fn set_head_coming(&self, is_coming: bool) {
+        self.is_head_coming.store(is_coming, Ordering::Release);
     }
 
     /// Says that one more head goes to the HTTP library, and whether the connection closes after it.
@@ -67,7 +67,7 @@ impl Link {
         if is_last {
             self.last.store(number, Ordering::Release);
         }
-        self.is_head_coming.store(false, Ordering::Release);
+        self.set_head_coming(false);
     }
 
     /// Says that the head delivered next stands for a refusal and is the last one.

@@ -6,12 +6,14 @@
 //! A router that is served must have gone through `wrap`.
 //!
 //! Absent on purpose: CORS (the product is headless), compression, upgrades, HTTP/1 keep-alive after a
-//! chunked request (see [`guard`]).
+//! chunked request (`guard.rs` says why).
 
 mod address;
+mod alarm;
 mod body;
 mod guard;
 mod head;
+mod inbox;
 mod layer;
 mod linger;
 mod link;

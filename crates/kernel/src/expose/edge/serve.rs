@@ -171,7 +171,9 @@ impl Server {
             () = self.stop.cancelled() => return,
             protocol = tokio::time::timeout(self.settings.keep_alive, guard.protocol()) => protocol,
         };
-        let Ok(Ok(Some(protocol))) = protocol else { return };
+        let Ok(Ok(Some(protocol))) = protocol else {
+            return;
+        };
         let is_http_1 = protocol == Protocol::Http1;
         let builder = if is_http_1 { &self.http_1 } else { &self.http_2 };
         let service = {
@@ -185,6 +187,8 @@ impl Server {
         let mut idle_until = link.idle_until(self.settings.keep_alive);
         loop {
             tokio::select! {
+                // First what has arrived, so that a request that came before the stop is answered.
+                biased;
                 outcome = connection.as_mut() => {
                     if let Err(error) = outcome {
                         tracing::debug!(%peer, %error, "a connection ended with an error");

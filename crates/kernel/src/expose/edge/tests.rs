@@ -54,7 +54,7 @@ async fn start_with(settings: EdgeSettings, tls: Tls) -> Running {
         entered: Arc::new(Semaphore::new(0)),
         go_on: Arc::new(Semaphore::new(0)),
     };
-    let router = edge(settings.clone()).wrap(router(&running, settings.clone()));
+    let router = edge(settings.clone()).wrap(router(&running, &settings));
     let stop = running.stop.clone();
     running.supervisor.spawn("server", async move {
         serve(listener, router, &settings, tls, stop).await.unwrap();
@@ -62,16 +62,17 @@ async fn start_with(settings: EdgeSettings, tls: Tls) -> Running {
     running
 }
 
-fn router(running: &Running, settings: EdgeSettings) -> Router {
+fn router(running: &Running, settings: &EdgeSettings) -> Router {
     let (entered, go_on) = (Arc::clone(&running.entered), Arc::clone(&running.go_on));
     let slow = move || async move {
         entered.add_permits(1);
         go_on.acquire().await.unwrap().forget();
         "slow"
     };
+    let (limit, timeout) = (settings.max_body_bytes, settings.request_timeout);
     let count = move |request: Request<Body>| async move {
         let id = request.extensions().get::<RequestId>().unwrap().clone();
-        match read_body(request, settings.max_body_bytes, settings.request_timeout).await {
+        match read_body(request, limit, timeout).await {
             Ok((_, body)) => Response::new(Body::from(body.len().to_string())),
             Err(error) => respond(&error, &id, None),
         }

@@ -7,7 +7,7 @@ const GET: &str = "GET /ok HTTP/1.1\r\nhost: a\r\n\r\n";
 fn quick() -> EdgeSettings {
     EdgeSettings {
         request_timeout: Duration::from_millis(300),
-        keep_alive: Duration::from_millis(300),
+        keep_alive: Duration::from_secs(1),
         write_timeout: Duration::from_millis(300),
         ..EdgeSettings::default()
     }
@@ -126,7 +126,7 @@ async fn a_request_that_takes_longer_than_keep_alive_is_not_idle() {
     client.send("GET /slow HTTP/1.1\r\nhost: a\r\n\r\n").await;
     running.entered.acquire().await.unwrap().forget();
     // Longer than keep-alive: the point is that nothing happens meanwhile.
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
     running.go_on.add_permits(1);
     assert_eq!(client.answer().await.body, "slow");
     assert_eq!(client.ask(GET).await.body, "ok");
@@ -164,6 +164,7 @@ async fn a_stop_finishes_what_was_begun_and_closes_what_is_idle() {
     idle.expect_close().await;
     silent.expect_close().await;
     half.expect_close().await;
+    drop(half);
     assert!(TcpStream::connect(running.address).await.is_err());
     running.go_on.add_permits(1);
     let answer = busy.answer().await;
@@ -188,4 +189,45 @@ async fn a_stop_cuts_off_what_outlives_the_grace() {
     running.stop.cancel();
     busy.expect_close().await;
     assert!(running.supervisor.stop(HANG).await.is_empty());
+}
+
+#[tokio::test]
+async fn half_a_preface_is_refused_in_time() {
+    let running = start(quick()).await;
+    let mut client = Raw::connect(&running).await;
+    client.send("PRI * HT").await;
+    assert_eq!(
+        client.answer().await.envelope(400),
+        "the request was not complete in time"
+    );
+    client.expect_close().await;
+}
+
+#[tokio::test]
+async fn stray_empty_lines_are_no_request() {
+    let running = start(quick()).await;
+    let mut client = Raw::connect(&running).await;
+    assert_eq!(client.ask(format!("{GET}\r\n")).await.body, "ok");
+    assert_eq!(client.ask(GET).await.body, "ok");
+    client.send("\r\n\r\n").await;
+    client.expect_close().await;
+}
+
+#[tokio::test]
+async fn head_sends_the_length_and_no_body() {
+    let running = start(EdgeSettings::default()).await;
+    for target in ["/ok", "/nowhere"] {
+        let full = ask(&running, format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n")).await;
+        let length = full.body.len();
+        let mut client = Raw::connect(&running).await;
+        let head = format!("HEAD {target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        client.send(head).await;
+        while client.read().await > 0 {}
+        let answer = String::from_utf8(client.buffer).unwrap();
+        assert!(
+            answer.contains(&format!("\r\ncontent-length: {length}\r\n")),
+            "{answer}"
+        );
+        assert_eq!(answer.find("\r\n\r\n").unwrap() + 4, answer.len(), "{answer}");
+    }
 }

@@ -26,13 +26,11 @@ fn get(target: &str) -> http::request::Builder {
 async fn send(sender: &mut Sender, request: Request<Full<Bytes>>) -> Answer {
     let response = tokio::time::timeout(HANG, sender.send_request(request)).await;
     let (parts, body) = response.expect("the server hangs").unwrap().into_parts();
-    let mut head = format!("{:?} {}\r\n", parts.version, parts.status.as_u16());
-    for (name, value) in &parts.headers {
-        head += &format!("{name}: {}\r\n", value.to_str().unwrap());
-    }
+    let line = |(name, value): (&_, &http::HeaderValue)| format!("\r\n{name}: {}", value.to_str().unwrap());
+    let lines: Vec<String> = parts.headers.iter().map(line).collect();
     Answer {
         status: parts.status.as_u16(),
-        head,
+        head: lines.concat(),
         body: String::from_utf8(body.collect().await.unwrap().to_bytes().into()).unwrap(),
     }
 }
@@ -128,4 +126,22 @@ async fn an_idle_connection_is_closed() {
         }
     };
     tokio::time::timeout(HANG, closed).await.unwrap();
+}
+
+#[tokio::test]
+async fn rapid_resets_hurt_only_their_own_connection() {
+    let running = start(EdgeSettings::default()).await;
+    let mut attacker = connect(&running).await;
+    for _ in 0..10_000 {
+        let request = get("/slow").body(Full::default()).unwrap();
+        // Dropping the answer resets the stream.
+        drop(attacker.send_request(request));
+        tokio::task::yield_now().await;
+        if attacker.is_closed() {
+            break;
+        }
+    }
+    let mut other = connect(&running).await;
+    let answer = send(&mut other, get("/ok").body(Full::default()).unwrap()).await;
+    assert_eq!(answer.body, "ok");
 }

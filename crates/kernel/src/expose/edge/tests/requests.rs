@@ -50,7 +50,7 @@ struct Text(String);
 
 impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.0 += &format!("{field}={value:?} ");
+        self.0 = format!("{}{field}={value:?} ", self.0);
     }
 }
 
