@@ -91,15 +91,14 @@ impl Supervisor {
             self.0.kill.cancel();
         }
         let threads = std::mem::take(&mut self.0.roster().threads);
-        let (ended, stuck): (Vec<_>, Vec<_>) =
-            threads.into_iter().partition(|(name, _)| !overdue.contains(name));
-        for (_, thread) in ended {
-            // Its function has returned; what is left of the thread takes microseconds.
-            let _ = thread.join();
+        for (name, thread) in threads {
+            if !overdue.contains(&name) {
+                // Its function has returned; what is left of the thread takes microseconds.
+                let _ = thread.join();
+            }
         }
-        if stuck.is_empty() {
-            self.0.tasks.wait().await;
-        }
+        // What was just dropped gets a moment to run its destructors; what blocks its thread is left behind.
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.0.tasks.wait()).await;
         overdue
     }
 }

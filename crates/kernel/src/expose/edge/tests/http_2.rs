@@ -128,19 +128,36 @@ async fn an_idle_connection_is_closed() {
     tokio::time::timeout(HANG, closed).await.unwrap();
 }
 
+/// A frame of RFC 9113 §4.1.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
 #[tokio::test]
-async fn rapid_resets_hurt_only_their_own_connection() {
+async fn rapid_resets_cost_the_attacker_its_connection_and_nobody_else() {
+    const ENHANCE_YOUR_CALM: [u8; 4] = [0, 0, 0, 0xb];
     let running = start(EdgeSettings::default()).await;
-    let mut attacker = connect(&running).await;
-    for _ in 0..10_000 {
-        let request = get("/slow").body(Full::default()).unwrap();
-        // Dropping the answer resets the stream.
-        drop(attacker.send_request(request));
-        tokio::task::yield_now().await;
-        if attacker.is_closed() {
-            break;
-        }
+    let mut attack = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    attack.extend(frame(4, 0, 0, &[]));
+    for stream in (1..20_000).step_by(2) {
+        // GET http://a/, then CANCEL.
+        attack.extend(frame(1, 0x5, stream, &[0x82, 0x86, 0x84, 0x41, 1, b'a']));
+        attack.extend(frame(3, 0, stream, &[0, 0, 0, 8]));
     }
+    let mut attacker = TcpStream::connect(running.address).await.unwrap();
+    let (mut from, mut to) = attacker.split();
+    let mut said = Vec::new();
+    // The server may close while the attacker is still sending.
+    let both = async { tokio::join!(to.write_all(&attack), from.read_to_end(&mut said)) };
+    let _ = tokio::time::timeout(HANG, both)
+        .await
+        .expect("the attacker is kept");
+    assert!(
+        said.windows(4).any(|bytes| bytes == ENHANCE_YOUR_CALM),
+        "{said:?}"
+    );
+
     let mut other = connect(&running).await;
     let answer = send(&mut other, get("/ok").body(Full::default()).unwrap()).await;
     assert_eq!(answer.body, "ok");
