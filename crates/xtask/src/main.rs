@@ -1,3 +1,78 @@
+//! Tasks of the repository: `cargo xtask <task>`.
+//!
+//! They know the product as a program that answers HTTP, never as a crate: whatever they prove,
+//! they prove about the thing that is shipped.
+
 #![forbid(unsafe_code)]
-//! Tasks of the repository.
-fn main() {}
+
+mod clock;
+mod failure;
+mod postgres;
+mod process;
+mod suite;
+
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+
+use failure::Outcome;
+
+#[derive(Parser)]
+#[command(
+    name = "xtask",
+    bin_name = "cargo xtask",
+    about = "Tasks of the repository",
+    max_term_width = 100
+)]
+enum Task {
+    /// Run every test on both engines; ends with the runner's summary
+    Test(suite::Arguments),
+    /// Rewrite the goldens and show which of them changed
+    Golden(suite::Arguments),
+    /// Check that everything is formatted
+    FmtCheck,
+    /// Run clippy over everything; a warning is a failure
+    Lint,
+    #[command(hide = true)]
+    GuardCluster(postgres::GuardianArguments),
+}
+
+/// The storage engines that a task runs on.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engine {
+    Sqlite,
+    Postgres,
+    Both,
+}
+
+impl Engine {
+    fn has_postgres(self) -> bool {
+        self != Self::Sqlite
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+            Self::Both => "SQLite and PostgreSQL",
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    perform(&Task::parse()).unwrap_or_else(|failure| {
+        eprintln!("error: {failure}");
+        ExitCode::FAILURE
+    })
+}
+
+fn perform(task: &Task) -> Outcome<ExitCode> {
+    match task {
+        Task::Test(arguments) => return suite::test(arguments),
+        Task::Golden(arguments) => return suite::golden(arguments),
+        Task::FmtCheck => suite::check_format()?,
+        Task::Lint => suite::lint()?,
+        Task::GuardCluster(arguments) => postgres::guard(arguments)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,10 @@
+//! Throw-away PostgreSQL clusters: found or installed, started on a socket of their own, and
+//! removed whatever becomes of the task that wanted them.
+
+mod cluster;
+mod guardian;
+mod install;
+
+pub use cluster::{Cluster, Durability};
+pub use guardian::{Arguments as GuardianArguments, guard};
+pub use install::{Binaries, find_or_install};

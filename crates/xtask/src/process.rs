@@ -1,0 +1,140 @@
+//! Commands, signals and folders: everything that these tasks ask of the operating system.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use crate::failure::{Context, Failure, Outcome};
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.ancestors().nth(2).unwrap_or(manifest).to_path_buf()
+}
+
+/// The folder of build results, which also holds the tasks' tools and throw-away data.
+pub fn target() -> PathBuf {
+    let named = std::env::var_os("CARGO_TARGET_DIR").filter(|name| !name.is_empty());
+    named.map_or_else(|| root().join("target"), |name| root().join(name))
+}
+
+/// The cargo that started this task, else the one on the PATH; it works in the root folder.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Whether a program can be started at all and likes its arguments.
+pub fn works(command: &mut Command) -> bool {
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Runs a command with our own output; its exit status is the caller's to judge.
+pub fn status(command: &mut Command) -> Outcome<ExitStatus> {
+    let name = name_of(command);
+    command
+        .stdin(Stdio::null())
+        .status()
+        .context(format_args!("cannot run {name}"))
+}
+
+/// Runs a command with our own output and fails when it fails.
+pub fn run(command: &mut Command) -> Outcome {
+    let name = name_of(command);
+    let status = status(command)?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Failure::new(format!("{name} failed ({status})")))
+    }
+}
+
+/// Runs a command silently and returns what it printed; its error output becomes the failure.
+pub fn output(command: &mut Command) -> Outcome<String> {
+    let name = name_of(command);
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .context(format_args!("cannot run {name}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::new(format!(
+        "{name} failed ({}): {}",
+        output.status,
+        said.trim()
+    )))
+}
+
+fn name_of(command: &Command) -> String {
+    Path::new(command.get_program())
+        .file_name()
+        .map_or_else(String::new, |name| name.display().to_string())
+}
+
+/// Whether this process is root, who may install packages but may not run a cluster.
+pub fn is_root() -> bool {
+    output(Command::new("id").arg("-u")).is_ok_and(|uid| uid.trim() == "0")
+}
+
+/// Sends a signal by name (`TERM`, `QUIT`); a process that is gone already is no failure.
+pub fn signal(pid: u32, name: &str) {
+    // The shell's builtin is everywhere; a `kill` program is not.
+    works(Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", name, &pid.to_string()]));
+}
+
+/// Whether a process runs whose command line holds `word`; a pid alone may have been reused.
+pub fn is_running(pid: u32, word: &str) -> bool {
+    let line = match std::fs::read(format!("/proc/{pid}/cmdline")) {
+        Ok(line) => String::from_utf8_lossy(&line).into_owned(),
+        // No /proc on this system, or no such process: the second question tells them apart.
+        Err(_) => {
+            output(Command::new("ps").args(["-o", "args=", "-p", &pid.to_string()])).unwrap_or_default()
+        }
+    };
+    line.contains(word)
+}
+
+/// The folders of the PATH.
+pub fn search_path() -> Vec<PathBuf> {
+    std::env::var_os("PATH").map_or_else(Vec::new, |path| std::env::split_paths(&path).collect())
+}
+
+/// The program of that name on the PATH.
+pub fn find_program(name: impl AsRef<OsStr>) -> Option<PathBuf> {
+    let name = name.as_ref();
+    search_path()
+        .into_iter()
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_running_process_is_known_by_pid_and_word() {
+        let me = std::process::id();
+        assert!(is_running(me, "xtask"));
+        assert!(!is_running(me, "no-such-word-in-any-command-line"));
+    }
+
+    #[test]
+    fn a_failing_command_gives_its_own_words() {
+        let failure = output(Command::new("sh").args(["-c", "echo because >&2; exit 3"])).unwrap_err();
+        assert!(failure.to_string().contains("because"), "{failure}");
+    }
+
+    #[test]
+    fn the_root_holds_the_workspace() {
+        assert!(root().join("crates/xtask/Cargo.toml").is_file());
+    }
+}

@@ -1,0 +1,152 @@
+//! `test`, `golden`, `fmt-check`, `lint`: what the compiler's own tools run over the workspace.
+
+use std::process::{Command, ExitCode};
+
+use crate::failure::Outcome;
+use crate::postgres::{self, Cluster, Durability};
+use crate::{Engine, process};
+
+/// Runs every test on both engines, with a throw-away PostgreSQL of its own.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Run only the tests whose names contain one of these.
+    filters: Vec<String>,
+    /// The engines that the tests may use.
+    #[arg(long, value_enum, default_value_t = Engine::Both)]
+    engine: Engine,
+    /// How many tests run at once.
+    #[arg(long, short)]
+    jobs: Option<usize>,
+}
+
+/// Ends with the runner's own summary: nothing is printed after it.
+pub fn test(arguments: &Arguments) -> Outcome<ExitCode> {
+    let with_nextest = process::works(process::cargo().args(["nextest", "--version"]));
+    let mut runner = if with_nextest {
+        nextest(arguments)
+    } else {
+        cargo_test(arguments)
+    };
+    runner
+        .env_remove("PROVOST_TEST_POSTGRES_URL")
+        .env_remove("PROVOST_TEST_REQUIRE_POSTGRES");
+    let cluster = if arguments.engine.has_postgres() {
+        Some(start_cluster()?)
+    } else {
+        None
+    };
+    if let Some(cluster) = &cluster {
+        runner.env("PROVOST_TEST_POSTGRES_URL", cluster.connection("postgres"));
+        // With it a test that finds no PostgreSQL fails instead of passing on SQLite alone.
+        runner.env("PROVOST_TEST_REQUIRE_POSTGRES", "1");
+    }
+    if arguments.engine == Engine::Postgres {
+        runner.env("PROVOST_TEST_ENGINE", "postgres");
+    }
+    let words: Vec<_> = runner.get_args().map(|word| word.to_string_lossy()).collect();
+    println!(
+        "Running cargo {} on {}.",
+        words.join(" "),
+        arguments.engine.name()
+    );
+    let status = process::status(&mut runner)?;
+    drop(cluster);
+    Ok(status
+        .code()
+        .and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+fn start_cluster() -> Outcome<Cluster> {
+    let binaries = postgres::find_or_install()?;
+    println!("Using {} in {}.", binaries.version, binaries.folder.display());
+    let cluster = Cluster::start(&binaries, Durability::None)?;
+    println!("Started a throw-away cluster in {}.", cluster.folder().display());
+    Ok(cluster)
+}
+
+fn nextest(arguments: &Arguments) -> Command {
+    let profile = if std::env::var_os("CI").is_some() {
+        "ci"
+    } else {
+        "default"
+    };
+    let mut command = process::cargo();
+    command.args([
+        "nextest",
+        "run",
+        "--cargo-profile",
+        "ci",
+        "--workspace",
+        "--profile",
+        profile,
+    ]);
+    if let Some(jobs) = arguments.jobs {
+        command.args(["--test-threads", &jobs.to_string()]);
+    }
+    command.args(&arguments.filters);
+    command
+}
+
+fn cargo_test(arguments: &Arguments) -> Command {
+    let mut command = process::cargo();
+    command.args(["test", "--profile", "ci", "--workspace", "--no-fail-fast", "--"]);
+    if let Some(jobs) = arguments.jobs {
+        command.args(["--test-threads", &jobs.to_string()]);
+    }
+    command.args(&arguments.filters);
+    command
+}
+
+/// Rewrites the goldens by running the tests that compare them, then shows what changed.
+pub fn golden(arguments: &Arguments) -> Outcome<ExitCode> {
+    let mut runner = process::cargo();
+    // Every test runs: the goldens belong to whichever tests compare them.
+    runner
+        .args(["test", "--profile", "ci", "--workspace", "--no-fail-fast", "--"])
+        .args(&arguments.filters);
+    runner.env("UPDATE_GOLDENS", "1");
+    let cluster = if arguments.engine.has_postgres() {
+        Some(start_cluster()?)
+    } else {
+        None
+    };
+    if let Some(cluster) = &cluster {
+        runner.env("PROVOST_TEST_POSTGRES_URL", cluster.connection("postgres"));
+    }
+    let status = process::status(&mut runner)?;
+    drop(cluster);
+    let mut git = Command::new("git");
+    git.current_dir(process::root())
+        .args(["status", "--short", "--", "*golden*", "openapi"]);
+    let changed = process::output(&mut git)?;
+    if changed.is_empty() {
+        println!("No golden changed.");
+    } else {
+        print!("Changed goldens, to be read before they are committed:\n{changed}");
+    }
+    Ok(if status.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+pub fn check_format() -> Outcome {
+    process::run(process::cargo().args(["fmt", "--all", "--check"]))
+}
+
+pub fn lint() -> Outcome {
+    let mut clippy = process::cargo();
+    clippy.args([
+        "clippy",
+        "--all-targets",
+        "--workspace",
+        "--profile",
+        "ci",
+        "--",
+        "-D",
+        "warnings",
+    ]);
+    process::run(&mut clippy)
+}
