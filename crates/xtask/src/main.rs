@@ -6,9 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod crash;
 mod failure;
+mod http;
 mod postgres;
 mod process;
+mod product;
+mod random;
 mod suite;
 
 use std::process::ExitCode;
@@ -33,6 +37,8 @@ enum Task {
     FmtCheck,
     /// Run clippy over everything; a warning is a failure
     Lint,
+    /// Kill the server at random times and compare what it was with what it had acknowledged
+    Crash(crash::Arguments),
     #[command(hide = true)]
     GuardCluster(postgres::GuardianArguments),
 }
@@ -48,6 +54,24 @@ pub(crate) enum Engine {
 impl Engine {
     fn has_postgres(self) -> bool {
         self != Self::Sqlite
+    }
+
+    /// The engines one by one.
+    fn each(self) -> Vec<Self> {
+        if self == Self::Both {
+            vec![Self::Sqlite, Self::Postgres]
+        } else {
+            vec![self]
+        }
+    }
+
+    /// The word of the command line.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+            Self::Both => "both",
+        }
     }
 
     fn name(self) -> &'static str {
@@ -72,6 +96,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Golden(arguments) => return suite::golden(arguments),
         Task::FmtCheck => suite::check_format()?,
         Task::Lint => suite::lint()?,
+        Task::Crash(arguments) => crash::run(arguments)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,279 @@
+//! The ledger driver (R1): mutations over many connections, `kill -9`, restart, comparison.
+//!
+//! The driver is another process than the server: what it was told survives the kill. Every
+//! connection has at most one request without an answer, which it sends again after the restart.
+
+mod ledger;
+mod model;
+mod verdict;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::failure::{Context, Failure, Outcome};
+use crate::http::{Connection, Request};
+use crate::postgres::{self, Cluster, Durability};
+use crate::product::{self, Installation, Server, Store, Workplace};
+use crate::random::{self, Random};
+use crate::{Engine, clock};
+use ledger::Ledger;
+use model::issued;
+use worker::{Counts, Scene, Worker, lifetime_in};
+
+/// Kill the server at random times and compare what it was with what it had acknowledged
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// How often the server is killed, for each engine
+    #[arg(long, default_value_t = 20)]
+    cycles: u32,
+    /// Repeats the choices of an earlier run
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The engines to test
+    #[arg(long, value_enum, default_value_t = Engine::Both)]
+    engine: Engine,
+    /// How many connections send mutations at once
+    #[arg(long, default_value_t = 16)]
+    connections: usize,
+    /// After how many kills the store and the audit chain are checked offline
+    #[arg(long, default_value_t = 5)]
+    check_every: u32,
+    /// Test this binary instead of building one
+    #[arg(long)]
+    binary: Option<PathBuf>,
+}
+
+#[derive(Default)]
+struct Totals {
+    kills: u32,
+    lost: usize,
+    half_applied: usize,
+    offline_checks: u32,
+    slowest_restart: Duration,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let seed = arguments.seed.unwrap_or_else(random::fresh_seed);
+    println!(
+        "seed {seed} (again with: cargo xtask crash --seed {seed} --engine {} --cycles {} --connections {})",
+        arguments.engine.word(),
+        arguments.cycles,
+        arguments.connections
+    );
+    let binary = arguments
+        .binary
+        .clone()
+        .map_or_else(|| product::build("ci"), Ok)?;
+    for engine in arguments.engine.each() {
+        let workplace = Workplace::create(&format!("crash-{}", engine.word()))?;
+        let folder = workplace.folder.clone();
+        let driven = drive(arguments, seed, engine, &binary, &workplace);
+        driven.context(format_args!(
+            "{} with seed {seed} (ledger, server log and store are kept in {})",
+            engine.name(),
+            folder.display()
+        ))?;
+        workplace.remove()?;
+    }
+    Ok(())
+}
+
+fn drive(
+    arguments: &Arguments,
+    seed: u64,
+    engine: Engine,
+    binary: &std::path::Path,
+    workplace: &Workplace,
+) -> Outcome {
+    let mut cluster = None;
+    let store = if engine == Engine::Postgres {
+        let started = Cluster::start(&postgres::find_or_install()?, Durability::Full)?;
+        let url = started.url("postgres");
+        cluster = Some(started);
+        Store::Postgres {
+            url,
+            keys: workplace.folder.join("keys"),
+        }
+    } else {
+        Store::Sqlite {
+            data: workplace.folder.join("data"),
+        }
+    };
+    let log = workplace.folder.join("server.log");
+    let installation = Installation {
+        binary: binary.to_path_buf(),
+        store,
+        environment: Vec::new(),
+        log,
+    };
+    let bootstrap = installation.initialize()?;
+    let mut server = installation.serve()?;
+    let scene = set_scene(
+        bootstrap,
+        seed,
+        Ledger::new(workplace.file("ledger.jsonl")?),
+        &server,
+    )?;
+    let mut workers: Vec<_> = (0..arguments.connections)
+        .map(|number| Worker::new(seed, number))
+        .collect();
+    let mut random = Random::part(seed, 0);
+    let mut totals = Totals::default();
+
+    for cycle in 1..=arguments.cycles {
+        let before = sum(&workers);
+        let delay = random.millis(5, 500);
+        kill_under_load(&scene, &mut workers, server, delay)?;
+        totals.kills += 1;
+        scene.ledger.sync()?;
+
+        let killed = clock::now();
+        server = installation.serve()?;
+        let restart = killed.elapsed();
+        totals.slowest_restart = totals.slowest_restart.max(restart);
+
+        let verdict = retry_and_judge(&scene, &mut workers, &server)?;
+        let after = sum(&workers);
+        println!(
+            "{} {cycle}/{}: killed after {} ms, {} acknowledged, {} unanswered and retried \
+             ({} replayed, {} first answers), ready again in {} ms, {} lost, {} half-applied",
+            engine.word(),
+            arguments.cycles,
+            delay.as_millis(),
+            after.acknowledged - before.acknowledged,
+            after.unanswered - before.unanswered,
+            after.replayed - before.replayed,
+            after.first_answers - before.first_answers,
+            restart.as_millis(),
+            verdict.lost.len(),
+            verdict.half_applied.len(),
+        );
+        totals.lost += verdict.lost.len();
+        totals.half_applied += verdict.half_applied.len();
+        if !verdict.is_clean() {
+            verdict
+                .lost
+                .iter()
+                .for_each(|sentence| println!("  LOST: {sentence}"));
+            verdict
+                .half_applied
+                .iter()
+                .for_each(|sentence| println!("  HALF-APPLIED: {sentence}"));
+            print_totals(engine, &totals, sum(&workers));
+            return Err(Failure::new(
+                "the server lost or half-applied acknowledged mutations",
+            ));
+        }
+        if cycle % arguments.check_every.max(1) == 0 || cycle == arguments.cycles {
+            server.stop()?;
+            installation.check(&["audit", "verify"])?;
+            installation.check(&["store", "check"])?;
+            totals.offline_checks += 1;
+            server = installation.serve()?;
+        }
+    }
+    server.stop()?;
+    drop(cluster);
+    print_totals(engine, &totals, sum(&workers));
+    Ok(())
+}
+
+/// Creates the account that everybody rotates and reads the settings that one connection changes.
+fn set_scene(bootstrap: product::Bootstrap, seed: u64, ledger: Ledger, server: &Server) -> Outcome<Scene> {
+    let mut connection = Connection::new(server.address);
+    let create =
+        Request::new("POST", bootstrap.path("service-accounts"), &bootstrap.token).with_body(json!({
+            "name": "Shared", "permissionRole": "viewer", "allOfRole": true,
+            "reason": "crash driver", "idempotencyKey": format!("crash-{seed:016x}-shared"),
+        }));
+    let created = connection.fetch(&create)?;
+    let (account, token) = issued(&created)?;
+    let shared_account = account["id"]
+        .as_str()
+        .context("an account without an id")?
+        .to_owned();
+    let settings = connection.fetch(&Request::get(
+        bootstrap.path("automation/settings"),
+        &bootstrap.token,
+    ))?;
+    lifetime_in(&settings).context("the automation settings show no tokens.maxLifetimeSeconds")?;
+    let shared_tokens = Mutex::new(BTreeMap::from([(token.id, Some(token.secret))]));
+    Ok(Scene {
+        bootstrap,
+        seed,
+        ledger,
+        shared_account,
+        shared_tokens,
+        killing: AtomicBool::new(false),
+        settings,
+    })
+}
+
+fn kill_under_load(scene: &Scene, workers: &mut [Worker], server: Server, delay: Duration) -> Outcome {
+    let address = server.address;
+    scene.killing.store(false, Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        let running: Vec<_> = workers
+            .iter_mut()
+            .map(|worker| scope.spawn(move || worker.mutate_until_lost(scene, &mut Connection::new(address))))
+            .collect();
+        std::thread::sleep(delay);
+        scene.killing.store(true, Ordering::SeqCst);
+        let killed = server.kill();
+        for thread in running {
+            thread
+                .join()
+                .map_err(|_| Failure::new("a connection's thread panicked"))??;
+        }
+        killed
+    })
+}
+
+fn retry_and_judge(scene: &Scene, workers: &mut [Worker], server: &Server) -> Outcome<verdict::Verdict> {
+    let address = server.address;
+    std::thread::scope(|scope| {
+        let running: Vec<_> = workers
+            .iter_mut()
+            .map(|worker| scope.spawn(move || worker.retry(scene, &mut Connection::new(address))))
+            .collect();
+        for thread in running {
+            thread
+                .join()
+                .map_err(|_| Failure::new("a connection's thread panicked"))??;
+        }
+        Ok(())
+    })?;
+    verdict::judge(scene, workers, &mut Connection::new(address))
+}
+
+fn sum(workers: &[Worker]) -> Counts {
+    workers.iter().fold(Counts::default(), |sum, worker| Counts {
+        acknowledged: sum.acknowledged + worker.counts.acknowledged,
+        unanswered: sum.unanswered + worker.counts.unanswered,
+        replayed: sum.replayed + worker.counts.replayed,
+        first_answers: sum.first_answers + worker.counts.first_answers,
+    })
+}
+
+fn print_totals(engine: Engine, totals: &Totals, counts: Counts) {
+    println!(
+        "{}: {} kills, {} acknowledged, {} retried ({} replayed, {} first answers), {} lost, {} half-applied; \
+         slowest restart {} ms; audit verify and store check passed {} times",
+        engine.name(),
+        totals.kills,
+        counts.acknowledged,
+        counts.unanswered,
+        counts.replayed,
+        counts.first_answers,
+        totals.lost,
+        totals.half_applied,
+        totals.slowest_restart.as_millis(),
+        totals.offline_checks,
+    );
+}

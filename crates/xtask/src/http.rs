@@ -1,0 +1,270 @@
+//! The least HTTP/1.1 client that keeps a connection and tells a lost answer from a given one.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::failure::{Failure, Outcome};
+
+/// One request, kept as it is so that a retry sends the same bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    pub method: &'static str,
+    pub path: String,
+    pub token: Option<String>,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Option<Value>,
+}
+
+impl Request {
+    pub fn new(method: &'static str, path: impl Into<String>, token: &str) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            token: Some(token.to_owned()),
+            headers: Vec::new(),
+            body: None,
+        }
+    }
+
+    pub fn get(path: impl Into<String>, token: &str) -> Self {
+        Self::new("GET", path, token)
+    }
+
+    pub fn with_body(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
+    }
+
+    /// The request as it goes over the wire.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut head = format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", self.method, self.path);
+        if let Some(token) = &self.token {
+            head.extend(["Authorization: Bearer ", token, "\r\n"]);
+        }
+        for (name, value) in &self.headers {
+            head.extend([name, ": ", value, "\r\n"]);
+        }
+        let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
+        if !body.is_empty() {
+            let length = body.len().to_string();
+            head.extend([
+                "Content-Type: application/json\r\nContent-Length: ",
+                &length,
+                "\r\n",
+            ]);
+        }
+        head += "\r\n";
+        head += &body;
+        head.into_bytes()
+    }
+}
+
+/// One complete answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub replayed: bool,
+    pub body: Vec<u8>,
+    pub closes: bool,
+}
+
+impl Answer {
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    pub fn json(&self) -> Outcome<Value> {
+        serde_json::from_slice(&self.body)
+            .map_err(|error| Failure::new(format!("status {}: the body is not JSON: {error}", self.status)))
+    }
+
+    /// The stable code of an error's envelope.
+    pub fn code(&self) -> String {
+        let envelope = self.json().unwrap_or_default();
+        envelope["code"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Status and the beginning of the body, for a message.
+    pub fn summary(&self) -> String {
+        let text = String::from_utf8_lossy(&self.body);
+        format!("{} {}", self.status, text.chars().take(300).collect::<String>())
+    }
+}
+
+/// Why there is no complete answer.
+#[derive(Debug)]
+pub struct Lost {
+    /// The status line, when that much arrived.
+    pub status: Option<u16>,
+    pub why: String,
+}
+
+/// A connection that is opened when needed and kept while the server keeps it.
+pub struct Connection {
+    address: SocketAddr,
+    stream: Option<BufReader<TcpStream>>,
+}
+
+impl Connection {
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            stream: None,
+        }
+    }
+
+    pub fn send(&mut self, request: &Request) -> Result<Answer, Lost> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => connect(self.address).map_err(|error| lost(None, &error))?,
+        };
+        let written = stream.get_mut().write_all(&request.bytes());
+        // An early answer (413, say) may be waiting although the rest could not be written.
+        let answer = match read_answer(&mut stream, request.method == "HEAD") {
+            Ok(answer) => answer,
+            Err(loss) => return Err(written.err().map_or(loss, |error| lost(None, &error))),
+        };
+        if !answer.closes {
+            self.stream = Some(stream);
+        }
+        Ok(answer)
+    }
+
+    /// Sends and expects success with a JSON body.
+    pub fn fetch(&mut self, request: &Request) -> Outcome<Value> {
+        let name = format!("{} {}", request.method, request.path);
+        let answer = self
+            .send(request)
+            .map_err(|lost| Failure::new(format!("{name}: {}", lost.why)))?;
+        if answer.is_success() {
+            return answer.json();
+        }
+        Err(Failure::new(format!("{name}: {}", answer.summary())))
+    }
+}
+
+fn connect(address: SocketAddr) -> std::io::Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(30)))?;
+    Ok(BufReader::new(stream))
+}
+
+fn lost(status: Option<u16>, why: &dyn std::fmt::Display) -> Lost {
+    Lost {
+        status,
+        why: why.to_string(),
+    }
+}
+
+/// Reads one answer with a `Content-Length`; the product sends no other kind to these requests.
+fn read_answer(stream: &mut impl BufRead, without_body: bool) -> Result<Answer, Lost> {
+    let line = read_line(stream).map_err(|error| lost(None, &error))?;
+    let status = parse_status(&line).ok_or_else(|| lost(None, &format!("not a status line: {line:?}")))?;
+    let (mut length, mut replayed, mut closes) = (0, false, false);
+    loop {
+        let line = read_line(stream).map_err(|error| lost(Some(status), &error))?;
+        if line.is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
+        let value = value.trim();
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.parse().unwrap_or(0),
+            "idempotent-replayed" => replayed = value == "true",
+            "connection" => closes = value.eq_ignore_ascii_case("close"),
+            "transfer-encoding" => return Err(lost(Some(status), &"a chunked answer")),
+            _ => {}
+        }
+    }
+    let mut body = vec![0; if without_body { 0 } else { length }];
+    stream
+        .read_exact(&mut body)
+        .map_err(|error| lost(Some(status), &error))?;
+    Ok(Answer {
+        status,
+        replayed,
+        body,
+        closes,
+    })
+}
+
+fn read_line(stream: &mut impl BufRead) -> std::io::Result<String> {
+    let mut line = String::new();
+    stream.take(16 * 1024).read_line(&mut line)?;
+    if !line.ends_with('\n') {
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::UnexpectedEof,
+            "the connection ended",
+        ));
+    }
+    Ok(line.trim_end().to_owned())
+}
+
+fn parse_status(line: &str) -> Option<u16> {
+    let rest = line
+        .strip_prefix("HTTP/1.1 ")
+        .or_else(|| line.strip_prefix("HTTP/1.0 "))?;
+    rest.get(..3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str =
+        "HTTP/1.1 201 Created\r\nContent-Length: 7\r\nIdempotent-Replayed: true\r\n\r\n{\"a\":1}";
+
+    #[test]
+    fn an_answer_is_read_whole() {
+        let answer = read_answer(&mut WHOLE.as_bytes(), false).unwrap();
+        assert_eq!(
+            (answer.status, answer.replayed, answer.closes),
+            (201, true, false)
+        );
+        assert_eq!(answer.json().unwrap()["a"], 1);
+    }
+
+    #[test]
+    fn an_answer_cut_anywhere_is_lost_and_its_status_is_known_once_it_arrived() {
+        for cut in 0..WHOLE.len() {
+            let lost = read_answer(&mut &WHOLE.as_bytes()[..cut], false).unwrap_err();
+            assert_eq!(
+                lost.status.is_some(),
+                cut >= "HTTP/1.1 201 Created\r\n".len(),
+                "cut after {cut}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_request_states_its_length() {
+        let request = Request::new("PATCH", "/x", "t").with_body(serde_json::json!({"name": "é"}));
+        let text = String::from_utf8(request.bytes()).unwrap();
+        assert!(text.starts_with("PATCH /x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer t\r\n"));
+        assert!(
+            text.ends_with("Content-Length: 13\r\n\r\n{\"name\":\"é\"}"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_code_of_an_envelope_is_found() {
+        let text = "HTTP/1.1 409 Conflict\r\nContent-Length: 18\r\n\r\n{\"code\":\"disabled\"";
+        assert!(
+            read_answer(&mut text.as_bytes(), false)
+                .unwrap()
+                .code()
+                .is_empty()
+        );
+        let text = "HTTP/1.1 409 Conflict\r\nContent-Length: 19\r\n\r\n{\"code\":\"disabled\"}";
+        assert_eq!(
+            read_answer(&mut text.as_bytes(), false).unwrap().code(),
+            "disabled"
+        );
+    }
+}

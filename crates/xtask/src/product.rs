@@ -1,0 +1,289 @@
+//! The product as its users have it: a binary with arguments, a process, an address.
+
+use std::fs::{File, OpenOptions};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::failure::{Context, Failure, Outcome};
+use crate::http::{Connection, Request};
+use crate::{clock, process};
+
+/// Builds the binary with a cargo profile and returns its path.
+pub fn build(profile: &str) -> Outcome<PathBuf> {
+    eprintln!("building provost with the profile {profile}");
+    let mut build = process::cargo();
+    build.args([
+        "build",
+        "--quiet",
+        "--profile",
+        profile,
+        "--package",
+        "provost-server",
+        "--bin",
+        "provost",
+    ]);
+    process::run(&mut build)?;
+    Ok(process::target().join(profile).join("provost"))
+}
+
+/// Where an installation keeps its records and keys.
+#[derive(Clone)]
+pub enum Store {
+    Sqlite { data: PathBuf },
+    Postgres { url: String, keys: PathBuf },
+}
+
+impl Store {
+    fn arguments(&self) -> Vec<String> {
+        match self {
+            Self::Sqlite { data } => vec!["--data-dir".into(), data.display().to_string()],
+            Self::Postgres { url, keys } => {
+                vec![
+                    "--database-url".into(),
+                    url.clone(),
+                    "--keys-dir".into(),
+                    keys.display().to_string(),
+                ]
+            }
+        }
+    }
+}
+
+/// A binary and the store that it works on.
+#[derive(Clone)]
+pub struct Installation {
+    pub binary: PathBuf,
+    pub store: Store,
+    /// Settings by environment, on top of switched-off rate limits.
+    pub environment: Vec<(&'static str, &'static str)>,
+    /// Where the server's log goes.
+    pub log: PathBuf,
+}
+
+/// What `provost init` prints.
+pub struct Bootstrap {
+    pub organization: String,
+    pub account: String,
+    pub token: String,
+}
+
+impl Bootstrap {
+    /// A path below the organization.
+    pub fn path(&self, rest: &str) -> String {
+        format!("/api/headless/v1/organizations/{}/{rest}", self.organization)
+    }
+}
+
+impl Installation {
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(words).args(self.store.arguments());
+        // Loads are what these tasks are about; the limits have tests of their own.
+        command.env("PROVOST_RATE_LIMITS_ENABLED", "false");
+        command.envs(self.environment.iter().copied());
+        command
+    }
+
+    /// Creates the organization Acme and its admin.
+    pub fn initialize(&self) -> Outcome<Bootstrap> {
+        let printed = process::output(&mut self.command(&["init", "--organization", "Acme", "--json"]))?;
+        parse_bootstrap(&printed)
+    }
+
+    /// Starts the server on a free port and returns at once.
+    pub fn launch(&self) -> Outcome<Server> {
+        let address = free_address()?;
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .context("cannot open the log")?;
+        let listen = address.to_string();
+        let mut command = self.command(&["serve", "--listen", &listen]);
+        command.args(["--metrics-listen", &free_address()?.to_string()]);
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().context("cannot share the log")?)
+            .stderr(log);
+        let process = command
+            .spawn()
+            .context(format_args!("cannot start {}", self.binary.display()))?;
+        Ok(Server {
+            process,
+            address,
+            log: self.log.clone(),
+        })
+    }
+
+    /// Starts the server and waits until it is ready.
+    pub fn serve(&self) -> Outcome<Server> {
+        let mut server = self.launch()?;
+        server.wait_until_ready(Duration::from_mins(1))?;
+        Ok(server)
+    }
+
+    /// Runs an offline command such as `audit verify`, which says what it found by its exit code.
+    pub fn check(&self, words: &[&str]) -> Outcome {
+        process::output(&mut self.command(words))
+            .map(drop)
+            .context(format_args!("provost {}", words.join(" ")))
+    }
+}
+
+fn parse_bootstrap(printed: &str) -> Outcome<Bootstrap> {
+    let object: Value =
+        serde_json::from_str(printed).context("provost init --json printed no JSON object")?;
+    let word = |name: &str| {
+        object[name]
+            .as_str()
+            .map(str::to_owned)
+            .context(format_args!("provost init printed no {name}"))
+    };
+    Ok(Bootstrap {
+        organization: word("organizationId")?,
+        account: word("serviceAccountId")?,
+        token: word("token")?,
+    })
+}
+
+/// A port that nobody had a moment ago.
+fn free_address() -> Outcome<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("cannot find a free port")?;
+    listener.local_addr().context("cannot find a free port")
+}
+
+/// A running server; killed when dropped.
+pub struct Server {
+    process: Child,
+    pub address: SocketAddr,
+    log: PathBuf,
+}
+
+impl Server {
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Waits for `/readyz` to answer 200.
+    pub fn wait_until_ready(&mut self, limit: Duration) -> Outcome {
+        let request = Request {
+            token: None,
+            ..Request::get("/readyz", "")
+        };
+        let (mut ready, mut ended) = (false, None);
+        clock::poll_until(limit, Duration::from_millis(2), || {
+            ended = self.process.try_wait().ok().flatten();
+            ready = Connection::new(self.address)
+                .send(&request)
+                .is_ok_and(|answer| answer.status == 200);
+            ready || ended.is_some()
+        });
+        if ready {
+            return Ok(());
+        }
+        let what = ended.map_or_else(
+            || format!("is not ready after {limit:?}"),
+            |status| format!("ended ({status})"),
+        );
+        Err(Failure::new(format!(
+            "the server {what}; the end of its log:\n{}",
+            tail(&self.log)
+        )))
+    }
+
+    /// `kill -9`, and the process is gone when this returns.
+    pub fn kill(mut self) -> Outcome {
+        if let Some(status) = self.process.try_wait().context("cannot ask for the server")? {
+            return Err(Failure::new(format!(
+                "the server ended by itself before it was killed ({status}); the end of its log:\n{}",
+                tail(&self.log)
+            )));
+        }
+        self.process.kill().context("cannot kill the server")?;
+        self.process
+            .wait()
+            .context("cannot wait for the server")
+            .map(drop)
+    }
+
+    /// `SIGTERM`, and success only if the server ends by itself with 0 within the promised time (R9).
+    pub fn stop(mut self) -> Outcome {
+        process::signal(self.pid(), "TERM");
+        let mut status: Option<ExitStatus> = None;
+        clock::poll_until(Duration::from_secs(15), Duration::from_millis(5), || {
+            status = self.process.try_wait().ok().flatten();
+            status.is_some()
+        });
+        match status {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(Failure::new(format!(
+                "a graceful stop ended with {status}:\n{}",
+                tail(&self.log)
+            ))),
+            None => Err(Failure::new(format!(
+                "the server does not stop within 15 s:\n{}",
+                tail(&self.log)
+            ))),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Already gone after kill() and stop(); here for every other way out.
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+fn tail(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
+
+/// A folder below `target/xtask` that is removed when everything went well.
+pub struct Workplace {
+    pub folder: PathBuf,
+}
+
+impl Workplace {
+    pub fn create(purpose: &str) -> Outcome<Self> {
+        let folder = process::target()
+            .join("xtask")
+            .join(format!("{purpose}-{}", std::process::id()));
+        drop(std::fs::remove_dir_all(&folder));
+        std::fs::create_dir_all(&folder).context(format_args!("cannot create {}", folder.display()))?;
+        Ok(Self { folder })
+    }
+
+    pub fn file(&self, name: &str) -> Outcome<File> {
+        let path = self.folder.join(name);
+        File::create(&path).context(format_args!("cannot create {}", path.display()))
+    }
+
+    pub fn remove(self) -> Outcome {
+        std::fs::remove_dir_all(&self.folder).context(format_args!("cannot remove {}", self.folder.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn init_must_print_all_three_members() {
+        let printed = r#"{"organizationId":"acme","serviceAccountId":"sa_1","token":"t"}"#;
+        let bootstrap = parse_bootstrap(printed).unwrap();
+        assert_eq!(
+            bootstrap.path("capabilities"),
+            "/api/headless/v1/organizations/acme/capabilities"
+        );
+        assert!(parse_bootstrap(r#"{"organizationId":"acme","token":"t"}"#).is_err());
+        assert!(parse_bootstrap("Created acme.").is_err());
+    }
+}
