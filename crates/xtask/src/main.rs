@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod clock;
 mod crash;
 mod failure;
@@ -39,6 +40,9 @@ enum Task {
     Lint,
     /// Kill the server at random times and compare what it was with what it had acknowledged
     Crash(crash::Arguments),
+    /// Measure the release binary
+    #[command(subcommand)]
+    Bench(bench::Subject),
     #[command(hide = true)]
     GuardCluster(postgres::GuardianArguments),
 }
@@ -97,6 +101,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::FmtCheck => suite::check_format()?,
         Task::Lint => suite::lint()?,
         Task::Crash(arguments) => crash::run(arguments)?,
+        Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,
     }
     Ok(ExitCode::SUCCESS)

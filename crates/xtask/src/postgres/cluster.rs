@@ -68,6 +68,12 @@ impl Cluster {
         &self.folder
     }
 
+    /// The server's first process.
+    pub fn pid(&self) -> Option<u32> {
+        let state = std::fs::read_to_string(self.folder.join("data/postmaster.pid")).ok()?;
+        state.lines().next()?.trim().parse().ok()
+    }
+
     fn wait_until_ready(&self) -> Outcome {
         let state = self.folder.join("data/postmaster.pid");
         let log = self.folder.join("log");

@@ -1,0 +1,249 @@
+//! A load generator that leaves the cores to the server: one thread, requests prepared as bytes, of
+//! an answer only the status and the length are looked at.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::clock;
+use crate::failure::{Context, Failure, Outcome};
+
+/// Replaced by a number that no other request has.
+pub const SERIAL: &str = "################";
+
+static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
+
+/// What all connections send, one after the other and from the beginning again.
+#[derive(Clone)]
+pub struct Script {
+    requests: Arc<Vec<Prepared>>,
+}
+
+#[derive(Clone)]
+struct Prepared {
+    bytes: Vec<u8>,
+    serials: Vec<usize>,
+}
+
+impl Script {
+    pub fn new(requests: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let prepare = |bytes: Vec<u8>| {
+            let places = bytes.windows(SERIAL.len()).enumerate();
+            let serials = places
+                .filter(|(_, window)| *window == SERIAL.as_bytes())
+                .map(|(at, _)| at)
+                .collect();
+            Prepared { bytes, serials }
+        };
+        Self {
+            requests: Arc::new(requests.into_iter().map(prepare).collect()),
+        }
+    }
+}
+
+/// What a load was answered.
+pub struct Measured {
+    pub answers: u64,
+    pub duration: Duration,
+    pub p50: Duration,
+    pub p99: Duration,
+}
+
+impl Measured {
+    #[expect(clippy::cast_precision_loss, reason = "a rate of some millions is exact")]
+    pub fn per_second(&self) -> f64 {
+        self.answers as f64 / self.duration.as_secs_f64()
+    }
+}
+
+/// Sends over so many connections for so long; any answer but a success is a failure.
+pub fn send(
+    address: SocketAddr,
+    connections: usize,
+    duration: Duration,
+    script: &Script,
+) -> Outcome<Measured> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no runtime")?;
+    runtime.block_on(async {
+        let mut tasks = JoinSet::new();
+        let mut streams = Vec::with_capacity(connections);
+        for _ in 0..connections {
+            let stream = TcpStream::connect(address).await.context("cannot connect")?;
+            stream.set_nodelay(true).context("cannot set TCP_NODELAY")?;
+            streams.push(stream);
+        }
+        let start = clock::now();
+        for (number, stream) in streams.into_iter().enumerate() {
+            tasks.spawn(converse(stream, script.clone(), number, start + duration));
+        }
+        let mut latencies = Vec::new();
+        while let Some(conversation) = tasks.join_next().await {
+            latencies.extend(conversation.context("a connection panicked")??);
+        }
+        let duration = start.elapsed();
+        latencies.sort_unstable();
+        Ok(Measured {
+            answers: latencies.len() as u64,
+            duration,
+            p50: quantile(&latencies, 50),
+            p99: quantile(&latencies, 99),
+        })
+    })
+}
+
+/// The latencies of one connection's requests.
+async fn converse(
+    mut stream: TcpStream,
+    script: Script,
+    number: usize,
+    end: Instant,
+) -> Outcome<Vec<Duration>> {
+    let mut latencies = Vec::with_capacity(1 << 16);
+    let mut buffer = vec![0; 64 * 1024];
+    // Connections start at different requests, so that they do not write the same record at once.
+    let mut requests: Vec<_> = script.requests.as_ref().clone();
+    let count = requests.len().max(1);
+    requests.rotate_left(number * 17 % count);
+    for index in (0..count).cycle() {
+        let request = requests.get_mut(index).context("nothing to send")?;
+        if !request.serials.is_empty() {
+            let serial = format!("{:016}", NEXT_SERIAL.fetch_add(1, Ordering::Relaxed));
+            for at in &request.serials {
+                request.bytes[*at..*at + SERIAL.len()].copy_from_slice(serial.as_bytes());
+            }
+        }
+        let sent = clock::now();
+        stream.write_all(&request.bytes).await.context("cannot send")?;
+        read_answer(&mut stream, &mut buffer).await?;
+        let answered = clock::now();
+        latencies.push(answered - sent);
+        if answered >= end {
+            break;
+        }
+    }
+    Ok(latencies)
+}
+
+async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome {
+    let mut filled = 0;
+    let head = loop {
+        let read = stream
+            .read(&mut buffer[filled..])
+            .await
+            .context("cannot read the answer")?;
+        if read == 0 {
+            return Err(Failure::new("the server closed the connection"));
+        }
+        filled += read;
+        if let Some(head) = Head::parse(&buffer[..filled]) {
+            break head?;
+        }
+    };
+    if head.status / 100 != 2 {
+        let text = String::from_utf8_lossy(&buffer[..filled]);
+        return Err(Failure::new(format!("an answer other than success: {text}")));
+    }
+    let mut missing = (head.size + head.body_size).saturating_sub(filled);
+    while missing > 0 {
+        let read = stream.read(buffer).await.context("cannot read the body")?;
+        if read == 0 {
+            return Err(Failure::new("the server closed the connection within a body"));
+        }
+        missing = missing.saturating_sub(read);
+    }
+    Ok(())
+}
+
+#[derive(Debug, PartialEq)]
+struct Head {
+    status: u16,
+    size: usize,
+    body_size: usize,
+}
+
+impl Head {
+    /// None while the head is not complete.
+    fn parse(bytes: &[u8]) -> Option<Outcome<Self>> {
+        let size = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
+        Some(Self::read(&bytes[..size]).context("an answer that is not understood"))
+    }
+
+    fn read(head: &[u8]) -> Option<Self> {
+        let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.trim().parse::<usize>().ok();
+        let status = u16::try_from(number(head.get(9..12)?)?).ok()?;
+        let name = b"content-length:";
+        let mut lines = head.split(|byte| *byte == b'\n');
+        let length =
+            lines.find(|line| line.len() > name.len() && line[..name.len()].eq_ignore_ascii_case(name));
+        // 204 has none; a chunked answer would have none either, and is refused by the next status line.
+        let body_size = length.map_or(Some(0), |line| number(&line[name.len()..]))?;
+        Some(Self {
+            status,
+            size: head.len(),
+            body_size,
+        })
+    }
+}
+
+/// The value below which so many percent of the sorted values lie.
+pub fn quantile(sorted: &[Duration], percent: usize) -> Duration {
+    let last = sorted.len().saturating_sub(1);
+    sorted
+        .get((sorted.len() * percent / 100).min(last))
+        .copied()
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_understood_once_it_is_complete() {
+        let text = b"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 12\r\n\r\n{\"a\":";
+        let head = Head::parse(text).unwrap().unwrap();
+        assert_eq!(
+            head,
+            Head {
+                status: 200,
+                size: text.len() - 5,
+                body_size: 12
+            }
+        );
+        assert!(Head::parse(&text[..30]).is_none());
+        let empty = b"HTTP/1.1 204 No Content\r\n\r\n";
+        assert_eq!(
+            Head::parse(empty).unwrap().unwrap(),
+            Head {
+                status: 204,
+                size: empty.len(),
+                body_size: 0
+            }
+        );
+        assert!(Head::parse(b"HTTP/1.1 2x0 OK\r\n\r\n").unwrap().is_err());
+    }
+
+    #[test]
+    fn every_place_of_a_serial_is_found() {
+        let script = Script::new([format!("k={SERIAL}&d={SERIAL}").into_bytes(), b"GET".to_vec()]);
+        assert_eq!(script.requests[0].serials, [2, 21]);
+        assert!(script.requests[1].serials.is_empty());
+    }
+
+    #[test]
+    fn quantiles_are_values_that_occurred() {
+        let values: Vec<_> = (0..100).map(Duration::from_millis).collect();
+        assert_eq!(quantile(&values, 50), Duration::from_millis(50));
+        assert_eq!(quantile(&values, 99), Duration::from_millis(99));
+        assert_eq!(quantile(&values[..1], 99), Duration::ZERO);
+        assert_eq!(quantile(&[], 50), Duration::ZERO);
+    }
+}
