@@ -14,6 +14,7 @@ mod postgres;
 mod process;
 mod product;
 mod random;
+mod schemathesis;
 mod suite;
 
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ enum Task {
     FmtCheck,
     /// Run clippy over everything; a warning is a failure
     Lint,
+    /// Run schemathesis with all checks against the real binary
+    Schemathesis(schemathesis::Arguments),
     /// Kill the server at random times and compare what it was with what it had acknowledged
     Crash(crash::Arguments),
     /// Measure the release binary
@@ -100,6 +103,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Golden(arguments) => return suite::golden(arguments),
         Task::FmtCheck => suite::check_format()?,
         Task::Lint => suite::lint()?,
+        Task::Schemathesis(arguments) => schemathesis::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,
