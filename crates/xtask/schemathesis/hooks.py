@@ -33,7 +33,7 @@ def before_call(context, case, kwargs):
     positive = case.meta is not None and case.meta.generation.mode.is_positive
     if positive:
         state_once(case)
-        if case.meta.phase.name.value != "Stateful" and next(turns) % 4:
+        if case.meta.phase.name.value != "stateful" and next(turns) % 4:
             name_existing_account(case)
     parameters = case.path_parameters or {}
     if parameters.get("serviceAccountId") == OWN_ACCOUNT:
@@ -47,8 +47,15 @@ def after_call(context, case, response):
         account, token = body.get("serviceAccount") or {}, body.get("token") or {}
         if "id" in account and "id" in token and len(existing) < 40:
             existing[account["id"]] = token["id"]
-    elif response.status_code == 204 and case.method.upper() == "DELETE":
+    elif ended(case, response):
         existing.pop((case.path_parameters or {}).get("serviceAccountId"), None)
+
+
+def ended(case, response):
+    """Whether an account is gone, or disabled so that only refusals could follow while others are there."""
+    if response.status_code == 204:
+        return case.method.upper() == "DELETE"
+    return response.status_code == 200 and case.path.endswith("/disable") and len(existing) > 5
 
 
 def state_once(case):

@@ -7,7 +7,10 @@ mod machine;
 mod report;
 mod scripts;
 
+use std::process::Command;
+
 use crate::failure::Outcome;
+use crate::process;
 
 /// What can be measured.
 #[derive(clap::Subcommand)]
@@ -16,7 +19,18 @@ pub enum Subject {
 }
 
 pub fn run(subject: &Subject) -> Outcome {
+    // The load generator shares the cores with the server: an unoptimized one would measure itself.
+    if cfg!(debug_assertions) {
+        return run_optimized();
+    }
     match subject {
         Subject::Api(arguments) => api::run(arguments),
     }
+}
+
+fn run_optimized() -> Outcome {
+    eprintln!("building the load generator with the profile release");
+    process::run(process::cargo().args(["build", "--quiet", "--release", "--package", "xtask"]))?;
+    let mut optimized = Command::new(process::target().join("release").join("xtask"));
+    process::run(optimized.args(std::env::args_os().skip(1)))
 }

@@ -84,8 +84,10 @@ fn major_version(said: &str) -> Option<u32> {
 fn install() -> Outcome {
     println!("No PostgreSQL {OLDEST} or newer found. Running as root on Debian, so it will be installed:");
     println!("  apt-get update");
+    println!("  apt-get install -y --no-install-recommends postgresql-common");
     println!("  apt-get install -y --no-install-recommends postgresql");
-    println!("Debian's own \"main\" cluster is neither created nor started.");
+    println!("Debian's own \"main\" cluster is neither created nor started: for the last step the line");
+    println!("\"create_main_cluster = false\" stands in /etc/postgresql-common/createcluster.conf.");
     apt(&["update"])?;
     apt(&["install", "-y", "--no-install-recommends", "postgresql-common"])?;
     let _no_main_cluster = NoMainCluster::declare()?;
