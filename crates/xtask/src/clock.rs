@@ -35,21 +35,35 @@ pub fn poll_until(limit: Duration, every: Duration, mut done: impl FnMut() -> bo
 }
 
 /// The calendar date (year, month, day) of a number of days since the Unix epoch.
-pub fn civil_date(days: u64) -> (u64, u64, u64) {
-    // Years are counted from 1 March of year 0, so that the leap day is the last day of a year.
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+pub fn civil_date(mut days: u64) -> (u64, u64, u64) {
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let mut year = 1970;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let mut month = 1;
+    for length in [
+        31,
+        28 + u64::from(is_leap(year)),
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+    ] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
 }
 
 #[cfg(test)]
@@ -62,6 +76,8 @@ mod tests {
         assert_eq!(civil_date(11_016), (2000, 2, 29));
         assert_eq!(civil_date(11_017), (2000, 3, 1));
         assert_eq!(civil_date(20_777), (2026, 11, 20));
+        assert_eq!(civil_date(20_818), (2026, 12, 31));
+        assert_eq!(civil_date(20_819), (2027, 1, 1));
     }
 
     #[test]

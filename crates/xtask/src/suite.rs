@@ -11,7 +11,7 @@ use crate::{Engine, process};
 pub struct Arguments {
     /// Run only the tests whose names contain one of these.
     filters: Vec<String>,
-    /// The engines that the tests may use.
+    /// Whether a PostgreSQL is started; SQLite needs nothing and is always tested.
     #[arg(long, value_enum, default_value_t = Engine::Both)]
     engine: Engine,
     /// How many tests run at once.
@@ -39,9 +39,6 @@ pub fn test(arguments: &Arguments) -> Outcome<ExitCode> {
         runner.env("PROVOST_TEST_POSTGRES_URL", cluster.connection("postgres"));
         // With it a test that finds no PostgreSQL fails instead of passing on SQLite alone.
         runner.env("PROVOST_TEST_REQUIRE_POSTGRES", "1");
-    }
-    if arguments.engine == Engine::Postgres {
-        runner.env("PROVOST_TEST_ENGINE", "postgres");
     }
     let words: Vec<_> = runner.get_args().map(|word| word.to_string_lossy()).collect();
     println!(
