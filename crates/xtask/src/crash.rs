@@ -3,6 +3,7 @@
 //! The driver is another process than the server: what it was told survives the kill. Every
 //! connection has at most one request without an answer, which it sends again after the restart.
 
+mod atomicity;
 mod ledger;
 mod model;
 mod verdict;
@@ -237,6 +238,16 @@ fn kill_under_load(scene: &Scene, workers: &mut [Worker], server: Server, delay:
 
 fn retry_and_judge(scene: &Scene, workers: &mut [Worker], server: &Server) -> Outcome<verdict::Verdict> {
     let address = server.address;
+    let mut verdict = verdict::Verdict::default();
+    let shown = verdict::list_accounts(scene, &mut Connection::new(address), &mut verdict)?;
+    verdict.half_applied.extend(
+        workers
+            .iter_mut()
+            .filter_map(|worker| worker.look_for_effect(&shown)),
+    );
+    if !verdict.is_clean() {
+        return Ok(verdict);
+    }
     std::thread::scope(|scope| {
         let running: Vec<_> = workers
             .iter_mut()

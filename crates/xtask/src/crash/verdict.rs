@@ -59,7 +59,7 @@ pub fn judge(scene: &Scene, workers: &[Worker], connection: &mut Connection) -> 
 }
 
 /// Every account by id; reading page by page must show each one once (D5.8).
-fn list_accounts(
+pub fn list_accounts(
     scene: &Scene,
     connection: &mut Connection,
     verdict: &mut Verdict,

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
+use super::atomicity::{Presence, presence};
 use super::ledger::Ledger;
 use super::model::{Account, Intent, Model, issued};
 use crate::failure::{Failure, Outcome};
@@ -40,6 +41,8 @@ struct Unanswered {
     key: String,
     /// The status line arrived before the connection broke: the effect is durable.
     acknowledged: bool,
+    /// The whole effect was there after the restart, before the request was sent again.
+    present: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -100,6 +103,7 @@ impl Worker {
                         request,
                         key,
                         acknowledged,
+                        present: false,
                     });
                     return Ok(());
                 }
@@ -114,6 +118,18 @@ impl Worker {
         }
     }
 
+    /// Looks at the restarted server's accounts for the effect of the unanswered request, and says what
+    /// of it is there in part.
+    pub fn look_for_effect(&mut self, shown: &BTreeMap<String, Value>) -> Option<String> {
+        let unanswered = self.unanswered.as_mut()?;
+        match presence(&unanswered.intent, &self.model, shown) {
+            Presence::Whole => unanswered.present = true,
+            Presence::Partial(what) => return Some(format!("{:?}: {what}", unanswered.intent)),
+            Presence::Absent | Presence::Unknown => {}
+        }
+        None
+    }
+
     /// Sends the unanswered request again, byte for byte, and takes the answer as the first one.
     pub fn retry(&mut self, scene: &Scene, connection: &mut Connection) -> Outcome {
         let Some(Unanswered {
@@ -121,6 +137,7 @@ impl Worker {
             request,
             key,
             acknowledged,
+            present,
         }) = self.unanswered.take()
         else {
             return Ok(());
@@ -132,9 +149,15 @@ impl Worker {
             .ledger
             .note(self.number, "retried", &key, &intent, Some(&answer));
         let erased = answer.code() == "secret_no_longer_retrievable";
-        if acknowledged && !answer.replayed && !erased {
+        if !answer.replayed && !erased && (acknowledged || present) {
+            let known = if present {
+                "was there after the restart"
+            } else {
+                "was acknowledged before the crash"
+            };
             return Err(Failure::new(format!(
-                "LOST: {intent:?} had a success status before the crash, but its retry acted anew"
+                "{intent:?} {known}, but its retry acted anew: {}",
+                answer.summary()
             )));
         }
         if answer.replayed || erased {
