@@ -84,6 +84,16 @@ pub fn is_root() -> bool {
     output(Command::new("id").arg("-u")).is_ok_and(|uid| uid.trim() == "0")
 }
 
+/// Takes the product's settings of the developer's shell away from a command: these tasks must never
+/// touch an installation that somebody uses.
+pub fn without_settings(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PROVOST_") {
+            command.env_remove(name);
+        }
+    }
+}
+
 /// Sends a signal by name (`TERM`, `QUIT`); a process that is gone already is no failure.
 pub fn signal(pid: u32, name: &str) {
     // The shell's builtin is everywhere; a `kill` program is not.

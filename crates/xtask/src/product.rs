@@ -82,6 +82,7 @@ impl Installation {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(words).args(self.store.arguments());
+        process::without_settings(&mut command);
         // Loads are what these tasks are about; the limits have tests of their own.
         command.env("PROVOST_RATE_LIMITS_ENABLED", "false");
         command.envs(self.environment.iter().copied());

@@ -27,9 +27,7 @@ pub fn test(arguments: &Arguments) -> Outcome<ExitCode> {
     } else {
         cargo_test(arguments)
     };
-    runner
-        .env_remove("PROVOST_TEST_POSTGRES_URL")
-        .env_remove("PROVOST_TEST_REQUIRE_POSTGRES");
+    process::without_settings(&mut runner);
     let cluster = if arguments.engine.has_postgres() {
         Some(start_cluster()?)
     } else {
@@ -102,6 +100,7 @@ pub fn golden(arguments: &Arguments) -> Outcome<ExitCode> {
     runner
         .args(["test", "--profile", "ci", "--workspace", "--no-fail-fast", "--"])
         .args(&arguments.filters);
+    process::without_settings(&mut runner);
     runner.env("UPDATE_GOLDENS", "1");
     let cluster = if arguments.engine.has_postgres() {
         Some(start_cluster()?)
