@@ -5,6 +5,7 @@
 //! area's word: what a service account or a backtest is, the areas say.
 
 pub mod checkpoint;
+pub mod db;
 pub mod entropy;
 pub mod error;
 pub mod expose;

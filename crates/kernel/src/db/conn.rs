@@ -1,0 +1,388 @@
+//! One connection, and the transaction that operations see.
+
+use super::fault::Fault;
+use super::param::Param;
+use super::postgres::Postgres;
+use super::row::{Row, Rows};
+use super::sqlite::Sqlite;
+use super::statement::{Call, Statement};
+use super::{Access, Engine, Location};
+use crate::error::{Class, Error, Result};
+
+/// One connection to the store. It is opened, used and dropped on one storage thread, outside any runtime.
+pub struct Conn {
+    location: Location,
+    access: Access,
+    driver: Driver,
+    phase: Phase,
+    /// What the first storage error of the open transaction was.
+    poison: Option<Class>,
+    /// The driver is `Send` but not `Sync`; say so whatever its parts become.
+    _not_sync: std::marker::PhantomData<std::cell::Cell<()>>,
+}
+
+enum Driver {
+    Sqlite(Box<Sqlite>),
+    Postgres(Box<Postgres>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Reading,
+    Writing,
+}
+
+impl Driver {
+    fn open(location: &Location, access: Access) -> Result<Self, Fault> {
+        Ok(match location {
+            Location::Sqlite(file) => Driver::Sqlite(Box::new(Sqlite::open(file, access)?)),
+            Location::Postgres(url) => Driver::Postgres(Box::new(Postgres::open(url.expose(), access)?)),
+        })
+    }
+}
+
+impl Conn {
+    /// Opens a connection.
+    ///
+    /// Errors: `Unavailable` when the store cannot be reached; `Internal` when it is too old or the location
+    /// cannot be understood.
+    pub fn open(location: &Location, access: Access) -> Result<Self> {
+        Ok(Self {
+            location: location.clone(),
+            access,
+            driver: Driver::open(location, access)?,
+            phase: Phase::Idle,
+            poison: None,
+            _not_sync: std::marker::PhantomData,
+        })
+    }
+
+    /// Returns which engine answers.
+    pub fn engine(&self) -> Engine {
+        self.location.engine()
+    }
+
+    /// Runs `f` on one snapshot. `f` runs once more when the connection was lost or its statements were stale.
+    pub fn read<T>(&mut self, mut f: impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+        match self.read_once(&mut f) {
+            Err(error) if error.work_class() == Class::Lost => {
+                self.reconnect()?;
+                self.read_once(&mut f)
+            }
+            Err(error) if error.work_class() == Class::Retry => {
+                self.rollback();
+                self.forget_statements();
+                self.read_once(&mut f)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn read_once<T>(&mut self, f: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+        self.settle();
+        self.phase = Phase::Reading;
+        match &mut self.driver {
+            Driver::Sqlite(sqlite) => sqlite.begin("BEGIN")?,
+            Driver::Postgres(postgres) => {
+                postgres.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+            }
+        }
+        let outcome = f(&mut Tx { conn: self });
+        // A swallowed storage error must not become half an answer.
+        let outcome = outcome.and_then(|value| self.check().map(|()| value));
+        let end = match &mut self.driver {
+            Driver::Sqlite(sqlite) => sqlite.rollback(),
+            Driver::Postgres(postgres) => postgres.finish_read(),
+        };
+        (self.phase, self.poison) = (Phase::Idle, None);
+        let value = outcome?;
+        end?;
+        Ok(value)
+    }
+
+    /// Opens a write transaction and runs the calls: one round trip on PostgreSQL.
+    ///
+    /// After an error there is no open transaction. A connection that was lost while it was idle is opened
+    /// again without an error, because nothing was done yet.
+    pub fn begin(&mut self, calls: &[Call<'_>]) -> Result<Vec<Rows>> {
+        match self.begin_once(calls) {
+            Err(error) if error.work_class() == Class::Lost => {
+                self.reconnect()?;
+                self.begin_once(calls)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn begin_once(&mut self, calls: &[Call<'_>]) -> Result<Vec<Rows>> {
+        self.settle();
+        self.phase = Phase::Writing;
+        let outcome = match &mut self.driver {
+            Driver::Sqlite(sqlite) => sqlite.begin("BEGIN IMMEDIATE").and_then(|()| sqlite.calls(calls)),
+            Driver::Postgres(postgres) => {
+                postgres.begin("BEGIN ISOLATION LEVEL READ COMMITTED");
+                postgres.flush(calls, None)
+            }
+        };
+        outcome.map_err(|fault| {
+            let lost = fault.class == Class::Lost;
+            if !lost {
+                self.rollback();
+            }
+            fault.into()
+        })
+    }
+
+    /// Runs independent statements: one round trip on PostgreSQL.
+    pub fn many(&mut self, calls: &[Call<'_>]) -> Result<Vec<Rows>> {
+        self.check()?;
+        let outcome = match &mut self.driver {
+            Driver::Sqlite(sqlite) => sqlite.calls(calls),
+            Driver::Postgres(postgres) => postgres.flush(calls, None),
+        };
+        outcome.map_err(|fault| self.fail(fault))
+    }
+
+    /// Returns the open transaction. Outside of one, every statement is its own.
+    pub fn tx(&mut self) -> Tx<'_> {
+        Tx { conn: self }
+    }
+
+    /// Opens the savepoint. There is one level: an open one is released first.
+    pub fn savepoint(&mut self) -> Result<()> {
+        self.check()?;
+        let outcome = match &mut self.driver {
+            Driver::Sqlite(sqlite) => sqlite.savepoint(),
+            Driver::Postgres(postgres) => {
+                postgres.savepoint();
+                Ok(())
+            }
+        };
+        outcome.map_err(|fault| self.fail(fault))
+    }
+
+    /// Undoes everything since the savepoint, which stays open, and heals the transaction if that can be.
+    ///
+    /// Errors: the class of the first error, when it spoiled the whole transaction (`Retry`, `Lost`, `Broken`).
+    pub fn rollback_to(&mut self) -> Result<()> {
+        if let Some(Class::Retry | Class::Lost | Class::Broken) = self.poison {
+            self.check()?;
+        }
+        let outcome = match &mut self.driver {
+            Driver::Sqlite(sqlite) => sqlite.rollback_to(),
+            Driver::Postgres(postgres) => postgres.rollback_to(),
+        };
+        self.poison = None;
+        outcome.map_err(|fault| self.fail(fault))
+    }
+
+    /// Keeps everything since the savepoint. Without an open savepoint nothing happens.
+    pub fn release(&mut self) -> Result<()> {
+        self.check()?;
+        let outcome = match &mut self.driver {
+            Driver::Sqlite(sqlite) => sqlite.release(),
+            Driver::Postgres(postgres) => {
+                postgres.release();
+                Ok(())
+            }
+        };
+        outcome.map_err(|fault| self.fail(fault))
+    }
+
+    /// Sends what is deferred, the calls and COMMIT: one round trip on PostgreSQL. `Ok` means durable.
+    ///
+    /// Errors: `Retry` when the transaction was poisoned before; `Lost` when the outcome is unknown. After an
+    /// error there is no open transaction.
+    pub fn commit(&mut self, calls: &[Call<'_>]) -> Result<Vec<Rows>> {
+        let outcome = match self.poison {
+            None if self.phase == Phase::Writing => match &mut self.driver {
+                Driver::Sqlite(sqlite) => sqlite
+                    .calls(calls)
+                    .and_then(|rows| sqlite.commit().map(|()| rows)),
+                Driver::Postgres(postgres) => postgres.commit(calls),
+            },
+            None => Err(Fault::new(Class::Refused, "commit without a transaction")),
+            Some(class @ (Class::Lost | Class::Broken)) => Err(Fault::new(class, "commit after a failure")),
+            Some(_) => Err(Fault::new(Class::Retry, "commit of an aborted transaction")),
+        };
+        match outcome {
+            Ok(rows) => {
+                self.phase = Phase::Idle;
+                Ok(rows)
+            }
+            Err(fault) => {
+                if fault.class != Class::Lost {
+                    self.rollback();
+                }
+                (self.phase, self.poison) = (Phase::Idle, None);
+                Err(fault.into())
+            }
+        }
+    }
+
+    /// Ends the transaction, if there is one. It leaves a usable connection, or one that the next use opens
+    /// again.
+    pub fn rollback(&mut self) {
+        (self.phase, self.poison) = (Phase::Idle, None);
+        let outcome = match &mut self.driver {
+            Driver::Sqlite(sqlite) => sqlite.rollback(),
+            Driver::Postgres(postgres) => postgres.rollback(),
+        };
+        if outcome.is_err() {
+            // If this fails too, `settle` tries again before the next transaction.
+            let _ = self.reconnect();
+        }
+    }
+
+    /// Replaces the connection, and with it the prepared statements.
+    ///
+    /// Errors: `Unavailable` when the store cannot be reached.
+    pub fn reconnect(&mut self) -> Result<()> {
+        self.driver = Driver::open(&self.location, self.access)?;
+        (self.phase, self.poison) = (Phase::Idle, None);
+        Ok(())
+    }
+
+    /// Runs a script of plain SQL, for migrations.
+    pub fn batch(&mut self, sql: &str) -> Result<()> {
+        self.check()?;
+        let outcome = match &mut self.driver {
+            Driver::Sqlite(sqlite) => sqlite.batch(sql),
+            Driver::Postgres(postgres) => postgres.batch(sql),
+        };
+        outcome.map_err(|fault| self.fail(fault))
+    }
+
+    /// Lifts the limits on time (`false`) or restores them.
+    pub(super) fn hurry(&mut self, hurry: bool) -> Result<()> {
+        let outcome = match &mut self.driver {
+            Driver::Sqlite(_) => Ok(()),
+            Driver::Postgres(postgres) if hurry => postgres.hurried(),
+            Driver::Postgres(postgres) => postgres.unhurried(),
+        };
+        outcome.map_err(|fault| self.fail(fault))
+    }
+
+    /// Leaves behind what an earlier user left open: a panic, a forgotten rollback, a lost connection.
+    fn settle(&mut self) {
+        let lost = matches!(&self.driver, Driver::Postgres(postgres) if postgres.is_lost());
+        if lost {
+            // If this fails, the statement that follows reports it.
+            let _ = self.reconnect();
+        } else if self.phase != Phase::Idle {
+            self.rollback();
+        }
+    }
+
+    fn forget_statements(&mut self) {
+        if let Driver::Postgres(postgres) = &mut self.driver {
+            postgres.forget_statements();
+        }
+    }
+
+    fn run(
+        &mut self,
+        statement: &'static Statement,
+        params: &[Param<'_>],
+        each: &mut dyn FnMut(&Row<'_>) -> bool,
+    ) -> Result<u64> {
+        self.check()?;
+        let outcome = match &mut self.driver {
+            Driver::Sqlite(sqlite) => sqlite.run(statement, params, each),
+            Driver::Postgres(postgres) => postgres.run(statement, params).map(|rows| {
+                // The answer is complete; `each` may stop looking at it.
+                let _ = rows.iter().all(|row| each(&row));
+                rows.affected()
+            }),
+        };
+        outcome.map_err(|fault| self.fail(fault))
+    }
+
+    fn queue(&mut self, statement: &'static Statement, params: &[Param<'_>]) -> Result<()> {
+        self.check()?;
+        let outcome = match &mut self.driver {
+            Driver::Sqlite(sqlite) => sqlite
+                .run(statement, params, &mut |_| true)
+                .map(drop)
+                .map_err(Fault::of_queued),
+            Driver::Postgres(postgres) => {
+                postgres.queue(statement, params);
+                Ok(())
+            }
+        };
+        outcome.map_err(|fault| self.fail(fault))
+    }
+
+    /// Fails with the class of the transaction's first storage error, if it had one.
+    fn check(&self) -> Result<()> {
+        match self.poison {
+            Some(class) => Err(Fault::new(class, "an earlier statement of the transaction failed").into()),
+            None => Ok(()),
+        }
+    }
+
+    fn fail(&mut self, fault: Fault) -> Error {
+        if self.phase != Phase::Idle {
+            self.poison = Some(fault.class);
+        }
+        fault.into()
+    }
+}
+
+/// The transaction as operations see it.
+pub struct Tx<'c> {
+    conn: &'c mut Conn,
+}
+
+impl Tx<'_> {
+    /// Runs a statement and returns how many rows it wrote.
+    pub fn execute(&mut self, statement: &'static Statement, params: &[Param<'_>]) -> Result<u64> {
+        self.conn.run(statement, params, &mut |_| true)
+    }
+
+    /// Runs a statement and maps every row.
+    pub fn query<T>(
+        &mut self,
+        statement: &'static Statement,
+        params: &[Param<'_>],
+        mut map: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut mapped = Ok(Vec::new());
+        self.conn.run(statement, params, &mut |row| {
+            match (map(row), &mut mapped) {
+                (Ok(value), Ok(values)) => values.push(value),
+                (Err(error), _) => mapped = Err(error),
+                (Ok(_), Err(_)) => {}
+            }
+            mapped.is_ok()
+        })?;
+        mapped
+    }
+
+    /// Runs a statement and maps its first row, if it has one.
+    pub fn query_opt<T>(
+        &mut self,
+        statement: &'static Statement,
+        params: &[Param<'_>],
+        mut map: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let mut first = None;
+        self.conn.run(statement, params, &mut |row| {
+            first = Some(map(row));
+            false
+        })?;
+        first.transpose()
+    }
+
+    /// Runs a statement whose outcome nobody waits for. SQLite runs it now; on PostgreSQL it travels with the
+    /// next statement or the commit. An error in it spoils the whole transaction (`Retry`).
+    pub fn queue(&mut self, statement: &'static Statement, params: &[Param<'_>]) -> Result<()> {
+        self.conn.queue(statement, params)
+    }
+
+    /// Returns which engine answers.
+    pub fn engine(&self) -> Engine {
+        self.conn.engine()
+    }
+}

@@ -1,0 +1,203 @@
+//! SQLite, bundled. One file, one writer, readers on snapshots (WAL).
+
+use super::Access;
+use super::fault::Fault;
+use super::param::Param;
+use super::row::{Kept, Row, Rows};
+use super::statement::{Call, Statement};
+use crate::error::Class;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+use std::time::Duration;
+
+/// Older ones lose commits when a write races a checkpoint.
+const OLDEST: i32 = 3_051_003;
+
+/// At least the size of the catalogue, so that nothing is prepared twice.
+const STATEMENTS: usize = 512;
+
+/// How long a second process may hold the write lock. Our own transactions end within 100 ms.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// `secure_delete`: an erased secret must not stay in a free page. Cache sizes are KiB when negative; they
+/// are small because the whole process is to idle at 40 MiB.
+const WRITER: &str = "
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = FULL;
+    PRAGMA foreign_keys = ON;
+    PRAGMA wal_autocheckpoint = 4000;
+    PRAGMA journal_size_limit = 67108864;
+    PRAGMA secure_delete = ON;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA cache_size = -4096;";
+
+const READER: &str = "
+    PRAGMA query_only = ON;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA mmap_size = 268435456;
+    PRAGMA cache_size = -1024;";
+
+pub(super) struct Sqlite {
+    connection: Connection,
+    /// Between BEGIN and COMMIT as the caller sees it. SQLite itself may have rolled back after an error.
+    open: bool,
+    savepoint: bool,
+}
+
+impl Sqlite {
+    pub fn open(file: &Path, access: Access) -> Result<Self, Fault> {
+        if rusqlite::version_number() < OLDEST {
+            let found = rusqlite::version();
+            return Err(Fault::new(
+                Class::Refused,
+                format!("SQLite {found} is older than 3.51.3"),
+            ));
+        }
+        let (flags, settings) = match access {
+            Access::Read => (OpenFlags::SQLITE_OPEN_READ_ONLY, READER),
+            Access::Write => (
+                OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+                WRITER,
+            ),
+        };
+        Self::configured(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, settings)
+            .map_err(|error| Fault::of_sqlite(&error, false).during("open SQLite"))
+    }
+
+    fn configured(file: &Path, flags: OpenFlags, settings: &str) -> rusqlite::Result<Self> {
+        let connection = Connection::open_with_flags(file, flags)?;
+        connection.busy_timeout(BUSY)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        // "text" in double quotes is a mistake on PostgreSQL; let it be one here as well.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+        connection.execute_batch(settings)?;
+        Ok(Self {
+            connection,
+            open: false,
+            savepoint: false,
+        })
+    }
+
+    pub fn begin(&mut self, sql: &'static str) -> Result<(), Fault> {
+        self.command(sql)?;
+        self.open = true;
+        Ok(())
+    }
+
+    pub fn commit(&mut self) -> Result<(), Fault> {
+        self.command("COMMIT")?;
+        (self.open, self.savepoint) = (false, false);
+        Ok(())
+    }
+
+    /// Ends the transaction, if there is one.
+    pub fn rollback(&mut self) -> Result<(), Fault> {
+        (self.open, self.savepoint) = (false, false);
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        self.command("ROLLBACK")
+    }
+
+    pub fn savepoint(&mut self) -> Result<(), Fault> {
+        self.release()?;
+        self.command("SAVEPOINT unit")?;
+        self.savepoint = true;
+        Ok(())
+    }
+
+    pub fn release(&mut self) -> Result<(), Fault> {
+        if self.savepoint {
+            self.command("RELEASE unit")?;
+            self.savepoint = false;
+        }
+        Ok(())
+    }
+
+    pub fn rollback_to(&mut self) -> Result<(), Fault> {
+        if !self.savepoint {
+            return Err(Fault::new(Class::Refused, "rollback_to without a savepoint"));
+        }
+        self.command("ROLLBACK TO unit")
+    }
+
+    /// Runs one statement; `each` says whether it wants another row. Returns how many rows were affected.
+    pub fn run(
+        &mut self,
+        statement: &'static Statement,
+        params: &[Param<'_>],
+        each: &mut dyn FnMut(&Row<'_>) -> bool,
+    ) -> Result<u64, Fault> {
+        self.attempt(statement, params, each).map_err(|error| {
+            Fault::of_sqlite(&error, self.open && self.connection.is_autocommit()).during(statement.name)
+        })
+    }
+
+    fn attempt(
+        &self,
+        statement: &'static Statement,
+        params: &[Param<'_>],
+        each: &mut dyn FnMut(&Row<'_>) -> bool,
+    ) -> rusqlite::Result<u64> {
+        let mut prepared = self.connection.prepare_cached(statement.sqlite)?;
+        // An unbound parameter would silently be NULL.
+        if prepared.parameter_count() != params.len() {
+            let wanted = prepared.parameter_count();
+            return Err(rusqlite::Error::InvalidParameterCount(params.len(), wanted));
+        }
+        for (index, param) in params.iter().enumerate() {
+            prepared.raw_bind_parameter(index + 1, param)?;
+        }
+        let reads = prepared.readonly();
+        let mut rows = prepared.raw_query();
+        let mut returned = 0;
+        while let Some(row) = rows.next()? {
+            returned += 1;
+            if !each(&Row::sqlite(statement, row)) {
+                break;
+            }
+        }
+        Ok(if reads {
+            returned
+        } else {
+            self.connection.changes()
+        })
+    }
+
+    pub fn calls(&mut self, calls: &[Call<'_>]) -> Result<Vec<Rows>, Fault> {
+        calls.iter().map(|call| self.call(call)).collect()
+    }
+
+    fn call(&mut self, call: &Call<'_>) -> Result<Rows, Fault> {
+        let statement = call.statement;
+        let mut kept = Vec::new();
+        let affected = self.run(statement, &call.params, &mut |row| {
+            kept.push(row.keep());
+            true
+        })?;
+        Ok(Rows {
+            statement,
+            kept: Kept::Sqlite(kept),
+            affected,
+        })
+    }
+
+    /// Runs a script.
+    pub fn batch(&mut self, sql: &str) -> Result<(), Fault> {
+        self.connection.execute_batch(sql).map_err(|error| {
+            Fault::of_sqlite(&error, self.open && self.connection.is_autocommit()).during("script")
+        })
+    }
+
+    fn command(&mut self, sql: &'static str) -> Result<(), Fault> {
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut prepared| prepared.raw_execute())
+            .map(|_| ())
+            .map_err(|error| {
+                Fault::of_sqlite(&error, self.open && self.connection.is_autocommit()).during(sql)
+            })
+    }
+}
