@@ -80,10 +80,10 @@ impl Conn {
     }
 
     fn read_once<T>(&mut self, f: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
-        self.settle();
+        self.settle()?;
         self.phase = Phase::Reading;
         match &mut self.driver {
-            Driver::Sqlite(sqlite) => sqlite.begin("BEGIN")?,
+            Driver::Sqlite(sqlite) => sqlite.begin(Access::Read)?,
             Driver::Postgres(postgres) => {
                 postgres.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
             }
@@ -116,20 +116,17 @@ impl Conn {
     }
 
     fn begin_once(&mut self, calls: &[Call<'_>]) -> Result<Vec<Rows>> {
-        self.settle();
+        self.settle()?;
         self.phase = Phase::Writing;
         let outcome = match &mut self.driver {
-            Driver::Sqlite(sqlite) => sqlite.begin("BEGIN IMMEDIATE").and_then(|()| sqlite.calls(calls)),
+            Driver::Sqlite(sqlite) => sqlite.begin(Access::Write).and_then(|()| sqlite.calls(calls)),
             Driver::Postgres(postgres) => {
                 postgres.begin("BEGIN ISOLATION LEVEL READ COMMITTED");
                 postgres.flush(calls, None)
             }
         };
         outcome.map_err(|fault| {
-            let lost = fault.class == Class::Lost;
-            if !lost {
-                self.rollback();
-            }
+            self.rollback();
             fault.into()
         })
     }
@@ -212,10 +209,7 @@ impl Conn {
                 Ok(rows)
             }
             Err(fault) => {
-                if fault.class != Class::Lost {
-                    self.rollback();
-                }
-                (self.phase, self.poison) = (Phase::Idle, None);
+                self.rollback();
                 Err(fault.into())
             }
         }
@@ -225,13 +219,14 @@ impl Conn {
     /// again.
     pub fn rollback(&mut self) {
         (self.phase, self.poison) = (Phase::Idle, None);
-        let outcome = match &mut self.driver {
-            Driver::Sqlite(sqlite) => sqlite.rollback(),
+        match &mut self.driver {
+            Driver::Sqlite(sqlite) => {
+                if sqlite.rollback().is_err() {
+                    // If this fails too, the next BEGIN fails and comes back here.
+                    let _ = self.reconnect();
+                }
+            }
             Driver::Postgres(postgres) => postgres.rollback(),
-        };
-        if outcome.is_err() {
-            // If this fails too, `settle` tries again before the next transaction.
-            let _ = self.reconnect();
         }
     }
 
@@ -264,14 +259,14 @@ impl Conn {
         outcome.map_err(|fault| self.fail(fault))
     }
 
-    /// Leaves behind what an earlier user left open: a panic, a forgotten rollback, a lost connection.
-    fn settle(&mut self) {
-        let lost = matches!(&self.driver, Driver::Postgres(postgres) if postgres.is_lost());
-        if lost {
-            // If this fails, the statement that follows reports it.
-            let _ = self.reconnect();
-        } else if self.phase != Phase::Idle {
+    /// Ends what an earlier user left open (a panic, a forgotten rollback) and replaces a lost connection.
+    fn settle(&mut self) -> Result<()> {
+        if self.phase != Phase::Idle {
             self.rollback();
+        }
+        match &self.driver {
+            Driver::Postgres(postgres) if postgres.is_lost() => self.reconnect(),
+            _ => Ok(()),
         }
     }
 

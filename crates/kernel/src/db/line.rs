@@ -46,16 +46,23 @@ impl Line {
             .block_on(async { timeout(CONNECT, connect(settings)).await })
             .unwrap_or_else(|_| Err(Fault::new(Class::Unavailable, "no answer in time")))
             .map_err(|fault| fault.of_connecting().during("connect to PostgreSQL"))?;
-        let line = Self {
-            runtime,
-            link: Some(link),
-            patience: ANSWER,
-        };
-        Ok((client, line))
+        Ok((
+            client,
+            Self {
+                runtime,
+                link: Some(link),
+                patience: ANSWER,
+            },
+        ))
     }
 
     pub fn is_lost(&self) -> bool {
         self.link.is_none()
+    }
+
+    /// Gives the connection up, whatever its state is.
+    pub fn hang_up(&mut self) {
+        self.link = None;
     }
 
     /// Says whether an answer has to come within seconds.
@@ -85,7 +92,7 @@ impl Line {
             timeout(self.patience, both).await
         });
         outcome.map_err(|_| {
-            self.link = None;
+            self.hang_up();
             Fault::new(Class::Lost, "no answer from PostgreSQL in time")
         })
     }

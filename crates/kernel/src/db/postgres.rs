@@ -142,11 +142,13 @@ impl Postgres {
         Ok(())
     }
 
-    /// Ends the transaction; on a fault the connection is not usable any more.
-    pub fn rollback(&mut self) -> Result<(), Fault> {
+    /// Ends the transaction. Where that fails, the connection is given up.
+    pub fn rollback(&mut self) {
         self.deferred.clear();
         self.savepoint = Savepoint::None;
-        self.flush(&[], Some("ROLLBACK")).map(drop)
+        if self.flush(&[], Some("ROLLBACK")).is_err() {
+            self.line.hang_up();
+        }
     }
 
     pub fn savepoint(&mut self) {
@@ -325,7 +327,14 @@ impl Postgres {
                 None => {}
             }
         }
-        fault.map_or(Ok(rows), Err)
+        let Some(fault) = fault else {
+            return Ok(rows);
+        };
+        // "Lost" means one thing: the next transaction needs another connection.
+        if fault.class == Class::Lost {
+            self.line.hang_up();
+        }
+        Err(fault)
     }
 
     fn accept(&mut self, step: &Step<'_>, answer: Answer) -> Option<Rows> {

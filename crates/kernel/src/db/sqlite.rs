@@ -42,6 +42,8 @@ pub(super) struct Sqlite {
     connection: Connection,
     /// Between BEGIN and COMMIT as the caller sees it. SQLite itself may have rolled back after an error.
     open: bool,
+    /// The open transaction only reads, also where the connection could write.
+    reading: bool,
     savepoint: bool,
 }
 
@@ -76,13 +78,17 @@ impl Sqlite {
         Ok(Self {
             connection,
             open: false,
+            reading: false,
             savepoint: false,
         })
     }
 
-    pub fn begin(&mut self, sql: &'static str) -> Result<(), Fault> {
-        self.command(sql)?;
-        self.open = true;
+    pub fn begin(&mut self, access: Access) -> Result<(), Fault> {
+        self.command(match access {
+            Access::Read => "BEGIN DEFERRED",
+            Access::Write => "BEGIN IMMEDIATE",
+        })?;
+        (self.open, self.reading) = (true, access == Access::Read);
         Ok(())
     }
 
@@ -94,7 +100,7 @@ impl Sqlite {
 
     /// Ends the transaction, if there is one.
     pub fn rollback(&mut self) -> Result<(), Fault> {
-        (self.open, self.savepoint) = (false, false);
+        (self.open, self.reading, self.savepoint) = (false, false, false);
         if self.connection.is_autocommit() {
             return Ok(());
         }
@@ -151,6 +157,9 @@ impl Sqlite {
             prepared.raw_bind_parameter(index + 1, param)?;
         }
         let reads = prepared.readonly();
+        if self.reading && !reads {
+            return Err(rusqlite::Error::InvalidQuery);
+        }
         let mut rows = prepared.raw_query();
         let mut returned = 0;
         while let Some(row) = rows.next()? {
