@@ -21,6 +21,8 @@ pub mod migrate;
 mod param;
 mod postgres;
 pub mod readers;
+#[cfg(test)]
+mod round_trips;
 mod row;
 mod sqlite;
 mod statement;

@@ -30,11 +30,36 @@ crate::statements! {
         sqlite: "SELECT 1",
         postgres: "SELECT CASE WHEN pg_terminate_backend(pg_backend_pid()) THEN 1 ELSE 0 END",
     };
-    /// The snapshot's own view, with a wait inside of it.
-    DUPLICATE_LATER = unscoped("to test the second form") {
+    /// Locks one thing.
+    LOCK = unscoped("to test the second form") {
         sqlite: "SELECT id FROM things WHERE id = ?1",
         postgres: "SELECT id FROM things WHERE id = ?1 FOR UPDATE",
     };
+    /// Counts the transactions that a connection of this name left open.
+    OPEN_ELSEWHERE = {
+        sqlite: "SELECT 0",
+        postgres: "SELECT COUNT(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' \
+            AND query LIKE '%kinds%' AND query NOT LIKE '%pg_stat_activity%' AND application_name = ?1",
+    };
+    /// Ends the connections of this name.
+    KILL_OTHERS = {
+        sqlite: "SELECT 1",
+        postgres: "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = ?1",
+    };
+    /// Depends on the shape of its table.
+    STAR = "SELECT * FROM things ORDER BY id";
+    /// Refuses its value inside the engine.
+    MISFIT = {
+        sqlite: "INSERT INTO things (id, name) VALUES (?1, ?2)",
+        postgres: "INSERT INTO things (id, name) VALUES (CAST(CAST(?1 AS TEXT) AS BIGINT), ?2)",
+    };
+    /// Takes one value.
+    TOO_MANY = "SELECT CAST(?1 AS TEXT)";
+    /// Shows how a connection is set up.
+    SETTINGS = "SELECT (SELECT journal_mode FROM pragma_journal_mode), \
+        (SELECT synchronous FROM pragma_synchronous), (SELECT foreign_keys FROM pragma_foreign_keys), \
+        (SELECT secure_delete FROM pragma_secure_delete), \
+        (SELECT query_only FROM pragma_query_only), (SELECT timeout FROM pragma_busy_timeout)";
 }
 
 const SCHEMA_SQLITE: &str = "
@@ -171,10 +196,10 @@ fn parameters_are_numbered_and_quoted_text_is_left_alone() {
 
 #[test]
 fn a_statement_list_knows_its_statements() {
-    assert_eq!(STATEMENTS.len(), 12);
+    assert_eq!(STATEMENTS.len(), 18);
     assert_eq!(ADD.name, "provost_kernel::db::tests::ADD");
     assert_eq!(ADD.unscoped, None);
-    assert_eq!(DUPLICATE_LATER.unscoped, Some("to test the second form"));
+    assert_eq!(LOCK.unscoped, Some("to test the second form"));
     assert_ne!(KILL.sqlite, KILL.postgres);
 }
 
@@ -371,13 +396,6 @@ fn a_read_sees_one_instant() {
 /// The end of a read is sent although nobody waits for its answer.
 #[test]
 fn a_read_does_not_stay_open() {
-    crate::statements! {
-        OPEN_ELSEWHERE = {
-            sqlite: "SELECT 0",
-            postgres: "SELECT COUNT(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' \
-                AND query LIKE '%kinds%' AND query NOT LIKE '%pg_stat_activity%' AND application_name = ?1",
-        };
-    }
     on_each("idle", |store, conn| {
         let Location::Postgres(url) = store.location() else {
             return;
@@ -440,12 +458,6 @@ fn a_lost_connection_costs_a_read_nothing() {
 
 #[test]
 fn a_server_that_kills_an_idle_connection_is_survived() {
-    crate::statements! {
-        KILL_OTHERS = {
-            sqlite: "SELECT 1",
-            postgres: "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = ?1",
-        };
-    }
     on_each("killed", |store, conn| {
         let Location::Postgres(url) = store.location() else {
             return;
@@ -471,7 +483,6 @@ fn a_server_that_kills_an_idle_connection_is_survived() {
 
 #[test]
 fn statements_survive_a_change_of_the_schema() {
-    crate::statements! { STAR = "SELECT * FROM things ORDER BY id"; }
     on_each("replan", |store, conn| {
         let mut reader = Conn::open(&store.location(), Access::Read).expect("opens");
         let width = |reader: &mut Conn| {
@@ -516,13 +527,6 @@ fn a_corrupt_column_is_an_error_that_names_its_place() {
 
 #[test]
 fn errors_hold_no_bound_value() {
-    crate::statements! {
-        MISFIT = {
-            sqlite: "INSERT INTO things (id, name) VALUES (?1, ?2)",
-            postgres: "INSERT INTO things (id, name) VALUES (CAST(CAST(?1 AS TEXT) AS BIGINT), ?2)",
-        };
-        TOO_MANY = "SELECT CAST(?1 AS TEXT)";
-    }
     on_each("values", |_, conn| {
         let secret = "hunter2";
         let unique = [call(&ADD, params![1, secret]), call(&ADD, params![1, secret])];
@@ -580,11 +584,10 @@ fn a_deadlock_asks_to_run_again() {
         let barrier = std::sync::Barrier::new(2);
         let lock = |first: i64, second: i64| {
             let mut conn = Conn::open(&location, Access::Write).expect("opens");
-            conn.begin(&[call(&DUPLICATE_LATER, params![first])])
-                .expect("locks");
+            conn.begin(&[call(&LOCK, params![first])]).expect("locks");
             barrier.wait();
             conn.savepoint().expect("opens");
-            let outcome = conn.tx().execute(&DUPLICATE_LATER, params![second]);
+            let outcome = conn.tx().execute(&LOCK, params![second]);
             if let Err(error) = &outcome {
                 assert_eq!(class(conn.rollback_to()), Some(error.work_class()));
             }
@@ -616,12 +619,6 @@ fn a_store_that_cannot_be_reached_is_unavailable() {
 
 #[test]
 fn sqlite_is_set_up_for_durability() {
-    crate::statements! {
-        SETTINGS = "SELECT (SELECT journal_mode FROM pragma_journal_mode), \
-            (SELECT synchronous FROM pragma_synchronous), (SELECT foreign_keys FROM pragma_foreign_keys), \
-            (SELECT secure_delete FROM pragma_secure_delete), \
-            (SELECT query_only FROM pragma_query_only), (SELECT timeout FROM pragma_busy_timeout)";
-    }
     on_each("settings", |store, conn| {
         if conn.engine() == Engine::Postgres {
             return;
