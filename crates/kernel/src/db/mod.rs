@@ -26,6 +26,7 @@ mod round_trips;
 mod row;
 mod sqlite;
 mod statement;
+mod step;
 #[doc(hidden)]
 pub mod testing;
 #[cfg(test)]

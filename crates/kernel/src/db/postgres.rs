@@ -18,7 +18,8 @@ use super::fault::Fault;
 use super::line::Line;
 use super::param::Param;
 use super::row::{Kept, Rows};
-use super::statement::{Call, Statement, to_postgres};
+use super::statement::{Call, Statement};
+use super::step::{Answer, Params, Step, address, ask};
 use crate::error::Class;
 use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
@@ -26,7 +27,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio_postgres::Client;
-use tokio_postgres::types::ToSql;
 
 /// `idle_in_transaction_session_timeout`: a frozen server must not stall the others through its locks.
 const SESSION: &str = "SET lock_timeout = '5s'; SET statement_timeout = '10s';
@@ -55,41 +55,6 @@ enum Savepoint {
     /// It stands at this place of `deferred`.
     Deferred(usize),
     Sent,
-}
-
-enum Step<'a> {
-    Command(&'static str),
-    Prepare(&'static Statement),
-    Call {
-        statement: &'static Statement,
-        params: Params<'a>,
-    },
-}
-
-enum Params<'a> {
-    Asked(&'a [Param<'a>]),
-    /// Nobody waits for the rows.
-    Queued(Vec<Param<'static>>),
-}
-
-impl<'a> Params<'a> {
-    fn are_queued(&self) -> bool {
-        matches!(self, Params::Queued(_))
-    }
-
-    fn as_slice(&self) -> &[Param<'a>] {
-        match self {
-            Params::Asked(params) => params,
-            Params::Queued(params) => params,
-        }
-    }
-}
-
-enum Answer {
-    Done,
-    Prepared(tokio_postgres::Statement),
-    Rows(Vec<tokio_postgres::Row>),
-    Affected(u64),
 }
 
 impl Postgres {
@@ -365,54 +330,9 @@ impl Postgres {
     }
 }
 
-impl Step<'_> {
-    fn fault(&self, error: &tokio_postgres::Error) -> Fault {
-        let fault = Fault::of_postgres(error);
-        match self {
-            Step::Command(sql) => fault.during(sql),
-            Step::Prepare(statement) => fault.during("prepare").during(statement.name),
-            Step::Call { statement, params } => {
-                let fault = if params.are_queued() {
-                    fault.of_queued()
-                } else {
-                    fault
-                };
-                fault.during(statement.name)
-            }
-        }
-    }
-}
-
-fn address(statement: &'static Statement) -> usize {
-    std::ptr::from_ref(statement).addr()
-}
-
 fn ready<T>(poll: Poll<T>) -> Option<T> {
     match poll {
         Poll::Ready(value) => Some(value),
         Poll::Pending => None,
-    }
-}
-
-async fn ask(
-    client: &Client,
-    prepared: Option<tokio_postgres::Statement>,
-    step: &Step<'_>,
-) -> Result<Answer, tokio_postgres::Error> {
-    match (step, prepared) {
-        (Step::Call { params, .. }, Some(prepared)) => {
-            let params: Vec<&(dyn ToSql + Sync)> = params.as_slice().iter().map(|param| param as _).collect();
-            // A statement that returns rows returns exactly the rows that it wrote.
-            if prepared.columns().is_empty() {
-                client.execute(&prepared, &params).await.map(Answer::Affected)
-            } else {
-                client.query(&prepared, &params).await.map(Answer::Rows)
-            }
-        }
-        (Step::Command(sql), _) => client.batch_execute(sql).await.map(|()| Answer::Done),
-        (Step::Prepare(statement) | Step::Call { statement, .. }, _) => {
-            let prepared = client.prepare(&to_postgres(statement.postgres)).await?;
-            Ok(Answer::Prepared(prepared))
-        }
     }
 }

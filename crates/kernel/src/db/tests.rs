@@ -44,7 +44,7 @@ crate::statements! {
     /// Ends the connections of this name.
     KILL_OTHERS = {
         sqlite: "SELECT 1",
-        postgres: "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = ?1",
+        postgres: "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = ?1",
     };
     /// Depends on the shape of its table.
     STAR = "SELECT * FROM things ORDER BY id";
@@ -600,6 +600,15 @@ fn a_deadlock_asks_to_run_again() {
         });
         classes.sort_by_key(Option::is_some);
         assert_eq!(classes, [None, Some(Class::Retry)]);
+    });
+}
+
+#[test]
+fn a_connection_may_be_opened_on_one_thread_and_used_on_another() {
+    on_each("send", |store, _| {
+        let mut conn = store.open();
+        let used = std::thread::spawn(move || count(&mut conn));
+        assert_eq!(used.join().expect("no panic"), 0);
     });
 }
 
