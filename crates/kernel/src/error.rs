@@ -213,6 +213,15 @@ impl Error {
         &self.0.message
     }
 
+    /// Returns a member that was added with [`Error::with`].
+    pub fn member(&self, name: &str) -> Option<&Value> {
+        self.0
+            .members
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value)
+    }
+
     /// Returns `Retry-After` in seconds, if the error has one.
     pub fn retry_after_secs(&self) -> Option<u32> {
         self.0.retry_after_secs
@@ -242,7 +251,13 @@ impl Error {
         if !self.0.errors.is_empty() {
             envelope.insert("errors".into(), serde_json::json!(self.0.errors));
         }
-        for (name, value) in &self.0.members {
+        // `presented` and `scope` speak to the challenge header, not to the caller.
+        for (name, value) in self
+            .0
+            .members
+            .iter()
+            .filter(|(name, _)| !matches!(*name, "presented" | "scope"))
+        {
             envelope.insert((*name).into(), value.clone());
         }
         envelope.into()

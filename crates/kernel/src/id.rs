@@ -36,6 +36,15 @@ pub fn parse(prefix: &str, text: &str) -> Option<ulid::Ulid> {
         .filter(|id| id.to_string().eq_ignore_ascii_case(body))
 }
 
+/// What every typed id can do.
+pub trait TypedId: Sized {
+    /// The part before the underscore.
+    const PREFIX: &'static str;
+
+    /// Returns a new id.
+    fn mint(now: Timestamp, rng: &mut UnitRng) -> Self;
+}
+
 /// Declares a typed id: `id!(ServiceAccountId, "sa", "A service account.")`.
 #[macro_export]
 macro_rules! id {
@@ -45,14 +54,6 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// The part before the underscore.
-            pub const PREFIX: &'static str = $prefix;
-
-            /// Returns a new id.
-            pub fn mint(now: $crate::Timestamp, rng: &mut $crate::entropy::UnitRng) -> Self {
-                Self($crate::id::mint($prefix, now, rng))
-            }
-
             /// Returns the id that `text` spells; malformed text becomes the id of nothing.
             pub fn from_text(text: &str) -> Self {
                 match $crate::id::parse($prefix, text) {
@@ -64,6 +65,14 @@ macro_rules! id {
             /// Returns the id as it stands on the wire and in the store.
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+        }
+
+        impl $crate::id::TypedId for $name {
+            const PREFIX: &'static str = $prefix;
+
+            fn mint(now: $crate::Timestamp, rng: &mut $crate::entropy::UnitRng) -> Self {
+                Self($crate::id::mint($prefix, now, rng))
             }
         }
 
@@ -110,7 +119,7 @@ mod tests {
     fn a_minted_id_parses_and_keeps_its_time() {
         let now = Timestamp::from_ms(1_795_144_500_123);
         let id = ThingId::mint(now, &mut UnitRng::new([7; 32]));
-        assert!(id.as_str().starts_with("th_"));
+        assert_eq!(&id.as_str()[..2], ThingId::PREFIX);
         assert_eq!(id.as_str().len(), 3 + 26);
         assert_eq!(
             parse("th", id.as_str()).map(|u| u.timestamp_ms()),

@@ -4,24 +4,38 @@
 //! The kernel knows how a thing is exposed, authorized, stored, audited and repeated safely. It knows no
 //! area's word: what a service account or a backtest is, the areas say.
 
+pub mod audit;
+pub mod auth;
 pub mod checkpoint;
+pub mod credential;
+pub mod cx;
 pub mod db;
+pub mod dispatch;
 pub mod entropy;
 pub mod error;
 pub mod expose;
 pub mod id;
+pub mod idempotency;
+pub mod jobs;
 pub mod json;
+pub mod kernel;
 pub mod keys;
+pub mod ledger;
 pub mod merkle;
+pub mod operation;
+pub mod outbox;
 pub mod page;
-pub mod secret;
-pub mod text;
 pub mod rate;
 pub mod secret;
 pub mod supervisor;
+pub mod text;
 pub mod time;
 pub mod token;
+pub mod wire;
+pub mod work;
 
+pub use cx::Cx;
 pub use error::{Code, Error, Result};
+pub use kernel::Kernel;
 pub use secret::Secret;
 pub use time::Timestamp;

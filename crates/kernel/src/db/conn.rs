@@ -380,4 +380,14 @@ impl Tx<'_> {
     pub fn engine(&self) -> Engine {
         self.conn.engine()
     }
+
+    /// Returns the same transaction for a shorter while.
+    pub fn reborrow(&mut self) -> Tx<'_> {
+        Tx { conn: self.conn }
+    }
+
+    /// Says whether a statement failed, so that nothing but a rollback can follow.
+    pub fn is_poisoned(&self) -> bool {
+        self.conn.poison.is_some()
+    }
 }

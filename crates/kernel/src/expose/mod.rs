@@ -1,3 +1,6 @@
-//! The surfaces of the product: what callers see of operations.
+//! The derivations: what one declaration becomes on each surface.
 
 pub mod edge;
+pub mod http;
+pub mod mcp;
+pub mod openapi;

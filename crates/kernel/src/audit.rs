@@ -1,0 +1,465 @@
+//! The audit log: one hash chain per organization (D12.4, D12.5).
+//!
+//! `hash = SHA-256(previousHash ‖ canonical(entry))`. The canonical form is the entry's JSON with members in
+//! RFC 8785 order and without the two hashes; it is stored as written, so that verification reads bytes and
+//! interprets nothing. The head of a chain carries a MAC under the request key, renewed in every commit.
+//! An entry's id is a ULID whose low bits are its sequence number: finding an entry needs no index.
+//!
+//! INVARIANT AD-1: no mutation is acknowledged without its entry (the same transaction).
+//! INVARIANT AD-2: sequence numbers of a chain have no gap; they are taken under the head's row lock.
+//! INVARIANT AD-3: no entry holds a token, a secret or a body.
+
+use crate::auth::{Actor, OrganizationId, Origin};
+use crate::cx::{Change, Event};
+use crate::db::{Call, Param, Row};
+use crate::error::{Error, Result};
+use crate::keys::{Keys, MacPurpose};
+use crate::merkle::Hash;
+use crate::time::Timestamp;
+use serde::Serialize;
+use std::borrow::Cow;
+
+crate::statements! {
+    /// Locks and reads a chain's head. Heads are always locked in the order of their names.
+    HEAD = {
+        sqlite: "SELECT seq, hash, mac, event_sequence, created_at FROM chain_heads WHERE organization_id = ?1",
+        postgres: "SELECT seq, hash, mac, event_sequence, created_at FROM chain_heads WHERE organization_id = ?1 FOR UPDATE",
+    };
+    /// Makes the head of a new chain.
+    CREATE_HEAD = "INSERT INTO chain_heads (organization_id, seq, hash, mac, event_sequence, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    /// Moves a head.
+    MOVE_HEAD = "UPDATE chain_heads SET seq = ?2, hash = ?3, mac = ?4, event_sequence = ?5 WHERE organization_id = ?1";
+    /// Appends an entry.
+    APPEND = "INSERT INTO audit_entries (organization_id, seq, time, action, actor_id, target_id, decision, entry, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+}
+
+/// What came of a request, in the audit log's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Done.
+    Allowed,
+    /// The caller may not.
+    Denied,
+    /// The state or the request forbids it.
+    Refused,
+    /// Answered from the stored answer.
+    Replayed,
+    /// The server failed.
+    Failed,
+}
+
+impl Decision {
+    /// Returns the word in the entry.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Decision::Allowed => "allowed",
+            Decision::Denied => "denied",
+            Decision::Refused => "refused",
+            Decision::Replayed => "idempotent_replay",
+            Decision::Failed => "failed",
+        }
+    }
+
+    /// Returns the decision behind an error's status.
+    pub const fn of_status(status: u16) -> Self {
+        match status {
+            401 | 403 => Decision::Denied,
+            500.. => Decision::Failed,
+            _ => Decision::Refused,
+        }
+    }
+}
+
+/// What an entry says, before it has a place in a chain.
+#[derive(Clone, Debug)]
+pub struct Note {
+    /// The chain.
+    pub organization: OrganizationId,
+    /// When.
+    pub time: Timestamp,
+    /// The operation's id, or the name of the program's own act.
+    pub action: Cow<'static, str>,
+    /// Who.
+    pub actor: Option<Actor>,
+    /// On what.
+    pub target: Option<(&'static str, String)>,
+    /// With what result.
+    pub decision: Decision,
+    /// The HTTP status.
+    pub status: u16,
+    /// The error's word.
+    pub code: Option<&'static str>,
+    /// Why, as the caller says.
+    pub reason: Option<String>,
+    /// Where from.
+    pub origin: Option<Origin>,
+    /// The stored form of the idempotency key (never the key).
+    pub key_hash: Option<[u8; 32]>,
+    /// What changed.
+    pub changes: Vec<Change>,
+    /// How many requests the entry stands for, when not one.
+    pub count: Option<u64>,
+    /// The first entry, when this is a replay.
+    pub replay_of: Option<String>,
+    /// Events that belong to it.
+    pub(crate) events: Vec<Event>,
+}
+
+impl Note {
+    /// Returns a note of an act that was done, without details.
+    pub fn new(organization: OrganizationId, time: Timestamp, action: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            organization,
+            time,
+            action: action.into(),
+            actor: None,
+            target: None,
+            decision: Decision::Allowed,
+            status: 200,
+            code: None,
+            reason: None,
+            origin: None,
+            key_hash: None,
+            changes: Vec::new(),
+            count: None,
+            replay_of: None,
+            events: Vec::new(),
+        }
+    }
+}
+
+// Members stand in the order of RFC 8785: serde_json then writes the canonical form directly. A test
+// compares with the canonicalizer.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Canonical<'a> {
+    action: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<CanonicalActor<'a>>,
+    #[serde(skip_serializing_if = "<[Change]>::is_empty")]
+    changes: &'a [Change],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_request_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key_hash: Option<String>,
+    organization_id: &'a str,
+    outcome: CanonicalOutcome<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replay_of: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+    seq: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_ip: Option<std::net::IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<CanonicalTarget<'a>>,
+    time: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_agent: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CanonicalActor<'a> {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    all_of_role: bool,
+    display: &'a str,
+    id: &'a str,
+    role: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scopes: Option<Vec<&'static str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_prefix: Option<&'a str>,
+    #[serde(rename = "type")]
+    kind: &'a str,
+}
+
+#[derive(Serialize)]
+struct CanonicalOutcome<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'a str>,
+    decision: &'a str,
+    status: u16,
+}
+
+#[derive(Serialize)]
+struct CanonicalTarget<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+}
+
+impl Note {
+    fn canonical(&self, id: &str, seq: i64) -> Result<String> {
+        let actor = self.actor.as_ref().map(|actor| {
+            let permission = actor.permission;
+            CanonicalActor {
+                all_of_role: permission.all_of_role,
+                display: &actor.display,
+                id: &actor.id,
+                role: permission.role.as_str(),
+                // An account of all its role's scopes is named as such: fifty words in every entry say less.
+                scopes: (!permission.all_of_role).then(|| permission.scopes.to_list()),
+                token_id: actor.token.as_ref().map(|t| t.id.as_str()),
+                token_prefix: actor.token.as_ref().map(|t| t.prefix.as_str()),
+                kind: actor.kind,
+            }
+        });
+        let origin = self.origin.as_ref();
+        let canonical = Canonical {
+            action: &self.action,
+            actor,
+            changes: &self.changes,
+            client_request_id: origin.and_then(|o| o.client_request_id.as_deref()),
+            count: self.count,
+            id,
+            idempotency_key_hash: self.key_hash.map(|h| hex(&h)),
+            organization_id: self.organization.as_str(),
+            outcome: CanonicalOutcome {
+                code: self.code,
+                decision: self.decision.as_str(),
+                status: self.status,
+            },
+            reason: self.reason.as_deref(),
+            replay_of: self.replay_of.as_deref(),
+            request_id: origin.map(|o| o.request_id.as_str()),
+            seq,
+            source_ip: origin.map(|o| o.source_ip),
+            target: self
+                .target
+                .as_ref()
+                .map(|(kind, id)| CanonicalTarget { id, kind }),
+            time: self.time,
+            user_agent: origin.and_then(|o| o.user_agent.as_deref()),
+        };
+        serde_json::to_string(&canonical).map_err(Error::internal)
+    }
+}
+
+/// Returns lower-case hexadecimal text.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+/// Returns the hash of an entry whose predecessor has `previous`.
+pub fn entry_hash(previous: &Hash, canonical: &str) -> Hash {
+    let mut context = aws_lc_rs::digest::Context::new(&aws_lc_rs::digest::SHA256);
+    context.update(previous);
+    context.update(canonical.as_bytes());
+    let mut hash = [0; 32];
+    hash.copy_from_slice(context.finish().as_ref());
+    hash
+}
+
+/// Returns the id of the entry at a place of a chain.
+pub fn entry_id(time: Timestamp, seq: i64) -> String {
+    crate::id::compose("aud", time, u128::from(seq.unsigned_abs()))
+}
+
+/// Returns the place that an entry's id names.
+pub fn entry_seq(id: &str) -> Option<i64> {
+    i64::try_from(crate::id::parse("aud", id)?.random()).ok()
+}
+
+/// A chain's head, locked by the transaction that read it.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// The chain.
+    pub organization: OrganizationId,
+    /// The number of entries; also the last one's sequence number.
+    pub seq: i64,
+    /// The last entry's hash; zeros before the first.
+    pub hash: Hash,
+    /// The number of events of the organization.
+    pub event_sequence: i64,
+    mac: Option<Vec<u8>>,
+    moved: bool,
+}
+
+impl Head {
+    /// Returns the head of a chain that has no entry yet.
+    pub fn empty(organization: OrganizationId) -> Self {
+        Self {
+            organization,
+            seq: 0,
+            hash: [0; 32],
+            event_sequence: 0,
+            mac: None,
+            moved: false,
+        }
+    }
+
+    /// Reads a row of [`HEAD`].
+    pub fn read(organization: &OrganizationId, row: &Row<'_>) -> Result<Self> {
+        let hash: Vec<u8> = row.get(1)?;
+        let hash = Hash::try_from(hash.as_slice())
+            .map_err(|_| Error::internal("a chain head's hash has not 32 bytes"))?;
+        Ok(Self {
+            organization: organization.clone(),
+            seq: row.get(0)?,
+            hash,
+            event_sequence: row.get(3)?,
+            mac: Some(row.get(2)?),
+            moved: false,
+        })
+    }
+
+    /// Says whether the head's MAC is the one that this installation's key makes.
+    pub fn is_authentic(&self, keys: &Keys) -> bool {
+        match &self.mac {
+            // Any version of the key will do: the key may have been rotated since.
+            Some(mac) => self.with_parts(|parts| keys.mac_matches(MacPurpose::ChainHead, parts, mac)),
+            None => true,
+        }
+    }
+
+    fn with_parts<T>(&self, f: impl FnOnce(&[&[u8]]) -> T) -> T {
+        let (seq, events) = (self.seq.to_be_bytes(), self.event_sequence.to_be_bytes());
+        f(&[self.organization.as_str().as_bytes(), &seq, &self.hash, &events])
+    }
+
+    /// Appends a note and returns the statements that store it, its id first.
+    pub fn append(&mut self, note: &Note, calls: &mut Vec<Call<'static>>) -> Result<String> {
+        self.seq += 1;
+        self.moved = true;
+        let id = entry_id(note.time, self.seq);
+        let canonical = note.canonical(&id, self.seq)?;
+        self.hash = entry_hash(&self.hash, &canonical);
+        let actor = note.actor.as_ref().map(|a| a.id.clone());
+        calls.push(Call {
+            statement: &APPEND,
+            params: vec![
+                Param::from(self.organization.as_str().to_owned()),
+                Param::from(self.seq),
+                Param::from(note.time),
+                Param::Text(note.action.clone()),
+                Param::from(actor),
+                Param::from(note.target.as_ref().map(|(_, id)| id.clone())),
+                Param::from(note.decision.as_str()),
+                Param::from(canonical),
+                Param::from(self.hash.to_vec()),
+            ],
+        });
+        for event in &note.events {
+            self.event_sequence += 1;
+            calls.push(crate::outbox::insert(
+                &self.organization,
+                self.event_sequence,
+                note.time,
+                event,
+            ));
+        }
+        Ok(id)
+    }
+
+    /// Returns the statement that stores the head, when it moved.
+    pub fn store(&mut self, keys: &Keys, now: Timestamp) -> Option<Call<'static>> {
+        if !self.moved {
+            return None;
+        }
+        let mac = self
+            .with_parts(|parts| keys.mac(MacPurpose::ChainHead, parts))
+            .to_vec();
+        let is_new = self.mac.replace(mac.clone()).is_none();
+        let mut params = vec![
+            Param::from(self.organization.as_str().to_owned()),
+            Param::from(self.seq),
+            Param::from(self.hash.to_vec()),
+            Param::from(mac),
+            Param::from(self.event_sequence),
+        ];
+        if is_new {
+            params.push(Param::from(now));
+        }
+        Some(Call {
+            statement: if is_new { &CREATE_HEAD } else { &MOVE_HEAD },
+            params,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::{Permission, Role, ScopeSet, TokenRef};
+
+    fn full_note() -> Note {
+        let organization = OrganizationId::parse("acme").unwrap();
+        let mut note = Note::new(
+            organization.clone(),
+            Timestamp::from_ms(1_795_144_500_000),
+            "doIt",
+        );
+        note.actor = Some(Actor {
+            organization,
+            kind: "service_account",
+            id: "sa_1".into(),
+            display: "deploy \u{2028} \"bot\" \u{1b}".into(),
+            permission: Permission::effective(Role::Admin, Some(ScopeSet::of(&["audit:read"])), None),
+            token: Some(TokenRef {
+                id: "sat_1".into(),
+                prefix: "prov_sat_x".into(),
+            }),
+            replay_only: false,
+        });
+        note.target = Some(("service_account", "sa_2".into()));
+        note.reason = Some("because".into());
+        note.key_hash = Some([7; 32]);
+        note.count = Some(3);
+        note.replay_of = Some("aud_x".into());
+        note.code = Some("conflict");
+        note.changes = vec![Change {
+            after: "b".into(),
+            before: "a".into(),
+            path: "/name",
+        }];
+        note.origin = Some(Origin {
+            request_id: "req_1".into(),
+            client_request_id: Some("c".into()),
+            source_ip: "::1".parse().unwrap(),
+            user_agent: Some("curl".into()),
+        });
+        note
+    }
+
+    #[test]
+    fn what_is_written_is_the_canonical_form() {
+        let text = full_note().canonical("aud_1", 9).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(text, crate::json::canonical(&value));
+    }
+
+    #[test]
+    fn an_entry_id_names_its_place() {
+        let id = entry_id(Timestamp::from_ms(1_795_144_500_000), 123_456);
+        assert_eq!(entry_seq(&id), Some(123_456));
+        assert_eq!(entry_seq("aud_nonsense"), None);
+    }
+
+    #[test]
+    fn appending_chains_the_hashes() {
+        let mut head = Head::empty(OrganizationId::parse("acme").unwrap());
+        let mut calls = Vec::new();
+        head.append(&full_note(), &mut calls).unwrap();
+        let first = head.hash;
+        head.append(&full_note(), &mut calls).unwrap();
+        assert_eq!((head.seq, calls.len()), (2, 2));
+        let Param::Text(second) = &calls[1].params[7] else {
+            panic!("the entry is text")
+        };
+        assert_eq!(entry_hash(&first, second), head.hash);
+    }
+}

@@ -1,0 +1,487 @@
+//! Who calls, and what they may do (decisions.md section 3).
+//!
+//! Effective permission = what the role grants ∩ the account's scopes ∩ the token's scopes. It is computed
+//! from the store at every request and never kept in a token (D3.3). `write` implies `read` of the same
+//! toolset; nothing implies a dangerous scope; there is no wildcard (D3.2).
+//!
+//! INVARIANT AU-1: a token acts in the one organization that its row names; the path must name the same.
+//! INVARIANT AU-2: nobody mints what they do not hold ([`may_mint`]).
+
+use crate::error::{Code, Error, Result};
+use crate::id::TypedId;
+use std::net::IpAddr;
+
+crate::id!(
+    RequestIdText,
+    "req",
+    "Names one request in answers, logs and audit entries."
+);
+
+/// The key of an organization: chosen by its owner, part of every path (D1.1).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub struct OrganizationId(String);
+
+impl OrganizationId {
+    /// The chain that belongs to the installation and to no organization. No organization can have this key.
+    pub const INSTALLATION: &'static str = "_installation";
+
+    /// Returns the key if `text` is one: `[a-z0-9][a-z0-9._-]{0,62}`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        let tail_ok = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(b);
+        let head_ok = bytes
+            .first()
+            .is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        (head_ok && bytes.len() <= 63 && bytes.iter().all(tail_ok)).then(|| Self(text.to_owned()))
+    }
+
+    /// Returns the key of the installation's own chain.
+    pub fn installation() -> Self {
+        Self(Self::INSTALLATION.to_owned())
+    }
+
+    /// Returns the key that a row holds.
+    pub fn from_store(text: String) -> Self {
+        Self(text)
+    }
+
+    /// Returns the key made from a name: lower case, other characters become `-`.
+    pub fn slug(name: &str) -> Option<Self> {
+        let mut slug = String::new();
+        for c in name.to_lowercase().chars() {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() {
+                slug.push(c);
+            } else if !slug.is_empty() && !slug.ends_with('-') {
+                slug.push('-');
+            }
+        }
+        slug.truncate(63);
+        Self::parse(slug.trim_end_matches('-'))
+    }
+
+    /// Returns the key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for OrganizationId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a principal is for. Ordered: viewer < operator < admin and viewer < auditor < admin (D3.1).
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Role {
+    /// Everything.
+    Admin,
+    /// Reads all but identities and sessions; runs backtests and rollbacks.
+    Operator,
+    /// Reads everything but sessions; changes nothing.
+    Auditor,
+    /// Reads inventory, policies, backtests and fleet.
+    Viewer,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Role; 4] = [Role::Admin, Role::Operator, Role::Auditor, Role::Viewer];
+
+    /// Returns the word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Role::Admin => "admin",
+            Role::Operator => "operator",
+            Role::Auditor => "auditor",
+            Role::Viewer => "viewer",
+        }
+    }
+
+    /// Returns the role of a word.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|r| r.as_str() == text)
+    }
+
+    /// Says whether this role may do everything that `other` may.
+    pub fn covers(self, other: Role) -> bool {
+        self == other || self == Role::Admin || other == Role::Viewer
+    }
+
+    /// Returns the scopes that the role can use at all.
+    pub fn grants(self) -> ScopeSet {
+        const SELF_SERVICE: [&str; 2] = ["registry:install", "service_accounts:rotate_self"];
+        let reads = |except: &[&str]| {
+            let wanted = |s: &&str| s.ends_with(":read") && !except.contains(s);
+            SCOPES.iter().copied().filter(wanted).collect::<Vec<_>>()
+        };
+        let names = match self {
+            Role::Admin => return ScopeSet::all(),
+            Role::Operator => [
+                reads(&["service_accounts:read", "mcp:read"]),
+                vec![
+                    "managed_config:rollback",
+                    "policies:backtest",
+                    "llm_gateway:resolve",
+                    "resources:connect",
+                ],
+                SELF_SERVICE.to_vec(),
+            ]
+            .concat(),
+            Role::Auditor => [reads(&["mcp:read"]), vec!["audit:export"], SELF_SERVICE.to_vec()].concat(),
+            Role::Viewer => [
+                vec!["inventory:read", "policies:read", "fleet:read"],
+                SELF_SERVICE.to_vec(),
+            ]
+            .concat(),
+        };
+        ScopeSet::of(&names)
+    }
+}
+
+/// The areas of the specification, in its words; also OpenAPI tags and MCP toolsets (D3.2).
+pub const TOOLSETS: [&str; 21] = [
+    "mcp_approvals",
+    "audit",
+    "capabilities",
+    "compliance",
+    "findings",
+    "fleet",
+    "governance",
+    "inventory",
+    "investigations",
+    "managed_config",
+    "mcp",
+    "registry",
+    "operations",
+    "policies",
+    "service_accounts",
+    "automation_settings",
+    "llm_gateway",
+    "resources",
+    "resource_credentials",
+    "directory",
+    "events",
+];
+
+/// Every scope that exists. A scope's place is its bit; the order of this list is not stored anywhere.
+pub const SCOPES: [&str; 52] = [
+    "mcp_approvals:read",
+    "mcp_approvals:write",
+    "audit:read",
+    "audit:write",
+    "audit:export",
+    "capabilities:read",
+    "capabilities:write",
+    "compliance:read",
+    "compliance:write",
+    "findings:read",
+    "findings:write",
+    "fleet:read",
+    "fleet:write",
+    "governance:read",
+    "governance:write",
+    "inventory:read",
+    "inventory:write",
+    "investigations:read",
+    "investigations:write",
+    "managed_config:read",
+    "managed_config:write",
+    "managed_config:rollback",
+    "mcp:read",
+    "mcp:write",
+    "mcp:revoke",
+    "registry:read",
+    "registry:write",
+    "registry:install",
+    "operations:read",
+    "operations:write",
+    "policies:read",
+    "policies:write",
+    "policies:backtest",
+    "service_accounts:read",
+    "service_accounts:write",
+    "service_accounts:rotate",
+    "service_accounts:rotate_any",
+    "service_accounts:rotate_self",
+    "automation_settings:read",
+    "automation_settings:write",
+    "llm_gateway:read",
+    "llm_gateway:write",
+    "llm_gateway:resolve",
+    "resources:read",
+    "resources:write",
+    "resources:connect",
+    "resource_credentials:read",
+    "resource_credentials:write",
+    "directory:read",
+    "directory:write",
+    "events:read",
+    "events:write",
+];
+
+/// A set of scopes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ScopeSet(u64);
+
+impl ScopeSet {
+    /// Returns every scope.
+    pub fn all() -> Self {
+        Self((1 << SCOPES.len()) - 1)
+    }
+
+    /// Returns the set of these names; unknown names are left out.
+    pub fn of(names: &[&str]) -> Self {
+        names
+            .iter()
+            .filter_map(|n| Self::bit(n))
+            .fold(Self(0), |set, bit| Self(set.0 | bit))
+    }
+
+    /// Returns the set behind a stored, space-separated list. Names that no longer exist grant nothing.
+    pub fn from_store(text: &str) -> Self {
+        text.split(' ')
+            .filter_map(Self::bit)
+            .fold(Self(0), |set, bit| Self(set.0 | bit))
+    }
+
+    fn bit(name: &str) -> Option<u64> {
+        SCOPES.iter().position(|s| *s == name).map(|place| 1 << place)
+    }
+
+    /// Says whether a name is a scope.
+    pub fn is_known(name: &str) -> bool {
+        Self::bit(name).is_some()
+    }
+
+    /// Adds `x:read` for every `x:write`.
+    #[must_use]
+    pub fn closed(self) -> Self {
+        let reads = self
+            .names()
+            .filter_map(|n| n.strip_suffix(":write"))
+            .map(|t| format!("{t}:read"));
+        reads
+            .filter_map(|n| Self::bit(&n))
+            .fold(self, |set, bit| Self(set.0 | bit))
+    }
+
+    /// Returns what both sets hold.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Says whether the set holds a scope.
+    pub fn has(self, name: &str) -> bool {
+        Self::bit(name).is_some_and(|bit| self.0 & bit != 0)
+    }
+
+    /// Says whether the set holds everything that `other` holds.
+    pub const fn covers(self, other: Self) -> bool {
+        other.0 & !self.0 == 0
+    }
+
+    /// Returns the names in declared order.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        SCOPES
+            .iter()
+            .enumerate()
+            .filter(move |(place, _)| self.0 & (1 << place) != 0)
+            .map(|(_, name)| *name)
+    }
+
+    /// Returns the names as a sorted list.
+    pub fn to_list(self) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.names().collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+/// What some principal can do, whoever it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permission {
+    /// The role.
+    pub role: Role,
+    /// The effective scopes.
+    pub scopes: ScopeSet,
+    /// Whether the permission grows with the role: scopes of later areas are included.
+    pub all_of_role: bool,
+}
+
+impl Permission {
+    /// Computes the effective permission (D3.3). `None` stands for "all of the role".
+    pub fn effective(role: Role, account: Option<ScopeSet>, token: Option<ScopeSet>) -> Self {
+        let open = |set: Option<ScopeSet>| set.map_or_else(ScopeSet::all, ScopeSet::closed);
+        Self {
+            role,
+            scopes: role.grants().and(open(account)).and(open(token)),
+            all_of_role: account.is_none() && token.is_none(),
+        }
+    }
+}
+
+/// Refuses a caller who would hand out more than they hold (decision I, D3.3).
+///
+/// Errors: `EscalationForbidden`.
+pub fn may_mint(caller: Permission, minted: Permission) -> Result<()> {
+    let covered = caller.role.covers(minted.role)
+        && caller.scopes.covers(minted.scopes)
+        && (caller.all_of_role || !minted.all_of_role);
+    if covered {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::EscalationForbidden,
+        "the result could do more than the caller may; ask somebody who holds all of its role and scopes",
+    ))
+}
+
+/// Who made a request, as its organization's store says now.
+#[derive(Clone, Debug)]
+pub struct Actor {
+    /// The organization that the credential belongs to.
+    pub organization: OrganizationId,
+    /// `service_account`, `system`, …
+    pub kind: &'static str,
+    /// The principal's id.
+    pub id: String,
+    /// The principal's name, for the audit log.
+    pub display: String,
+    /// What the principal may do by this credential.
+    pub permission: Permission,
+    /// The credential's id and its public prefix.
+    pub token: Option<TokenRef>,
+    /// The credential is dead for everything but the replay of its own rotation (D5.5).
+    pub replay_only: bool,
+}
+
+/// Names a credential without any of its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRef {
+    /// The token's id.
+    pub id: String,
+    /// The public prefix, for example `prov_sat_…`.
+    pub prefix: String,
+}
+
+impl Actor {
+    /// Returns the actor of the program's own work in an organization.
+    pub fn system(organization: OrganizationId) -> Self {
+        Self {
+            organization,
+            kind: "system",
+            id: "system".into(),
+            display: "Provost".into(),
+            permission: Permission {
+                role: Role::Admin,
+                scopes: ScopeSet::all(),
+                all_of_role: true,
+            },
+            token: None,
+            replay_only: false,
+        }
+    }
+}
+
+/// Where a request came from; goes into the audit entry, decides nothing.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Our own id of the request.
+    pub request_id: String,
+    /// The client's `X-Request-Id` or `traceparent`, if it was printable and short.
+    pub client_request_id: Option<String>,
+    /// The client's address.
+    pub source_ip: IpAddr,
+    /// The client's `User-Agent`, cut at 256 characters.
+    pub user_agent: Option<String>,
+}
+
+impl Origin {
+    /// Returns the origin of the program's own work.
+    pub fn internal(now: crate::Timestamp, rng: &mut crate::entropy::UnitRng) -> Self {
+        Self {
+            request_id: RequestIdText::mint(now, rng).as_str().to_owned(),
+            client_request_id: None,
+            source_ip: IpAddr::from([127, 0, 0, 1]),
+            user_agent: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_toolset_can_be_read_and_written() {
+        for toolset in TOOLSETS {
+            assert!(ScopeSet::is_known(&format!("{toolset}:read")), "{toolset}");
+            assert!(ScopeSet::is_known(&format!("{toolset}:write")), "{toolset}");
+        }
+        assert!(
+            SCOPES
+                .iter()
+                .all(|s| TOOLSETS.contains(&s.split(':').next().unwrap()))
+        );
+    }
+
+    #[test]
+    fn write_implies_read_of_its_own_toolset_and_nothing_dangerous() {
+        let closed = ScopeSet::of(&["service_accounts:write"]).closed();
+        assert_eq!(
+            closed.to_list(),
+            ["service_accounts:read", "service_accounts:write"]
+        );
+    }
+
+    #[test]
+    fn a_role_bounds_what_scopes_can_do() {
+        let permission = Permission::effective(Role::Viewer, None, None);
+        assert!(!permission.scopes.has("service_accounts:rotate"));
+        assert!(permission.scopes.has("service_accounts:rotate_self"));
+        let narrow = Permission::effective(Role::Admin, Some(ScopeSet::of(&["audit:read"])), None);
+        assert_eq!(narrow.scopes.to_list(), ["audit:read"]);
+    }
+
+    #[test]
+    fn minting_more_than_one_holds_is_refused() {
+        let admin = Permission::effective(Role::Admin, None, None);
+        let narrow = Permission::effective(
+            Role::Admin,
+            Some(ScopeSet::of(&["service_accounts:rotate"])),
+            None,
+        );
+        let auditor = Permission::effective(Role::Auditor, None, None);
+        let operator = Permission::effective(Role::Operator, None, None);
+        assert!(may_mint(admin, narrow).is_ok());
+        assert_eq!(
+            may_mint(narrow, admin).unwrap_err().code(),
+            Code::EscalationForbidden
+        );
+        assert!(may_mint(operator, auditor).is_err());
+        assert!(may_mint(auditor, operator).is_err());
+        let every_scope_by_name = Permission::effective(Role::Admin, Some(ScopeSet::all()), None);
+        assert!(
+            may_mint(every_scope_by_name, admin).is_err(),
+            "later areas' scopes are not held"
+        );
+    }
+
+    #[test]
+    fn organization_keys_are_slugs() {
+        assert_eq!(
+            OrganizationId::slug("Acme Logistics, Inc.").unwrap().as_str(),
+            "acme-logistics-inc"
+        );
+        assert_eq!(OrganizationId::slug("…"), None);
+        for bad in ["", "-a", "A", "_installation", "a b", &"a".repeat(64)] {
+            assert_eq!(OrganizationId::parse(bad), None, "{bad}");
+        }
+    }
+}

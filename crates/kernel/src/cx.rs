@@ -1,0 +1,296 @@
+//! What an operation sees of the world: one transaction, one actor, one instant, one generator.
+//!
+//! Accessors return references that outlive the borrow of the context, so that
+//! `cx.execute(&SQL, params![cx.organization().as_str()])` compiles.
+//!
+//! INVARIANT CX-1: the organization comes from the authenticated actor, never from the request.
+//! INVARIANT CX-2: a unit that runs again draws the same instant, ids and secrets.
+//! INVARIANT CX-3: the bytes of a revealed secret stand in the answer and in no stored row.
+
+use crate::auth::{Actor, OrganizationId};
+use crate::db::{Engine, Param, Row, Statement, Tx};
+use crate::entropy::UnitRng;
+use crate::error::{Class, Code, Error, Result};
+use crate::id::TypedId;
+use crate::kernel::Kernel;
+use crate::rate::Bucket;
+use crate::secret::Secret;
+use crate::time::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+
+/// What one run of an operation leaves behind beside its rows.
+#[derive(Default)]
+pub(crate) struct Traces {
+    pub target: Option<(&'static str, String)>,
+    pub changes: Vec<Change>,
+    pub events: Vec<Event>,
+    pub jobs: Vec<crate::jobs::NewJob>,
+    pub headers: Vec<(&'static str, String)>,
+    pub action: Option<&'static str>,
+    pub reveal: Option<Reveal>,
+    pub secret_at: Option<usize>,
+}
+
+/// One changed member of a record, for the audit entry. Values are for people; secrets never stand here.
+#[derive(Clone, Debug, Serialize)]
+pub struct Change {
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub(crate) after: Value,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub(crate) before: Value,
+    pub(crate) path: &'static str,
+}
+
+/// One outgoing event; becomes an outbox row of the same transaction (D12.2).
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub(crate) kind: &'static str,
+    pub(crate) data: Value,
+}
+
+/// A secret that the answer shows once, and how long a replay may repeat it (D4.8).
+pub(crate) struct Reveal {
+    pub token_id: String,
+    pub secret: Secret<String>,
+    pub mark: String,
+    pub replay_secs: i64,
+}
+
+/// The place in an answer where a secret will stand. Serializes as a mark that the framework replaces.
+#[derive(Clone, Debug)]
+pub struct Revealed(String);
+
+impl Serialize for Revealed {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl schemars::JsonSchema for Revealed {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Revealed".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "minLength": 1 })
+    }
+}
+
+/// See the module's text.
+pub struct Cx<'a> {
+    tx: Tx<'a>,
+    kernel: &'a Kernel,
+    actor: &'a Actor,
+    now: Timestamp,
+    rng: UnitRng,
+    deadline: Option<Duration>,
+    pub(crate) traces: Traces,
+}
+
+impl<'a> Cx<'a> {
+    pub(crate) fn new(
+        tx: Tx<'a>,
+        kernel: &'a Kernel,
+        actor: &'a Actor,
+        now: Timestamp,
+        seed: [u8; 32],
+        deadline: Option<Duration>,
+    ) -> Self {
+        Self {
+            tx,
+            kernel,
+            actor,
+            now,
+            rng: UnitRng::new(seed),
+            deadline,
+            traces: Traces::default(),
+        }
+    }
+
+    /// Returns the caller.
+    pub fn actor(&self) -> &'a Actor {
+        self.actor
+    }
+
+    /// Returns the caller's organization.
+    pub fn organization(&self) -> &'a OrganizationId {
+        &self.actor.organization
+    }
+
+    /// Returns the organization's key as text, for statements.
+    pub fn org(&self) -> &'a str {
+        self.actor.organization.as_str()
+    }
+
+    /// Returns the one instant of this unit.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Returns the installation's mechanisms: keys, registry, settings.
+    pub fn kernel(&self) -> &'a Kernel {
+        self.kernel
+    }
+
+    /// Returns a new id.
+    pub fn new_id<T: TypedId>(&mut self) -> T {
+        T::mint(self.now, &mut self.rng)
+    }
+
+    /// Returns the unit's generator.
+    pub fn rng(&mut self) -> &mut UnitRng {
+        &mut self.rng
+    }
+
+    /// Returns the engine under the store, for the few statements that differ.
+    pub fn engine(&self) -> Engine {
+        self.tx.engine()
+    }
+
+    /// Runs a statement and returns the number of rows it changed.
+    pub fn execute(&mut self, statement: &'static Statement, params: &[Param<'_>]) -> Result<u64> {
+        self.check_deadline()?;
+        self.tx.execute(statement, params)
+    }
+
+    /// Runs a statement whose row count does not matter; it may travel with the next one.
+    pub fn queue(&mut self, statement: &'static Statement, params: &[Param<'_>]) -> Result<()> {
+        self.check_deadline()?;
+        self.tx.queue(statement, params)
+    }
+
+    /// Returns every row of a statement.
+    pub fn query<T>(
+        &mut self,
+        statement: &'static Statement,
+        params: &[Param<'_>],
+        map: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.check_deadline()?;
+        self.tx.query(statement, params, map)
+    }
+
+    /// Returns the first row of a statement.
+    pub fn query_opt<T>(
+        &mut self,
+        statement: &'static Statement,
+        params: &[Param<'_>],
+        map: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.check_deadline()?;
+        self.tx.query_opt(statement, params, map)
+    }
+
+    /// Names the record that the operation is about, for the audit entry.
+    pub fn target(&mut self, kind: &'static str, id: impl Into<String>) {
+        self.traces.target = Some((kind, id.into()));
+    }
+
+    /// Notes a changed member for the audit entry.
+    pub fn change(&mut self, path: &'static str, before: impl Into<Value>, after: impl Into<Value>) {
+        let (before, after) = (before.into(), after.into());
+        if before != after {
+            self.traces.changes.push(Change { after, before, path });
+        }
+    }
+
+    /// Says whether any member was noted as changed.
+    pub fn has_changes(&self) -> bool {
+        !self.traces.changes.is_empty()
+    }
+
+    /// Emits an event with the transaction.
+    pub fn emit(&mut self, kind: &'static str, data: Value) {
+        self.traces.events.push(Event { kind, data });
+    }
+
+    /// Enqueues a durable job with the transaction.
+    pub fn enqueue(&mut self, job: crate::jobs::NewJob) {
+        self.traces.jobs.push(job);
+    }
+
+    /// Sets a header of the answer.
+    pub fn header(&mut self, name: &'static str, value: String) {
+        self.traces.headers.push((name, value));
+    }
+
+    /// Names the audit action when it is not the operation's id.
+    pub fn action(&mut self, action: &'static str) {
+        self.traces.action = Some(action);
+    }
+
+    /// Takes from a rate bucket that only the operation can know, for example per rotated account.
+    ///
+    /// Errors: `RateLimited` with `Retry-After`.
+    pub fn limit(&mut self, bucket: &Bucket, key: &[&str]) -> Result<()> {
+        self.kernel.limit(bucket, key).map(|_| ())
+    }
+
+    /// Shows a secret in the answer, once, at the place of the returned mark. For `replay_secs` seconds a
+    /// replay with the same key repeats it, unless the token is used, revoked or superseded before (D4.8).
+    pub fn reveal(&mut self, token_id: &str, secret: Secret<String>, replay_secs: i64) -> Revealed {
+        let mut bytes = [0; 16];
+        self.rng.fill(&mut bytes);
+        let mark = format!("<{:032x}>", u128::from_le_bytes(bytes));
+        self.traces.reveal = Some(Reveal {
+            token_id: token_id.to_owned(),
+            secret,
+            mark: mark.clone(),
+            replay_secs,
+        });
+        Revealed(mark)
+    }
+
+    /// Erases what a replay could repeat of a token: it was used, revoked, superseded or disabled (D4.8).
+    pub fn erase_replay(&mut self, token_id: &str) -> Result<()> {
+        let org = self.org();
+        self.queue(&crate::idempotency::ERASE_CELL, crate::params![org, token_id])
+    }
+
+    pub(crate) fn take_headers(&mut self) -> Vec<(&'static str, String)> {
+        std::mem::take(&mut self.traces.headers)
+    }
+
+    /// Encodes an answer. The mark of a revealed secret is cut out and its place remembered: what is stored
+    /// and what is sent differ in the secret's bytes alone.
+    pub(crate) fn encode<T: Serialize>(&mut self, output: &T, media_type: &str) -> Result<Vec<u8>> {
+        let mut body = if media_type == "application/json" {
+            serde_json::to_vec(output).map_err(Error::internal)?
+        } else {
+            // Text formats serialize as one JSON string that holds the text.
+            match serde_json::to_value(output).map_err(Error::internal)? {
+                Value::String(text) => text.into_bytes(),
+                _ => return Err(Error::internal("a text answer must serialize as a string")),
+            }
+        };
+        if let Some(reveal) = &self.traces.reveal {
+            let mark = reveal.mark.as_bytes();
+            let place = body.windows(mark.len()).position(|w| w == mark);
+            let place =
+                place.ok_or_else(|| Error::internal("a revealed secret has no place in the answer"))?;
+            body.drain(place..place + mark.len());
+            self.traces.secret_at = Some(place);
+        }
+        Ok(body)
+    }
+
+    pub(crate) fn tx_failed(&self) -> bool {
+        self.tx.is_poisoned()
+    }
+
+    fn check_deadline(&self) -> Result<()> {
+        match self.deadline {
+            Some(deadline) if self.kernel.clock.monotonic() > deadline => Err(Error::new(
+                Code::Unavailable,
+                "this took longer than one unit of work may; try again later or with less",
+            )
+            .retry_after(1)
+            .class(Class::Refused)),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! From the registry to HTTP routes.
+//!
+//! One handler serves every operation: it finds the operation by path template and method, reads the body,
+//! and calls [`dispatch`]. Path parameters are taken from the raw path and decoded exactly once; a segment
+//! that cannot be decoded names nothing (D1.1).
+
+use super::edge::{ClientIp, RequestId, read_body, respond};
+use crate::auth::Origin;
+use crate::dispatch::{self, Outcome, percent_decode};
+use crate::error::{Code, Error};
+use crate::kernel::Kernel;
+use crate::operation::Answer;
+use crate::rate;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use axum::routing::any;
+use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What stands before every operation's path.
+pub const BASE: &str = "/api/headless/v1/organizations/{organizationId}";
+
+/// How the handler reads requests.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// LIMIT: bytes of a body (D1.10: 256 KiB).
+    pub max_body_bytes: usize,
+    /// A request must be complete within this time.
+    pub timeout: Duration,
+}
+
+struct Route {
+    template: Vec<&'static str>,
+    places: Vec<(&'static str, usize)>,
+    allow: HeaderValue,
+}
+
+/// Returns the routes of every operation, with the envelope for unknown routes and methods.
+pub fn router(kernel: &Arc<Kernel>, reading: Reading) -> Router {
+    let mut by_path: BTreeMap<&'static str, Vec<(&'static str, usize)>> = BTreeMap::new();
+    for (place, entry) in kernel.registry.entries().iter().enumerate() {
+        by_path
+            .entry(entry.meta.path)
+            .or_default()
+            .push((entry.meta.method.as_str(), place));
+    }
+    let mut router = Router::new();
+    for (path, places) in by_path {
+        let mut methods: Vec<&str> = places.iter().map(|(method, _)| *method).collect();
+        if methods.contains(&"GET") {
+            methods.push("HEAD");
+        }
+        methods.push("OPTIONS");
+        let allow = HeaderValue::from_str(&methods.join(", ")).unwrap_or(HeaderValue::from_static("OPTIONS"));
+        let route = Arc::new(Route {
+            template: path.split('/').skip(1).collect(),
+            places,
+            allow,
+        });
+        let kernel = kernel.clone();
+        let handler = move |request: Request| {
+            let (kernel, route) = (kernel.clone(), route.clone());
+            async move { handle(&kernel, &route, reading, request).await }
+        };
+        router = router.route(&format!("{BASE}{path}"), any(handler));
+    }
+    router.fallback(unknown_route)
+}
+
+/// Answers a path that no route has.
+pub async fn unknown_route(request: Request) -> Response {
+    let error = Error::new(Code::NotFound, "there is no such route");
+    respond(
+        &error,
+        &request_id(&request),
+        request.headers().get(header::ACCEPT),
+    )
+}
+
+fn request_id(request: &Request) -> RequestId {
+    request
+        .extensions()
+        .get::<RequestId>()
+        .cloned()
+        .unwrap_or_else(|| RequestId(String::new()))
+}
+
+async fn handle(kernel: &Arc<Kernel>, route: &Route, reading: Reading, request: Request) -> Response {
+    let id = request_id(&request);
+    let accept = request.headers().get(header::ACCEPT).cloned();
+    if request.method() == Method::OPTIONS {
+        return allow_only(route, StatusCode::NO_CONTENT);
+    }
+    let wanted = if request.method() == Method::HEAD {
+        "GET"
+    } else {
+        request.method().as_str()
+    };
+    let Some((_, place)) = route.places.iter().find(|(method, _)| *method == wanted) else {
+        let error = Error::new(Code::MethodNotAllowed, "this route does not have this method");
+        let mut response = respond(&error, &id, accept.as_ref());
+        response.headers_mut().insert(header::ALLOW, route.allow.clone());
+        return response;
+    };
+    let (place, started) = (*place, kernel.clock.monotonic());
+    let operation = kernel.registry.entries()[place].meta.id;
+    let outcome = match read_body(request, reading.max_body_bytes, reading.timeout).await {
+        Ok((parts, body)) => {
+            let segments: Vec<&str> = parts.uri.path().split('/').skip(5).collect();
+            let decode = |text: &str| percent_decode(text).unwrap_or_else(|| "\u{fffd}".into());
+            let values = segments.iter().skip(1).zip(&route.template);
+            let parameters = values.filter_map(|(value, name)| {
+                Some((name.strip_prefix('{')?.strip_suffix('}')?, decode(value)))
+            });
+            let call = dispatch::Request {
+                place,
+                organization: segments.first().map(|s| decode(s)).unwrap_or_default(),
+                path: parameters.collect(),
+                query: parts.uri.query().map(str::to_owned),
+                origin: origin(&parts, &id),
+                headers: parts.headers,
+                body,
+            };
+            dispatch::dispatch(kernel, call).await
+        }
+        Err(error) => Outcome {
+            result: Err(error),
+            rate: None,
+        },
+    };
+    let response = answer(kernel, outcome, &id, accept.as_ref());
+    count(
+        operation,
+        response.status(),
+        kernel.clock.monotonic().saturating_sub(started),
+    );
+    response
+}
+
+fn count(operation: &'static str, status: StatusCode, took: Duration) {
+    metrics::counter!("provost_requests_total", "operation" => operation, "status" => status.as_u16().to_string())
+        .increment(1);
+    metrics::histogram!("provost_request_seconds", "operation" => operation).record(took.as_secs_f64());
+}
+
+fn allow_only(route: &Route, status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::ALLOW, route.allow.clone());
+    response
+}
+
+fn origin(parts: &http::request::Parts, id: &RequestId) -> Origin {
+    let text = |name: &str, max: usize| {
+        let value = parts.headers.get(name)?.to_str().ok()?;
+        (!value.is_empty()).then(|| value.chars().take(max).collect::<String>())
+    };
+    let visible = |value: &String| value.len() <= 128 && value.bytes().all(|b| (0x21..=0x7e).contains(&b));
+    let client = text("x-request-id", 129)
+        .filter(visible)
+        .or_else(|| text("traceparent", 129).filter(visible));
+    Origin {
+        request_id: id.0.clone(),
+        client_request_id: client,
+        source_ip: parts
+            .extensions
+            .get::<ClientIp>()
+            .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ip| ip.0),
+        user_agent: text("user-agent", 256),
+    }
+}
+
+/// Turns an outcome into a response: the answer's bytes, or the envelope with its headers (D1.7).
+pub fn answer(kernel: &Kernel, outcome: Outcome, id: &RequestId, accept: Option<&HeaderValue>) -> Response {
+    let Outcome { result, rate } = outcome;
+    let mut response = match result {
+        Ok(answer) => success(answer),
+        Err(error) => {
+            let mut response = respond(&error, id, accept);
+            challenge(kernel, &error, response.headers_mut());
+            response
+        }
+    };
+    if let Some((bucket, taken)) = rate {
+        for (name, value) in rate::headers(bucket, &taken) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+fn success(answer: Answer) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let is_empty = answer.body.is_empty();
+    let mut response = Response::new(Body::from(answer.body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    if !is_empty {
+        let media_type = match answer.media_type {
+            "application/json" => HeaderValue::from_static("application/json; charset=utf-8"),
+            other => HeaderValue::from_static(other),
+        };
+        headers.insert(header::CONTENT_TYPE, media_type);
+    }
+    for (name, value) in answer.headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    if answer.replayed {
+        headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
+    }
+    response
+}
+
+/// Adds `WWW-Authenticate` to a 401 and to a missing scope (D1.7).
+fn challenge(kernel: &Kernel, error: &Error, headers: &mut HeaderMap) {
+    let url = &kernel.settings.public_url;
+    let metadata =
+        format!("resource_metadata=\"{url}/.well-known/oauth-protected-resource/api/headless/v1\"");
+    let value = match error.code() {
+        Code::Unauthenticated | Code::TokenExpired | Code::TokenRevoked => {
+            let presented = error.member("presented").is_some();
+            let reason = if presented {
+                "error=\"invalid_token\", "
+            } else {
+                ""
+            };
+            format!("Bearer realm=\"headless\", {reason}{metadata}")
+        }
+        Code::InsufficientScope => {
+            let scope = error.member("scope").and_then(|s| s.as_str()).unwrap_or_default();
+            format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\", {metadata}")
+        }
+        _ => return,
+    };
+    if let Ok(value) = HeaderValue::from_str(&value) {
+        headers.insert(header::WWW_AUTHENTICATE, value);
+    }
+}

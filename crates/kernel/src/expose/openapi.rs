@@ -1,0 +1,284 @@
+//! The OpenAPI 3.1 document, derived from the registry. The CLI is built from it in turn.
+//!
+//! The statuses that the specification counts are declared by name; everything else an operation may answer
+//! is under `default` (D1.7). Members behind `x-provost` say what the CLI and clients need beyond OpenAPI.
+
+use super::http::BASE;
+use crate::operation::{Access, Entry, Kind, Method, Registry};
+use crate::text::{IdempotencyKey, Reason};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+/// The version of the API description (specification §9).
+pub const VERSION: &str = "0.1.0";
+
+/// Returns the document. Member order is stable: the committed file is compared byte for byte.
+pub fn document(registry: &Registry) -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|s| {
+        s.definitions_path = "/components/schemas".into();
+        s.meta_schema = None;
+    });
+    let mut generator = settings.into_generator();
+    let mut paths: Map<String, Value> = Map::new();
+    for entry in registry.entries() {
+        let item = paths
+            .entry(format!("{BASE}{}", entry.meta.path))
+            .or_insert_with(|| json!({}));
+        item[entry.meta.method.as_str().to_lowercase()] = operation(entry, &mut generator);
+    }
+    let mut tags: Vec<&str> = registry.entries().iter().map(|e| e.meta.toolset).collect();
+    tags.sort_unstable();
+    tags.dedup();
+    let tags: Vec<Value> = tags.into_iter().map(|tag| json!({ "name": tag })).collect();
+    let mut schemas: Map<String, Value> = generator.take_definitions(true);
+    schemas.insert("Error".into(), envelope_schema());
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Provost headless API",
+            "version": VERSION,
+            "description": "Know and decide who may use which model, MCP server, tool, skill and data source, and prove what happened.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "/" }],
+        "security": [{ "bearer": [] }],
+        "tags": tags,
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
+        },
+    })
+}
+
+fn envelope_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["message"],
+        "properties": {
+            "message": { "type": "string", "maxLength": 500 },
+            "code": { "type": "string" },
+            "requestId": { "type": "string" },
+            "retryable": { "type": "boolean" },
+            "errors": {
+                "type": "array",
+                "maxItems": 20,
+                "items": {
+                    "type": "object",
+                    "required": ["path", "message"],
+                    "properties": { "path": { "type": "string" }, "message": { "type": "string" } },
+                },
+            },
+        },
+    })
+}
+
+fn operation(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
+    let meta = entry.meta;
+    let [path, query, _, output] = entry.schemas;
+    let mut parameters = vec![json!({
+        "name": "organizationId", "in": "path", "required": true,
+        "schema": { "type": "string", "minLength": 1, "maxLength": 256 },
+    })];
+    parameters.extend(parameters_of(&path(generator), "path"));
+    parameters.extend(parameters_of(&query(generator), "query"));
+    if meta.kind == Kind::Write {
+        parameters.extend(trio_headers(entry, generator));
+    }
+    let mut responses = Map::new();
+    responses.insert(meta.status.to_string(), success(entry, output, generator));
+    let error = json!({
+        "description": "the error envelope",
+        "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
+    });
+    for status in meta.named_errors(entry.has_body) {
+        responses.insert(status.to_string(), error.clone());
+    }
+    responses.insert("default".into(), error);
+    let mut operation = json!({
+        "operationId": meta.id,
+        "summary": meta.summary,
+        "tags": [meta.toolset],
+        "parameters": parameters,
+        "responses": responses,
+        "x-provost": extension(entry),
+    });
+    if !meta.description.is_empty() {
+        operation["description"] = meta.description.into();
+    }
+    if entry.has_body {
+        operation["requestBody"] = json!({
+            "required": true,
+            "content": { "application/json": { "schema": body_schema(entry, generator) } },
+        });
+    }
+    operation
+}
+
+fn success(
+    entry: &Entry,
+    output: fn(&mut SchemaGenerator) -> Schema,
+    generator: &mut SchemaGenerator,
+) -> Value {
+    if entry.meta.status == 204 {
+        return json!({ "description": "done; no body" });
+    }
+    let schema = output(generator);
+    let mut content = Map::new();
+    content.insert(entry.meta.produces.into(), json!({ "schema": schema }));
+    json!({ "description": "success", "content": content })
+}
+
+fn parameters_of(schema: &Schema, place: &str) -> Vec<Value> {
+    let required = |name: &str| {
+        let names = schema.get("required").and_then(Value::as_array);
+        place == "path" || names.is_some_and(|names| names.iter().any(|n| n == name))
+    };
+    let members = schema.get("properties").and_then(Value::as_object);
+    let parameter = |(name, schema): (&String, &Value)| {
+        let mut schema = schema.clone();
+        let description = schema.as_object_mut().and_then(|s| s.remove("description"));
+        let mut parameter =
+            json!({ "name": name, "in": place, "required": required(name), "schema": not_null(schema) });
+        if let Some(description) = description {
+            parameter["description"] = description;
+        }
+        parameter
+    };
+    members
+        .map(|m| m.iter().map(parameter).collect())
+        .unwrap_or_default()
+}
+
+/// A query parameter is absent or present; `null` cannot be said.
+fn not_null(mut schema: Value) -> Value {
+    if let Some(types) = schema.get("type").and_then(Value::as_array) {
+        let rest: Vec<Value> = types.iter().filter(|t| *t != "null").cloned().collect();
+        if let [only] = rest.as_slice() {
+            schema["type"] = only.clone();
+        }
+    }
+    if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
+        let rest: Vec<Value> = any
+            .iter()
+            .filter(|s| s.get("type") != Some(&json!("null")))
+            .cloned()
+            .collect();
+        if let [only] = rest.as_slice() {
+            return only.clone();
+        }
+    }
+    schema
+}
+
+/// Without a body the trio can only travel in headers; with one the headers are an alias (D4.1).
+fn trio_headers(entry: &Entry, generator: &mut SchemaGenerator) -> Vec<Value> {
+    let headers_only = entry.meta.method == Method::Delete;
+    if !headers_only {
+        return Vec::new();
+    }
+    let header = |name: &str, required: bool, schema: Value, description: &str| json!({ "name": name, "in": "header", "required": required, "schema": schema, "description": description });
+    let key = IdempotencyKey::json_schema(generator).to_value();
+    let reason =
+        json!({ "type": "string", "minLength": 1, "maxLength": 500, "pattern": "^[!-~]([ -~]*[!-~])?$" });
+    let mut headers = vec![
+        header(
+            "Idempotency-Key",
+            true,
+            key,
+            "the key under which the request acts once",
+        ),
+        header("X-Reason", true, reason, "why; goes into the audit log"),
+    ];
+    if entry.meta.confirm {
+        headers.push(header(
+            "X-Confirm",
+            true,
+            json!({ "const": "true" }),
+            "the act cannot be undone",
+        ));
+    }
+    headers
+}
+
+fn body_schema(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
+    let mut schema = (entry.schemas[2])(generator).to_value();
+    if entry.meta.kind == Kind::Write {
+        schema["properties"]["reason"] = Reason::json_schema(generator).to_value();
+        schema["properties"]["idempotencyKey"] = IdempotencyKey::json_schema(generator).to_value();
+        let confirm = if entry.meta.confirm {
+            json!({ "const": true })
+        } else {
+            json!({ "type": "boolean" })
+        };
+        schema["properties"]["confirm"] = confirm;
+        let mut required = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        required.extend(["reason".into(), "idempotencyKey".into()]);
+        if entry.meta.confirm {
+            required.push("confirm".into());
+        }
+        schema["required"] = required.into();
+        schema["type"] = "object".into();
+        schema["additionalProperties"] = false.into();
+    }
+    schema
+}
+
+/// Returns the schema of everything that a caller of an MCP tool or a command can say: one flat object.
+pub(super) fn flat_input(entry: &Entry) -> Value {
+    let mut generator = SchemaSettings::draft2020_12()
+        .with(|s| s.inline_subschemas = true)
+        .into_generator();
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for place in 0..2 {
+        let schema = (entry.schemas[place])(&mut generator);
+        for parameter in parameters_of(&schema, if place == 0 { "path" } else { "query" }) {
+            let name = parameter["name"].as_str().unwrap_or_default().to_owned();
+            if parameter["required"] == true {
+                required.push(Value::from(name.as_str()));
+            }
+            properties.insert(name, parameter["schema"].clone());
+        }
+    }
+    let body = body_schema(entry, &mut generator);
+    if let Some(members) = body.get("properties").and_then(Value::as_object) {
+        properties.extend(members.clone());
+    }
+    required.extend(
+        body.get("required")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default(),
+    );
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+fn extension(entry: &Entry) -> Value {
+    let meta = entry.meta;
+    let access = match meta.access {
+        Access::Authenticated => json!({ "roles": ["admin", "operator", "auditor", "viewer"] }),
+        Access::Scoped { scope, roles } => json!({ "scope": scope, "roles": roles }),
+        Access::ScopedOrSelf {
+            scope,
+            roles,
+            self_scope,
+            ..
+        } => {
+            json!({ "scope": scope, "roles": roles, "selfScope": self_scope })
+        }
+    };
+    json!({
+        "command": meta.command,
+        "kind": if meta.kind == Kind::Write { "write" } else { "read" },
+        "access": access,
+        "confirm": meta.confirm,
+        "revealsSecret": meta.reveals_secret,
+        "audited": meta.sensitive || meta.kind == Kind::Write,
+    })
+}

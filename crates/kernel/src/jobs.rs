@@ -1,0 +1,179 @@
+//! Work that is not an answer: durable jobs and reconcilers (architecture §6).
+//!
+//! A *durable job* is a row enqueued inside a unit of work. It is claimed with a lease, runs as a unit of its
+//! own, and its row goes away in that same unit: a handler that only changes the store acts exactly once, one
+//! that reaches outside acts at least once. A failed run is tried again with growing pauses; after
+//! [`MAX_ATTEMPTS`] it is dead and stays for people to look at. A *reconciler* is periodic, takes no input
+//! and is idempotent; the composition root runs it.
+//!
+//! INVARIANT JB-1: a job whose lease passed to another worker has no effect (fencing by `lease_epoch`).
+
+use crate::auth::OrganizationId;
+use crate::cx::Cx;
+use crate::db::{Call, Param};
+use crate::error::{Error, Result};
+use crate::id::TypedId;
+use crate::kernel::Kernel;
+use crate::time::Timestamp;
+use serde_json::Value;
+use std::sync::Arc;
+
+crate::id!(JobId, "job", "A durable job.");
+
+crate::statements! {
+    /// Stores a job.
+    INSERT = "INSERT INTO jobs (organization_id, id, kind, payload, run_at, attempts, lease_until, lease_epoch, state, last_error, created_at) VALUES (?1, ?2, ?3, ?4, ?5, 0, NULL, 0, 'queued', NULL, ?6)";
+    /// Takes the lease of jobs that are due.
+    CLAIM = unscoped("the worker serves every organization") {
+        sqlite: "UPDATE jobs SET lease_until = ?2, lease_epoch = lease_epoch + 1, attempts = attempts + 1 WHERE (organization_id, id) IN (SELECT organization_id, id FROM jobs WHERE state = 'queued' AND run_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?1) ORDER BY run_at, id LIMIT 16) RETURNING organization_id, id, kind, payload, attempts, lease_epoch",
+        postgres: "UPDATE jobs SET lease_until = ?2, lease_epoch = lease_epoch + 1, attempts = attempts + 1 WHERE (organization_id, id) IN (SELECT organization_id, id FROM jobs WHERE state = 'queued' AND run_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?1) ORDER BY run_at, id LIMIT 16 FOR UPDATE SKIP LOCKED) RETURNING organization_id, id, kind, payload, attempts, lease_epoch",
+    };
+    /// Says whether any job is due.
+    DUE = unscoped("the worker serves every organization") "SELECT COUNT(*) FROM jobs WHERE state = 'queued' AND run_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?1)";
+    /// Removes a job that is done, if the lease is still ours.
+    FINISH = "DELETE FROM jobs WHERE organization_id = ?1 AND id = ?2 AND lease_epoch = ?3";
+    /// Puts a failed job back, or aside.
+    FAIL = "UPDATE jobs SET lease_until = NULL, run_at = ?4, state = ?5, last_error = ?6 WHERE organization_id = ?1 AND id = ?2 AND lease_epoch = ?3";
+}
+
+/// After so many runs a job is dead.
+pub const MAX_ATTEMPTS: i64 = 8;
+const LEASE_SECS: i64 = 60;
+
+/// A job to be enqueued.
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    /// Which handler runs it.
+    pub kind: &'static str,
+    /// What it is about: ids, no secrets.
+    pub payload: Value,
+    /// Not before.
+    pub run_at: Timestamp,
+}
+
+impl NewJob {
+    pub(crate) fn insert(&self, organization: &OrganizationId, id: &JobId, now: Timestamp) -> Call<'static> {
+        Call {
+            statement: &INSERT,
+            params: vec![
+                Param::from(organization.as_str().to_owned()),
+                Param::from(id.as_str().to_owned()),
+                Param::from(self.kind),
+                Param::from(self.payload.to_string()),
+                Param::from(self.run_at),
+                Param::from(now),
+            ],
+        }
+    }
+}
+
+/// Runs the jobs of one kind.
+pub struct Handler {
+    /// The kind.
+    pub kind: &'static str,
+    /// The action in the audit log.
+    pub action: &'static str,
+    /// Does it, in one unit of work of the job's organization.
+    pub run: fn(&mut Cx<'_>, &Value) -> Result<()>,
+}
+
+struct Claimed {
+    organization: OrganizationId,
+    id: String,
+    kind: String,
+    payload: Value,
+    attempts: i64,
+    epoch: i64,
+}
+
+/// Runs every job that is due and returns how many ran.
+pub async fn run_due(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>) -> Result<usize> {
+    let now = kernel.clock.now();
+    let due = kernel
+        .read_system(move |tx| tx.query_opt(&DUE, crate::params![now], |row| row.get::<i64>(0)))
+        .await?;
+    if due.unwrap_or(0) == 0 {
+        return Ok(0);
+    }
+    let claimed = claim(kernel).await?;
+    let count = claimed.len();
+    for job in claimed {
+        run_one(kernel, handlers, job).await?;
+    }
+    Ok(count)
+}
+
+async fn claim(kernel: &Arc<Kernel>) -> Result<Vec<Claimed>> {
+    let found = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let sink = found.clone();
+    kernel
+        .system(OrganizationId::installation(), None, move |cx| {
+            let now = cx.now();
+            let rows = cx.query(&CLAIM, crate::params![now, now.plus_secs(LEASE_SECS)], |row| {
+                Ok(Claimed {
+                    organization: OrganizationId::from_store(row.get(0)?),
+                    id: row.get(1)?,
+                    kind: row.get(2)?,
+                    payload: serde_json::from_str(&row.get::<String>(3)?).map_err(Error::internal)?,
+                    attempts: row.get(4)?,
+                    epoch: row.get(5)?,
+                })
+            })?;
+            *sink.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = rows;
+            Ok(())
+        })
+        .await?;
+    Ok(std::mem::take(
+        &mut *found.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+    ))
+}
+
+async fn run_one(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>, job: Claimed) -> Result<()> {
+    let place = handlers.iter().position(|h| h.kind == job.kind);
+    let (id, epoch, payload) = (job.id.clone(), job.epoch, job.payload.clone());
+    let shared = handlers.clone();
+    let result = match place {
+        None => Err(Error::internal(format!(
+            "no handler for jobs of kind {}",
+            job.kind
+        ))),
+        Some(place) => {
+            let action = handlers[place].action;
+            kernel
+                .system(job.organization.clone(), Some(action), move |cx| {
+                    let org = cx.org();
+                    if cx.execute(&FINISH, crate::params![org, &id, epoch])? == 0 {
+                        return Err(Error::new(
+                            crate::Code::Conflict,
+                            "the job's lease passed to another worker",
+                        ));
+                    }
+                    (shared[place].run)(cx, &payload)
+                })
+                .await
+        }
+    };
+    let Err(error) = result else { return Ok(()) };
+    tracing::warn!(job = %job.id, kind = %job.kind, attempt = job.attempts, cause = ?error.private(), "a job failed: {error}");
+    let state = if job.attempts >= MAX_ATTEMPTS {
+        "dead"
+    } else {
+        "queued"
+    };
+    let pause_secs = 10_i64 << job.attempts.clamp(0, 12);
+    let message = error.message().to_owned();
+    kernel
+        .system(job.organization.clone(), None, move |cx| {
+            let (org, run_at) = (cx.org(), cx.now().plus_secs(pause_secs));
+            cx.queue(
+                &FAIL,
+                crate::params![org, &job.id, job.epoch, run_at, state, &message],
+            )
+        })
+        .await
+}
+
+/// Returns a new job id; used by the writer only.
+pub(crate) fn mint(now: Timestamp, rng: &mut crate::entropy::UnitRng) -> JobId {
+    JobId::mint(now, rng)
+}

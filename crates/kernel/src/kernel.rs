@@ -1,0 +1,300 @@
+//! The installation's mechanisms in one place: what every request and every worker needs.
+
+use crate::auth::OrganizationId;
+use crate::credential::Credentials;
+use crate::cx::Cx;
+use crate::db::{Conn, Location, Readers, Tx};
+use crate::entropy::{Entropy, UnitRng};
+use crate::error::{Code, Error, Result};
+use crate::keys::Keys;
+use crate::ledger::Ledger;
+use crate::operation::{RateClass, Registry};
+use crate::rate::{Bucket, Limiter, Taken};
+use crate::time::Clock;
+use crate::work::{Unit, Writers};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How the kernel behaves; every field has a default that is right for one small machine.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where clients reach this installation, without a trailing slash. Never taken from a request.
+    pub public_url: String,
+    /// Whether the rate buckets of D1.11 act.
+    pub rate_limits: bool,
+    /// How many units one commit may carry. LIMIT: 64 (PostgreSQL caches 64 subtransactions).
+    pub max_batch: usize,
+    /// How long one unit may take before it is refused.
+    pub unit_deadline: Duration,
+    /// How long a unit may wait for its turn.
+    pub queue_deadline: Duration,
+    /// How many writes of one principal may wait or run at a time (D1.11).
+    pub max_in_flight: usize,
+    /// Reader threads.
+    pub readers: usize,
+    /// Writer threads; SQLite always has one.
+    pub writers: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            public_url: "http://127.0.0.1:8080".into(),
+            rate_limits: true,
+            max_batch: 64,
+            unit_deadline: Duration::from_millis(250),
+            queue_deadline: Duration::from_secs(5),
+            max_in_flight: 64,
+            readers: 2,
+            writers: 2,
+        }
+    }
+}
+
+/// What a kernel is made of.
+pub struct Parts {
+    /// The operations.
+    pub registry: Registry,
+    /// Where tokens lie.
+    pub credentials: Box<dyn Credentials>,
+    /// The key material.
+    pub keys: Keys,
+    /// The store, migrated.
+    pub location: Location,
+    /// The present.
+    pub clock: Arc<dyn Clock>,
+    /// Seeds.
+    pub entropy: Arc<dyn Entropy>,
+    /// Behaviour.
+    pub settings: Settings,
+}
+
+/// See the module's text.
+pub struct Kernel {
+    /// The operations.
+    pub registry: Registry,
+    /// Where tokens lie.
+    pub credentials: Box<dyn Credentials>,
+    /// The key material.
+    pub keys: Keys,
+    /// The present.
+    pub clock: Arc<dyn Clock>,
+    /// Seeds.
+    pub entropy: Arc<dyn Entropy>,
+    /// Behaviour.
+    pub settings: Settings,
+    pub(crate) limiter: Limiter,
+    pub(crate) ledger: Ledger,
+    pub(crate) in_flight: Mutex<HashMap<String, usize>>,
+    readers: Readers,
+    writers: OnceLock<Writers>,
+    broken: AtomicBool,
+}
+
+/// Rate buckets of D1.11.
+pub mod buckets {
+    use crate::rate::Bucket;
+
+    /// Reads of one principal.
+    pub const READ: Bucket = Bucket {
+        name: "read",
+        burst: 300,
+        per_second_num: 100,
+        per_second_den: 1,
+    };
+    /// Writes of one principal.
+    pub const WRITE: Bucket = Bucket {
+        name: "write",
+        burst: 100,
+        per_second_num: 20,
+        per_second_den: 1,
+    };
+    /// Reads of one organization.
+    pub const ORGANIZATION_READ: Bucket = Bucket {
+        name: "organization-read",
+        burst: 1200,
+        per_second_num: 400,
+        per_second_den: 1,
+    };
+    /// Writes of one organization.
+    pub const ORGANIZATION_WRITE: Bucket = Bucket {
+        name: "organization-write",
+        burst: 400,
+        per_second_num: 80,
+        per_second_den: 1,
+    };
+    /// Failed authentications of one network address.
+    pub const AUTHENTICATION: Bucket = Bucket {
+        name: "authentication",
+        burst: 30,
+        per_second_num: 30,
+        per_second_den: 60,
+    };
+    /// Rotations of one account.
+    pub const ROTATION_OF_ACCOUNT: Bucket = Bucket {
+        name: "rotation",
+        burst: 30,
+        per_second_num: 30,
+        per_second_den: 3600,
+    };
+    /// Rotations by one caller.
+    pub const ROTATION_BY_CALLER: Bucket = Bucket {
+        name: "rotation-caller",
+        burst: 600,
+        per_second_num: 600,
+        per_second_den: 3600,
+    };
+    /// Fetches of a lost answer by the token that rotated itself.
+    pub const SELF_REPLAY: Bucket = Bucket {
+        name: "self-replay",
+        burst: 10,
+        per_second_num: 10,
+        per_second_den: 60,
+    };
+}
+
+impl Kernel {
+    /// Opens the store's readers and writers and returns the running kernel.
+    ///
+    /// Errors: `Unavailable` when the store cannot be opened.
+    pub fn start(parts: Parts) -> Result<Arc<Self>> {
+        let Parts {
+            registry,
+            credentials,
+            keys,
+            location,
+            clock,
+            entropy,
+            settings,
+        } = parts;
+        let kernel = Arc::new(Self {
+            readers: Readers::start(location.clone(), settings.readers, 1024)?,
+            limiter: Limiter::new(clock.clone()),
+            ledger: Ledger::default(),
+            in_flight: Mutex::default(),
+            writers: OnceLock::new(),
+            broken: AtomicBool::new(false),
+            registry,
+            credentials,
+            keys,
+            clock,
+            entropy,
+            settings,
+        });
+        let writers = Writers::start(&kernel, &location)?;
+        let _ = kernel.writers.set(writers);
+        Ok(kernel)
+    }
+
+    /// Finishes what was accepted, writes what is buffered, and ends the storage threads.
+    pub async fn stop(&self) {
+        if let Some(writers) = self.writers.get() {
+            writers.stop().await;
+        }
+        self.readers.stop();
+    }
+
+    /// Says whether a write or an fsync failed; nothing is acknowledged then until a restart.
+    pub fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_broken(&self) {
+        if !self.broken.swap(true, Ordering::SeqCst) {
+            tracing::error!("a write to the store failed; no mutation is acknowledged until a restart");
+        }
+    }
+
+    /// Takes from a bucket unless rate limits are switched off.
+    ///
+    /// Errors: `RateLimited` with `Retry-After`.
+    pub fn limit(&self, bucket: &Bucket, key: &[&str]) -> Result<Option<Taken>> {
+        if !self.settings.rate_limits {
+            return Ok(None);
+        }
+        let taken = self.limiter.take(bucket, key);
+        if taken.allowed {
+            return Ok(Some(taken));
+        }
+        let wait_secs = taken.retry_after_secs.max(1);
+        Err(Error::new(
+            Code::RateLimited,
+            format!("too many requests; try again in {wait_secs} s"),
+        )
+        .retry_after(wait_secs))
+    }
+
+    /// Returns the bucket of a class for one principal and for its organization.
+    pub fn class_buckets(class: RateClass) -> (&'static Bucket, &'static Bucket) {
+        match class {
+            RateClass::Read => (&buckets::READ, &buckets::ORGANIZATION_READ),
+            RateClass::Write => (&buckets::WRITE, &buckets::ORGANIZATION_WRITE),
+        }
+    }
+
+    /// Returns a new generator from the injected entropy.
+    pub fn rng(&self) -> UnitRng {
+        UnitRng::new(self.entropy.seed())
+    }
+
+    /// Runs a job on a reader thread.
+    pub(crate) fn submit_read(&self, job: impl FnOnce(&mut Conn) + Send + 'static) -> Result<()> {
+        self.readers.submit(Box::new(job))
+    }
+
+    pub(crate) fn submit(&self, unit: Unit) -> Result<()> {
+        let writers = self
+            .writers
+            .get()
+            .ok_or_else(|| Error::unavailable("the server is starting"))?;
+        writers.submit(unit)
+    }
+
+    /// Wakes the writer of a chain so that waiting notes are written soon.
+    pub(crate) fn nudge(&self, organization: &OrganizationId) {
+        if let Some(writers) = self.writers.get() {
+            writers.nudge(organization);
+        }
+    }
+
+    /// Reads outside any request, in one snapshot.
+    pub async fn read_system<T: Send + 'static>(
+        &self,
+        f: impl Fn(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.submit_read(move |conn| {
+            let _ = reply.send(conn.read(|tx| f(tx)));
+        })?;
+        answer
+            .await
+            .map_err(|_| Error::unavailable("the server is shutting down"))?
+    }
+
+    /// Runs the program's own unit of work in an organization. With an action the unit leaves an audit
+    /// entry; without one it is housekeeping that the log does not name.
+    ///
+    /// Errors: those of `run`, and `Unavailable`.
+    pub async fn system(
+        &self,
+        organization: OrganizationId,
+        action: Option<&'static str>,
+        run: impl Fn(&mut Cx<'_>) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let (reply, answer) = oneshot::channel();
+        self.submit(Unit::system(
+            self,
+            organization,
+            action,
+            Box::new(run),
+            Some(reply),
+        ))?;
+        answer
+            .await
+            .map_err(|_| Error::unavailable("the server is shutting down"))?
+            .map(|_| ())
+    }
+}

@@ -1,0 +1,271 @@
+//! What waits to be written without a request waiting for it: notes for the audit log, counts of plain reads
+//! and of failed authentications, and the last use of tokens.
+//!
+//! Notes are bounded: when the buffer is full, sensitive reads are refused rather than left unrecorded
+//! (D12.7). Counts become one entry a minute (D12.4); uses are written at most once a minute (D2.5).
+
+use crate::audit::{Decision, Note};
+use crate::auth::OrganizationId;
+use crate::credential::Use;
+use crate::error::{Code, Error, Result};
+use crate::kernel::Kernel;
+use crate::time::Timestamp;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// LIMIT: notes that may wait for the writer.
+const MAX_NOTES: usize = 65_536;
+/// LIMIT: distinct counts in one minute; what comes beyond is counted under the word `other`.
+const MAX_COUNTS: usize = 10_000;
+/// Uses closer together than this are one use. Units: milliseconds (D2.5).
+pub(crate) const USE_PRECISION_MS: i64 = 60_000;
+
+/// What one line of the access summary counts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Counted {
+    Read {
+        organization: OrganizationId,
+        principal: String,
+        operation: &'static str,
+    },
+    KnownToken {
+        organization: OrganizationId,
+        token_id: String,
+        code: &'static str,
+    },
+    Stranger {
+        code: &'static str,
+        network: String,
+    },
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    notes: Mutex<Vec<Note>>,
+    counts: Mutex<BTreeMap<Counted, u64>>,
+    uses: Mutex<HashMap<String, Use>>,
+    reused: Mutex<HashMap<String, i64>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Ledger {
+    /// Takes a note; says whether it is the first to wait, so that the writer must be woken.
+    ///
+    /// Errors: `AuditUnavailable` when too many wait.
+    pub fn note(&self, note: Note) -> Result<bool> {
+        let mut notes = lock(&self.notes);
+        if notes.len() >= MAX_NOTES {
+            return Err(
+                Error::new(Code::AuditUnavailable, "the audit log cannot take this read now").retry_after(1),
+            );
+        }
+        notes.push(note);
+        Ok(notes.len() == 1)
+    }
+
+    /// Returns the notes that wait for the chains a writer owns, at most `max`.
+    pub fn take_notes(&self, max: usize, owned: impl Fn(&OrganizationId) -> bool) -> Vec<Note> {
+        let mut notes = lock(&self.notes);
+        if notes.len() <= max && notes.iter().all(|n| owned(&n.organization)) {
+            return std::mem::take(&mut notes);
+        }
+        let mut taken = Vec::new();
+        notes.retain(|note| {
+            let take = taken.len() < max && owned(&note.organization);
+            if take {
+                taken.push(note.clone());
+            }
+            !take
+        });
+        taken
+    }
+
+    /// Puts notes back that could not be written.
+    pub fn put_back(&self, mut notes: Vec<Note>) {
+        let mut waiting = lock(&self.notes);
+        notes.append(&mut waiting);
+        *waiting = notes;
+    }
+
+    fn count(&self, what: Counted) {
+        let mut counts = lock(&self.counts);
+        if counts.len() < MAX_COUNTS || counts.contains_key(&what) {
+            *counts.entry(what).or_default() += 1;
+            return;
+        }
+        let other = Counted::Stranger {
+            code: "other",
+            network: "other".into(),
+        };
+        *counts.entry(other).or_default() += 1;
+    }
+
+    /// Counts a plain read.
+    pub fn count_read(&self, organization: &OrganizationId, principal: &str, operation: &'static str) {
+        let (organization, principal) = (organization.clone(), principal.to_owned());
+        self.count(Counted::Read {
+            organization,
+            principal,
+            operation,
+        });
+    }
+
+    /// Counts a failed authentication with a token that is known.
+    pub fn count_known(&self, organization: &OrganizationId, token_id: &str, code: &'static str) {
+        let (organization, token_id) = (organization.clone(), token_id.to_owned());
+        self.count(Counted::KnownToken {
+            organization,
+            token_id,
+            code,
+        });
+    }
+
+    /// Counts a failed authentication of somebody unknown.
+    pub fn count_stranger(&self, code: &'static str, ip: IpAddr) {
+        self.count(Counted::Stranger {
+            code,
+            network: network(ip),
+        });
+    }
+
+    /// Notes a use of a token.
+    pub fn used(&self, used: Use) {
+        lock(&self.uses).insert(used.token_id.clone(), used);
+    }
+
+    /// Says whether the reuse of a dead token is news: at most once per token and minute (D2.10).
+    pub fn is_new_reuse(&self, token_id: &str, now: Timestamp) -> bool {
+        let minute = now.as_ms().div_euclid(60_000);
+        let mut reused = lock(&self.reused);
+        if reused.len() > MAX_COUNTS {
+            reused.retain(|_, at| *at == minute);
+        }
+        reused.insert(token_id.to_owned(), minute) != Some(minute)
+    }
+
+    fn take_counts(&self) -> BTreeMap<Counted, u64> {
+        std::mem::take(&mut lock(&self.counts))
+    }
+
+    fn take_uses(&self) -> Vec<Use> {
+        lock(&self.uses).drain().map(|(_, used)| used).collect()
+    }
+}
+
+/// Returns the network that failures are counted by: an IPv4 address, or an IPv6 /64.
+pub(crate) fn network(ip: IpAddr) -> String {
+    match ip {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => {
+            let s = ip.segments();
+            let prefix = || format!("{:x}:{:x}:{:x}:{:x}::/64", s[0], s[1], s[2], s[3]);
+            ip.to_ipv4_mapped()
+                .map_or_else(prefix, |mapped| mapped.to_string())
+        }
+    }
+}
+
+/// Writes the access summary: one entry for every counted thing (D12.4). Runs every minute and at the end.
+pub fn flush_counts(kernel: &Kernel) {
+    let now = kernel.clock.now();
+    for (what, count) in kernel.ledger.take_counts() {
+        let mut note = summary_note(what, now);
+        note.count = Some(count);
+        let organization = note.organization.clone();
+        match kernel.ledger.note(note) {
+            Ok(_) => kernel.nudge(&organization),
+            Err(error) => tracing::error!("an access summary was lost: {error}"),
+        }
+    }
+}
+
+fn summary_note(what: Counted, now: Timestamp) -> Note {
+    match what {
+        Counted::Read {
+            organization,
+            principal,
+            operation,
+        } => {
+            let mut note = Note::new(organization, now, "access.summary");
+            note.target = Some(("operation", format!("{operation} {principal}")));
+            note
+        }
+        Counted::KnownToken {
+            organization,
+            token_id,
+            code,
+        } => {
+            let mut note = Note::new(organization, now, "authentication.failed");
+            note.target = Some(("token", token_id));
+            (note.decision, note.status, note.code) = (Decision::Denied, 401, Some(code));
+            note
+        }
+        Counted::Stranger { code, network } => {
+            let mut note = Note::new(OrganizationId::installation(), now, "authentication.failed");
+            note.target = Some(("network", network));
+            (note.decision, note.status, note.code) = (Decision::Denied, 401, Some(code));
+            note
+        }
+    }
+}
+
+/// Writes the last use of tokens in batches. Runs every minute and at the end.
+pub async fn flush_uses(kernel: &Arc<Kernel>) -> Result<()> {
+    let mut by_organization: BTreeMap<OrganizationId, Vec<Use>> = BTreeMap::new();
+    for used in kernel.ledger.take_uses() {
+        by_organization
+            .entry(used.organization.clone())
+            .or_default()
+            .push(used);
+    }
+    for (organization, uses) in by_organization {
+        for chunk in uses.chunks(200) {
+            let (chunk, shared) = (chunk.to_vec(), kernel.clone());
+            kernel
+                .system(organization.clone(), None, move |cx| {
+                    chunk
+                        .iter()
+                        .try_for_each(|used| shared.credentials.touch(cx, used))
+                })
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_counted_by_network() {
+        assert_eq!(network("192.0.2.7".parse().unwrap()), "192.0.2.7");
+        assert_eq!(network("::ffff:192.0.2.7".parse().unwrap()), "192.0.2.7");
+        assert_eq!(network("2001:db8:1:2:3::9".parse().unwrap()), "2001:db8:1:2::/64");
+    }
+
+    #[test]
+    fn a_reuse_is_news_once_a_minute() {
+        let ledger = Ledger::default();
+        assert!(ledger.is_new_reuse("sat_1", Timestamp::from_ms(0)));
+        assert!(!ledger.is_new_reuse("sat_1", Timestamp::from_ms(59_999)));
+        assert!(ledger.is_new_reuse("sat_1", Timestamp::from_ms(60_000)));
+    }
+
+    #[test]
+    fn a_full_buffer_refuses() {
+        let ledger = Ledger::default();
+        let note = Note::new(OrganizationId::installation(), Timestamp::EPOCH, "x");
+        assert!(ledger.note(note.clone()).unwrap());
+        for _ in 1..MAX_NOTES {
+            assert!(!ledger.note(note.clone()).unwrap());
+        }
+        assert_eq!(ledger.note(note).unwrap_err().code(), Code::AuditUnavailable);
+        assert_eq!(ledger.take_notes(10, |_| true).len(), 10);
+    }
+}

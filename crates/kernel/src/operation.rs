@@ -1,0 +1,524 @@
+//! The only way to expose behaviour: an operation, declared once (architecture §4).
+//!
+//! From one `impl Operation` derive the HTTP route, the OpenAPI document, the MCP tool, the CLI command,
+//! authorization, idempotency, audit and the rate class. An operation is a synchronous function over a
+//! transaction; it may run more than once and must draw time, ids and randomness from [`Cx`] alone.
+//!
+//! INVARIANT OP-1: an operation without an access rule does not compile ([`Draft::access`]).
+
+use crate::auth::{Actor, Role};
+use crate::cx::Cx;
+use crate::error::Result;
+use crate::json;
+use crate::text::Reason;
+use bytes::Bytes;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The HTTP method of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Method {
+    /// Reads.
+    Get,
+    /// Creates or acts.
+    Post,
+    /// Replaces.
+    Put,
+    /// Changes the members that are present.
+    Patch,
+    /// Removes. The trio travels in headers.
+    Delete,
+}
+
+impl Method {
+    /// Returns the method's name in upper case.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Patch => "PATCH",
+            Method::Delete => "DELETE",
+        }
+    }
+
+    /// Says whether a request of this method carries a body.
+    pub const fn has_body(self) -> bool {
+        matches!(self, Method::Post | Method::Put | Method::Patch)
+    }
+}
+
+/// Whether an operation changes state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Runs in one snapshot, on a reader.
+    Read,
+    /// Runs in a unit of work, on the writer.
+    Write,
+}
+
+/// Who may call (D3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Any authenticated principal of the organization.
+    Authenticated,
+    /// A scope and one of these roles.
+    Scoped {
+        /// The scope that is needed.
+        scope: &'static str,
+        /// The roles that may use it here.
+        roles: &'static [Role],
+    },
+    /// As `Scoped`, or another scope and any role when the caller is the record that the path names.
+    ScopedOrSelf {
+        /// The scope that is needed.
+        scope: &'static str,
+        /// The roles that may use it here.
+        roles: &'static [Role],
+        /// The scope that suffices for oneself.
+        self_scope: &'static str,
+        /// The path parameter that names the record.
+        parameter: &'static str,
+    },
+}
+
+/// The rate class of an operation (D1.11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateClass {
+    /// 100/s, burst 300.
+    Read,
+    /// 20/s, burst 100.
+    Write,
+}
+
+/// What is declared about an operation. Made by [`Meta::read`] or [`Meta::write`].
+#[derive(Clone, Copy, Debug)]
+pub struct Meta {
+    /// The OpenAPI operation id, also the audit action and the MCP tool's name.
+    pub id: &'static str,
+    /// The method.
+    pub method: Method,
+    /// The path behind `/api/headless/v1/organizations/{organizationId}`.
+    pub path: &'static str,
+    /// One of [`crate::auth::TOOLSETS`].
+    pub toolset: &'static str,
+    /// Read or write.
+    pub kind: Kind,
+    /// Who may call.
+    pub access: Access,
+    /// One line for people.
+    pub summary: &'static str,
+    /// More, when the summary is not enough.
+    pub description: &'static str,
+    /// The CLI command: group and verb.
+    pub command: [&'static str; 2],
+    /// The status of success.
+    pub status: u16,
+    /// `confirm: true` is demanded because nothing can undo the act.
+    pub confirm: bool,
+    /// Every call is an audit entry of its own, reads included (D12.4).
+    pub sensitive: bool,
+    /// The answer holds a secret that is shown once, so a replay needs the caller's key (D4.8).
+    pub reveals_secret: bool,
+    /// The rate class.
+    pub rate: RateClass,
+    /// The media type of the answer.
+    pub produces: &'static str,
+}
+
+/// An operation whose access is not declared yet; it is of no use until it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Draft(Meta);
+
+impl Draft {
+    /// Declares who may call: a scope and roles.
+    #[must_use]
+    pub const fn access(self, scope: &'static str, roles: &'static [Role]) -> Meta {
+        self.rule(Access::Scoped { scope, roles })
+    }
+
+    /// Declares who may call by an access rule.
+    #[must_use]
+    pub const fn rule(self, access: Access) -> Meta {
+        Meta { access, ..self.0 }
+    }
+}
+
+impl Meta {
+    /// Begins the declaration of a read.
+    pub const fn read(id: &'static str, path: &'static str, toolset: &'static str) -> Draft {
+        Draft(Self::blank(
+            id,
+            Method::Get,
+            path,
+            toolset,
+            Kind::Read,
+            RateClass::Read,
+        ))
+    }
+
+    /// Begins the declaration of a write.
+    pub const fn write(id: &'static str, method: Method, path: &'static str, toolset: &'static str) -> Draft {
+        Draft(Self::blank(
+            id,
+            method,
+            path,
+            toolset,
+            Kind::Write,
+            RateClass::Write,
+        ))
+    }
+
+    const fn blank(
+        id: &'static str,
+        method: Method,
+        path: &'static str,
+        toolset: &'static str,
+        kind: Kind,
+        rate: RateClass,
+    ) -> Self {
+        Self {
+            id,
+            method,
+            path,
+            toolset,
+            kind,
+            access: Access::Authenticated,
+            summary: "",
+            description: "",
+            command: ["", ""],
+            status: 200,
+            confirm: false,
+            sensitive: false,
+            reveals_secret: false,
+            rate,
+            produces: "application/json",
+        }
+    }
+
+    /// Says in one line what the operation does, and in more words what a caller must know.
+    #[must_use]
+    pub const fn says(self, summary: &'static str, description: &'static str) -> Self {
+        Self {
+            summary,
+            description,
+            ..self
+        }
+    }
+
+    /// Names the CLI command.
+    #[must_use]
+    pub const fn command(self, group: &'static str, verb: &'static str) -> Self {
+        Self {
+            command: [group, verb],
+            ..self
+        }
+    }
+
+    /// Sets the status of success.
+    #[must_use]
+    pub const fn status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Demands `confirm: true`.
+    #[must_use]
+    pub const fn confirmed(self) -> Self {
+        Self {
+            confirm: true,
+            ..self
+        }
+    }
+
+    /// Gives every call an audit entry.
+    #[must_use]
+    pub const fn sensitive(self) -> Self {
+        Self {
+            sensitive: true,
+            ..self
+        }
+    }
+
+    /// Says that the answer holds a secret once.
+    #[must_use]
+    pub const fn reveals_secret(self) -> Self {
+        Self {
+            reveals_secret: true,
+            ..self
+        }
+    }
+
+    /// Sets the media type of the answer.
+    #[must_use]
+    pub const fn produces(self, media_type: &'static str) -> Self {
+        Self {
+            produces: media_type,
+            ..self
+        }
+    }
+
+    /// Returns the names of the path parameters behind the organization, in order.
+    pub fn path_parameters(&self) -> Vec<&'static str> {
+        self.path
+            .split('/')
+            .filter_map(|s| s.strip_prefix('{')?.strip_suffix('}'))
+            .collect()
+    }
+
+    /// Returns the statuses that the specification's counts name (decisions.md section 0, A).
+    pub fn named_errors(&self, has_body: bool) -> Vec<u16> {
+        let mut statuses = vec![401, 403];
+        if has_body {
+            statuses.insert(0, 400);
+        }
+        if has_body || !self.path_parameters().is_empty() {
+            statuses.push(404);
+        }
+        statuses
+    }
+}
+
+/// One ability of the product.
+pub trait Operation: 'static {
+    /// The declaration.
+    const META: Meta;
+    /// The path parameters behind the organization.
+    type Path: DeserializeOwned + JsonSchema + Send + 'static;
+    /// The query parameters.
+    type Query: DeserializeOwned + JsonSchema + Send + 'static;
+    /// The body without the trio `reason`, `idempotencyKey`, `confirm`.
+    type Body: DeserializeOwned + JsonSchema + Send + 'static;
+    /// The answer.
+    type Output: Serialize + JsonSchema;
+
+    /// Does it, inside one transaction.
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Self::Output>;
+
+    /// Checks again, before a stored answer is repeated, what may have changed about the caller's rights
+    /// (D1.4 step 9).
+    fn recheck(_cx: &mut Cx<'_>, _input: &Input<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Refuses a body that no single member's type can refuse. Runs with the schema checks.
+    fn validate(_input: &Input<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What an operation is called with.
+#[derive(Debug)]
+pub struct Input<O: Operation + ?Sized> {
+    /// The path parameters.
+    pub path: O::Path,
+    /// The query parameters.
+    pub query: O::Query,
+    /// The body.
+    pub body: O::Body,
+    /// Why; present for every write.
+    pub reason: Option<Reason>,
+    /// `confirm: true` was said.
+    pub confirm: bool,
+}
+
+/// No parameters, or no body.
+#[derive(Clone, Copy, Debug, serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Empty {}
+
+/// The answer of an operation whose status is 204.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct NoContent {}
+
+/// An answer, ready to be sent.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// `ETag`, `Location` and the like.
+    pub headers: Vec<(&'static str, String)>,
+    /// The bytes.
+    pub body: Bytes,
+    /// The media type of the bytes.
+    pub media_type: &'static str,
+    /// Set when the bytes were stored by an earlier request.
+    pub replayed: bool,
+}
+
+/// A decoded call, bound to its operation.
+pub trait Bound: Send {
+    /// Runs the operation.
+    fn call(&self, cx: &mut Cx<'_>) -> Result<Answer>;
+
+    /// See [`Operation::recheck`].
+    fn recheck(&self, cx: &mut Cx<'_>) -> Result<()>;
+
+    /// The reason, if one was given.
+    fn reason(&self) -> Option<&str>;
+}
+
+impl<O: Operation> Bound for Input<O> {
+    fn call(&self, cx: &mut Cx<'_>) -> Result<Answer> {
+        let output = O::call(cx, self)?;
+        let body = if O::META.status == 204 {
+            Bytes::new()
+        } else {
+            Bytes::from(cx.encode(&output, O::META.produces)?)
+        };
+        Ok(Answer {
+            status: O::META.status,
+            headers: cx.take_headers(),
+            body,
+            media_type: O::META.produces,
+            replayed: false,
+        })
+    }
+
+    fn recheck(&self, cx: &mut Cx<'_>) -> Result<()> {
+        O::recheck(cx, self)
+    }
+
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_ref().map(Reason::as_str)
+    }
+}
+
+/// The undecoded parts of a call.
+pub struct Raw {
+    /// Path parameters, by name.
+    pub path: Value,
+    /// Query parameters, by name.
+    pub query: Value,
+    /// The body without the trio.
+    pub body: Value,
+    /// The reason.
+    pub reason: Option<Reason>,
+    /// `confirm`.
+    pub confirm: bool,
+}
+
+fn bind<O: Operation>(raw: Raw) -> Result<Box<dyn Bound>> {
+    let input: Input<O> = Input {
+        path: json::decode(raw.path, "/path")?,
+        query: json::decode(raw.query, "/query")?,
+        body: json::decode(raw.body, "")?,
+        reason: raw.reason,
+        confirm: raw.confirm,
+    };
+    O::validate(&input)?;
+    Ok(Box::new(input))
+}
+
+type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// One operation without its types.
+pub struct Entry {
+    /// The declaration.
+    pub meta: &'static Meta,
+    /// Decodes a call.
+    pub bind: fn(Raw) -> Result<Box<dyn Bound>>,
+    /// The schemas of path, query, body and output.
+    pub schemas: [SchemaOf; 4],
+    /// The names of the query parameters.
+    pub query_names: Vec<String>,
+    /// Whether the body has members beside the trio, or the trio itself.
+    pub has_body: bool,
+}
+
+impl Entry {
+    /// Returns the entry of an operation.
+    pub fn of<O: Operation>() -> Self {
+        let mut generator = SchemaGenerator::default();
+        let query_names = members(&O::Query::json_schema(&mut generator));
+        let body = !members(&O::Body::json_schema(&mut generator)).is_empty();
+        Self {
+            meta: const { &O::META },
+            bind: bind::<O>,
+            schemas: [
+                <O::Path as JsonSchema>::json_schema,
+                <O::Query as JsonSchema>::json_schema,
+                <O::Body as JsonSchema>::json_schema,
+                |generator| generator.subschema_for::<O::Output>(),
+            ],
+            query_names,
+            has_body: O::META.method.has_body() && (body || O::META.kind == Kind::Write),
+        }
+    }
+}
+
+fn members(schema: &Schema) -> Vec<String> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties
+        .map(|p| p.keys().cloned().collect())
+        .unwrap_or_default()
+}
+
+/// Every operation of the product.
+#[derive(Default)]
+pub struct Registry {
+    entries: Vec<Entry>,
+}
+
+impl Registry {
+    /// Adds an area's operations.
+    #[must_use]
+    pub fn with(mut self, entries: Vec<Entry>) -> Self {
+        self.entries.extend(entries);
+        self
+    }
+
+    /// Returns every operation in declared order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Returns the operation of this id.
+    pub fn find(&self, id: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.meta.id == id)
+    }
+}
+
+/// Says whether an actor may call an operation on the record that `parameter` names, if any.
+///
+/// Errors: `RoleForbidden`, `InsufficientScope` (with the scopes that are needed).
+pub fn authorize(meta: &Meta, actor: &Actor, path: &Value) -> Result<()> {
+    use crate::error::{Code, Error};
+    let permission = actor.permission;
+    let lacking = |scope: &str| {
+        Error::new(Code::InsufficientScope, format!("this needs the scope {scope}")).with("scope", scope)
+    };
+    let scoped = |scope: &'static str, roles: &'static [Role]| {
+        if !roles.contains(&permission.role) {
+            let role = permission.role.as_str();
+            return Err(Error::new(
+                Code::RoleForbidden,
+                format!("the role {role} may not do this"),
+            ));
+        }
+        if permission.scopes.has(scope) {
+            Ok(())
+        } else {
+            Err(lacking(scope))
+        }
+    };
+    match meta.access {
+        Access::Authenticated => Ok(()),
+        Access::Scoped { scope, roles } => scoped(scope, roles),
+        Access::ScopedOrSelf {
+            scope,
+            roles,
+            self_scope,
+            parameter,
+        } => {
+            let is_self = path.get(parameter).and_then(Value::as_str) == Some(actor.id.as_str());
+            if is_self && permission.scopes.has(self_scope) {
+                return Ok(());
+            }
+            scoped(scope, roles)
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The header spellings of the trio `reason`, `idempotencyKey`, `confirm` (D4.1).
+//!
+//! The published client of this API family sends two of them under names of its own. Those names are wire
+//! constants of that client and stand in this file alone.
+
+use crate::error::{Code, Error, Result};
+use crate::operation::{Kind, Meta};
+use crate::text::{IdempotencyKey, Reason};
+use http::HeaderMap;
+use serde_json::{Map, Value};
+
+/// Header spellings of the idempotency key.
+pub const KEY_HEADERS: [&str; 1] = ["idempotency-key"];
+/// Header spellings of the reason.
+pub const REASON_HEADERS: [&str; 2] = ["x-reason", "x-forge-reason"];
+/// Header spellings of the confirmation.
+pub const CONFIRM_HEADERS: [&str; 2] = ["x-confirm", "x-forge-confirm"];
+
+/// What accompanies every write.
+#[derive(Debug, Default)]
+pub struct Trio {
+    /// Why.
+    pub reason: Option<Reason>,
+    /// The key under which the write acts once.
+    pub key: Option<IdempotencyKey>,
+    /// The caller said that they know that it cannot be undone.
+    pub confirm: bool,
+}
+
+impl Trio {
+    /// Takes the trio out of a body and merges it with the headers.
+    ///
+    /// Errors: `InvalidRequest` when a member is malformed, missing, or differs between body and header;
+    /// `ConfirmationRequired` when the operation demands it.
+    pub fn take(meta: &Meta, headers: &HeaderMap, body: &mut Map<String, Value>) -> Result<Self> {
+        if meta.kind == Kind::Read {
+            return Ok(Self::default());
+        }
+        let reason = merge("reason", text(body, "reason")?, header(headers, &REASON_HEADERS)?)?;
+        let key_header = header(headers, &KEY_HEADERS)?.as_deref().map(unquote);
+        let key = merge("idempotencyKey", text(body, "idempotencyKey")?, key_header)?;
+        let confirm = merge("confirm", boolean(body, "confirm")?, confirm_header(headers)?)?.unwrap_or(false);
+        let reason = reason.ok_or_else(|| missing("reason", "X-Reason"))?;
+        let key = key.ok_or_else(|| missing("idempotencyKey", "Idempotency-Key"))?;
+        let trio = Self {
+            reason: Some(
+                reason
+                    .parse::<Reason>()
+                    .map_err(|e| Error::invalid("/reason", e.to_string()))?,
+            ),
+            key: Some(
+                key.parse::<IdempotencyKey>()
+                    .map_err(|e| Error::invalid("/idempotencyKey", e.to_string()))?,
+            ),
+            confirm,
+        };
+        if meta.confirm && !confirm {
+            let message = "this cannot be undone: say so with confirm: true (or the header X-Confirm: true)";
+            return Err(Error::new(Code::ConfirmationRequired, message));
+        }
+        Ok(trio)
+    }
+}
+
+fn missing(member: &str, header: &str) -> Error {
+    Error::invalid(
+        format!("/{member}"),
+        format!("is required, here or in the header {header}"),
+    )
+}
+
+fn text(body: &mut Map<String, Value>, member: &str) -> Result<Option<String>> {
+    match body.remove(member) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Error::invalid(format!("/{member}"), "must be a string")),
+    }
+}
+
+fn boolean(body: &mut Map<String, Value>, member: &str) -> Result<Option<bool>> {
+    match body.remove(member) {
+        None => Ok(None),
+        Some(Value::Bool(value)) => Ok(Some(value)),
+        Some(_) => Err(Error::invalid(format!("/{member}"), "must be true or false")),
+    }
+}
+
+fn header(headers: &HeaderMap, names: &[&str]) -> Result<Option<String>> {
+    let mut found: Option<String> = None;
+    for name in names {
+        for value in headers.get_all(*name) {
+            let text = std::str::from_utf8(value.as_bytes());
+            let text = text
+                .map_err(|_| Error::invalid(format!("/header/{name}"), "must be UTF-8 text"))?
+                .to_owned();
+            if found.as_ref().is_some_and(|earlier| *earlier != text) {
+                return Err(Error::invalid(
+                    format!("/header/{name}"),
+                    "is given twice, differently",
+                ));
+            }
+            found = Some(text);
+        }
+    }
+    Ok(found)
+}
+
+fn confirm_header(headers: &HeaderMap) -> Result<Option<bool>> {
+    match header(headers, &CONFIRM_HEADERS)?.as_deref() {
+        None => Ok(None),
+        Some("true") => Ok(Some(true)),
+        Some("false") => Ok(Some(false)),
+        Some(_) => Err(Error::invalid("/header/x-confirm", "must be true or false")),
+    }
+}
+
+/// A structured-field string keeps its key between quotes; a bare key is taken as it is.
+fn unquote(text: &str) -> String {
+    let inner = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
+    inner.map_or_else(
+        || text.to_owned(),
+        |inner| inner.replace("\\\"", "\"").replace("\\\\", "\\"),
+    )
+}
+
+fn merge<T: PartialEq>(member: &str, body: Option<T>, header: Option<T>) -> Result<Option<T>> {
+    match (body, header) {
+        (Some(body), Some(header)) if body != header => Err(Error::invalid(
+            format!("/{member}"),
+            "is given in the body and in a header, differently",
+        )),
+        (body, header) => Ok(body.or(header)),
+    }
+}

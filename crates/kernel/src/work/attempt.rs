@@ -1,0 +1,439 @@
+//! One transaction over a batch of units.
+
+use super::{Call, Run, Unit};
+use crate::audit::{self, Decision, Head, Note};
+use crate::auth::{Actor, OrganizationId};
+use crate::credential::{self, Credential};
+use crate::cx::{Cx, Traces};
+use crate::db::{self, Conn, Param, Rows};
+use crate::entropy::UnitRng;
+use crate::error::{Class, Code, Error, Result};
+use crate::idempotency::Stored;
+use crate::kernel::Kernel;
+use crate::operation::{Answer, authorize};
+use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What came of one unit.
+pub(super) struct Done {
+    pub result: Result<Answer>,
+}
+
+/// The unit's place in the epilogue.
+struct Outcome {
+    result: Result<Answer>,
+    actor: Option<Actor>,
+    traces: Traces,
+    replay_of: Option<String>,
+}
+
+type KeyPlace = (String, String, [u8; 32]);
+
+struct Batch<'a> {
+    kernel: &'a Kernel,
+    units: &'a [Unit],
+    heads: BTreeMap<OrganizationId, Head>,
+    credentials: HashMap<String, Option<Credential>>,
+    stored: HashMap<KeyPlace, Stored>,
+    calls: Vec<db::Call<'static>>,
+}
+
+/// Runs the units and writes the notes in one transaction, durable when this returns.
+///
+/// Errors: those that make the whole transaction unusable; nothing has happened then, unless the class is
+/// `Lost` (the COMMIT may have taken place; the units' keys make a second run harmless).
+pub(super) fn run(kernel: &Kernel, conn: &mut Conn, units: &[Unit], notes: &[Note]) -> Result<Vec<Done>> {
+    let mut batch = prologue(kernel, conn, units, notes)?;
+    let mut done = Vec::with_capacity(units.len());
+    for place in 0..units.len() {
+        let outcome = batch.run_unit(conn, place)?;
+        let result = batch.record(place, outcome)?;
+        done.push(Done { result });
+    }
+    for note in notes {
+        batch.append(note)?;
+    }
+    batch.commit(conn)?;
+    Ok(done)
+}
+
+fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &[Note]) -> Result<Batch<'a>> {
+    let mut organizations: Vec<&OrganizationId> = units
+        .iter()
+        .map(|u| &u.organization)
+        .chain(notes.iter().map(|n| &n.organization))
+        .collect();
+    organizations.sort_unstable();
+    organizations.dedup();
+    let mut lookups: Vec<&str> = units
+        .iter()
+        .filter_map(|u| u.call().map(|c| c.lookup_id.as_str()))
+        .collect();
+    lookups.sort_unstable();
+    lookups.dedup();
+    let mut calls: Vec<db::Call<'_>> = organizations
+        .iter()
+        .map(|o| db::Call {
+            statement: &audit::HEAD,
+            params: vec![Param::from(o.as_str())],
+        })
+        .collect();
+    let lookup = kernel.credentials.lookup();
+    calls.extend(lookups.iter().map(|l| db::Call {
+        statement: lookup,
+        params: vec![Param::from(*l)],
+    }));
+    let keyed: Vec<(&Unit, &Call)> = units.iter().filter_map(|u| Some((u, u.call()?))).collect();
+    calls.extend(
+        keyed
+            .iter()
+            .map(|(u, c)| c.key.find(u.organization.as_str(), &c.principal_id, c.meta.id)),
+    );
+
+    let mut rows = conn.begin(&calls)?.into_iter();
+    let mut heads = BTreeMap::new();
+    for organization in organizations {
+        heads.insert(organization.clone(), head(kernel, organization, rows.next())?);
+    }
+    let mut credentials = HashMap::new();
+    for lookup_id in lookups {
+        let found = rows
+            .next()
+            .and_then(|r| r.first().map(|row| kernel.credentials.read(&row)))
+            .transpose()?;
+        credentials.insert(lookup_id.to_owned(), found);
+    }
+    let mut stored = HashMap::new();
+    for (_, call) in keyed {
+        if let Some(record) = rows
+            .next()
+            .and_then(|r| r.first().map(|row| Stored::read(&row)))
+            .transpose()?
+        {
+            stored.insert(call.key_place(), record);
+        }
+    }
+    Ok(Batch {
+        kernel,
+        units,
+        heads,
+        credentials,
+        stored,
+        calls: Vec::new(),
+    })
+}
+
+fn head(kernel: &Kernel, organization: &OrganizationId, rows: Option<Rows>) -> Result<Head> {
+    let read = rows
+        .and_then(|r| r.first().map(|row| Head::read(organization, &row)))
+        .transpose()?;
+    let head = read.unwrap_or_else(|| Head::empty(organization.clone()));
+    if head.is_authentic(&kernel.keys) {
+        return Ok(head);
+    }
+    Err(Error::new(
+        Code::AuditUnavailable,
+        "the audit log was changed from outside and takes no entries",
+    )
+    .class(Class::Broken)
+    .caused_by(format!(
+        "the head of the chain {organization} does not carry this installation's MAC"
+    )))
+}
+
+impl Unit {
+    fn call(&self) -> Option<&Call> {
+        match &self.run {
+            Run::Operation(call) => Some(call),
+            Run::System { .. } => None,
+        }
+    }
+}
+
+impl Call {
+    fn key_place(&self) -> KeyPlace {
+        (self.principal_id.clone(), self.meta.id.to_owned(), self.key.mac)
+    }
+}
+
+impl Batch<'_> {
+    fn run_unit(&mut self, conn: &mut Conn, place: usize) -> Result<Outcome> {
+        let unit = &self.units[place];
+        match &unit.run {
+            Run::System { run, .. } => {
+                let actor = Actor::system(unit.organization.clone());
+                let blank = |_: &mut Cx<'_>| {
+                    Ok(Answer {
+                        status: 200,
+                        headers: Vec::new(),
+                        body: bytes::Bytes::new(),
+                        media_type: "application/json",
+                        replayed: false,
+                    })
+                };
+                let (result, traces) =
+                    self.in_savepoint(conn, unit, &actor, |cx| run(cx).and_then(|()| blank(cx)))?;
+                Ok(Outcome {
+                    result,
+                    actor: Some(actor),
+                    traces,
+                    replay_of: None,
+                })
+            }
+            Run::Operation(call) => self.run_call(conn, unit, call),
+        }
+    }
+
+    fn run_call(&mut self, conn: &mut Conn, unit: &Unit, call: &Call) -> Result<Outcome> {
+        let actor = match self.actor(unit, call) {
+            Ok(actor) => actor,
+            Err(error) => {
+                return Ok(Outcome {
+                    result: Err(error),
+                    actor: None,
+                    traces: Traces::default(),
+                    replay_of: None,
+                });
+            }
+        };
+        if let Some(stored) = self.stored.get(&call.key_place()).cloned() {
+            let (result, traces) = self.in_savepoint(conn, unit, &actor, |cx| {
+                call.bound.recheck(cx)?;
+                let media_types = [call.meta.produces];
+                stored.replay(
+                    &cx.kernel().keys,
+                    cx.actor(),
+                    call.meta.id,
+                    &call.key,
+                    unit.now,
+                    &media_types,
+                )
+            })?;
+            let mut traces = traces;
+            traces.target = stored.target_id.clone().map(|id| ("record", id));
+            let replay_of = result.is_ok().then(|| stored.audit_id.clone());
+            return Ok(Outcome {
+                result,
+                actor: Some(actor),
+                traces,
+                replay_of,
+            });
+        }
+        if actor.replay_only {
+            let result = Err(credential::only_replays());
+            return Ok(Outcome {
+                result,
+                actor: Some(actor),
+                traces: Traces::default(),
+                replay_of: None,
+            });
+        }
+        let (result, traces) = self.in_savepoint(conn, unit, &actor, |cx| call.bound.call(cx))?;
+        if result.is_ok() && traces.target.as_ref().is_some_and(|(_, id)| *id == actor.id) {
+            // The unit changed its own principal: what the prologue read of it is old for the units behind.
+            self.reread(conn, &call.lookup_id)?;
+        }
+        Ok(Outcome {
+            result,
+            actor: Some(actor),
+            traces,
+            replay_of: None,
+        })
+    }
+
+    /// Judges the caller again, inside this transaction (WK-4).
+    fn actor(&self, unit: &Unit, call: &Call) -> Result<Actor> {
+        let credential = self.credentials.get(&call.lookup_id).and_then(Option::as_ref);
+        let credential = credential.ok_or_else(credential::invalid_token)?;
+        let actor = credential.judge(self.kernel.clock.now().max(unit.now))?;
+        if actor.organization != unit.organization || actor.id != call.principal_id {
+            return Err(credential::invalid_token());
+        }
+        authorize(call.meta, &actor, &call.path)?;
+        if actor.replay_only && !call.key.is_unguessable() {
+            return Err(credential::only_replays());
+        }
+        Ok(actor)
+    }
+
+    fn reread(&mut self, conn: &mut Conn, lookup_id: &str) -> Result<()> {
+        let kernel = self.kernel;
+        let mut tx = conn.tx();
+        let found = tx.query_opt(kernel.credentials.lookup(), &[Param::from(lookup_id)], |row| {
+            kernel.credentials.read(row)
+        })?;
+        self.credentials.insert(lookup_id.to_owned(), found);
+        Ok(())
+    }
+
+    fn in_savepoint(
+        &self,
+        conn: &mut Conn,
+        unit: &Unit,
+        actor: &Actor,
+        run: impl Fn(&mut Cx<'_>) -> Result<Answer>,
+    ) -> Result<(Result<Answer>, Traces)> {
+        conn.savepoint()?;
+        let deadline = self.kernel.clock.monotonic() + self.kernel.settings.unit_deadline;
+        let mut cx = Cx::new(conn.tx(), self.kernel, actor, unit.now, unit.seed, Some(deadline));
+        let result = catch_unwind(AssertUnwindSafe(|| run(&mut cx)));
+        let failed = cx.tx_failed();
+        let traces = std::mem::take(&mut cx.traces);
+        drop(cx);
+        let result = result.unwrap_or_else(|_| Err(Error::internal("the unit panicked")));
+        match result {
+            Ok(answer) if !failed => {
+                conn.release()?;
+                Ok((Ok(answer), traces))
+            }
+            Ok(_) => {
+                conn.rollback_to()?;
+                Ok((
+                    Err(Error::internal("the unit went on after a storage error")),
+                    Traces::default(),
+                ))
+            }
+            Err(error) if matches!(error.work_class(), Class::Retry | Class::Lost | Class::Broken) => {
+                Err(error)
+            }
+            Err(error) => {
+                conn.rollback_to()?;
+                // The target stays: a refusal is audited with what it was about.
+                let kept = Traces {
+                    target: traces.target,
+                    ..Traces::default()
+                };
+                Ok((Err(error), kept))
+            }
+        }
+    }
+
+    /// Adds what a unit leaves behind to the epilogue; returns its answer with the secret in its place.
+    fn record(&mut self, place: usize, outcome: Outcome) -> Result<Result<Answer>> {
+        let unit = &self.units[place];
+        let (call, action) = match &unit.run {
+            Run::Operation(call) => (Some(call), Some(call.meta.id)),
+            Run::System { action, .. } => (None, *action),
+        };
+        let Outcome {
+            mut result,
+            actor,
+            traces,
+            replay_of,
+        } = outcome;
+        let mut rng = UnitRng::new(unit.seed);
+        let (mut salt, mut skip) = ([0_u8; 16], [0_u8; 64]);
+        // The operation drew from the front of the same stream; a label keeps the salt apart from it.
+        rng.fill(&mut skip);
+        rng.fill(&mut salt);
+        for (byte, label) in salt.iter_mut().zip(b"replay-cell-salt") {
+            *byte ^= label;
+        }
+        let mut audit_id = None;
+        let action = traces.action.or(action);
+        if let Some(action) = action.filter(|_| is_audited(&result)) {
+            let note = note_of(
+                unit,
+                call.map(|c| &**c),
+                action,
+                &result,
+                actor.clone(),
+                &traces,
+                replay_of,
+            );
+            audit_id = Some(self.append(&note)?);
+        } else if result.is_ok() && !traces.events.is_empty() {
+            return Err(Error::internal("housekeeping must not emit events"));
+        }
+        if result.is_ok() {
+            for job in &traces.jobs {
+                let id = crate::jobs::mint(unit.now, &mut rng);
+                self.calls.push(job.insert(&unit.organization, &id, unit.now));
+            }
+        }
+        let (Some(call), Some(actor), Some(audit_id)) = (call, &actor, audit_id) else {
+            return Ok(result);
+        };
+        if let Ok(answer) = &mut result
+            && !answer.replayed
+        {
+            let keys = &self.kernel.keys;
+            let operation = call.meta.id;
+            let stored = Stored::new(
+                keys, actor, operation, &call.key, answer, &traces, audit_id, unit.now, salt,
+            )?;
+            self.calls
+                .push(stored.insert(actor, operation, &call.key, unit.now));
+            self.stored.insert(call.key_place(), stored);
+            if let (Some(reveal), Some(at)) = (&traces.reveal, traces.secret_at) {
+                let mut body = answer.body.to_vec();
+                body.splice(at..at, reveal.secret.expose().bytes());
+                answer.body = body.into();
+            }
+        }
+        Ok(result)
+    }
+
+    fn append(&mut self, note: &Note) -> Result<String> {
+        let head = self.heads.get_mut(&note.organization);
+        head.ok_or_else(|| Error::internal("a chain head was not locked"))?
+            .append(note, &mut self.calls)
+    }
+
+    fn commit(mut self, conn: &mut Conn) -> Result<()> {
+        let now = self.kernel.clock.now();
+        for head in self.heads.values_mut() {
+            self.calls.extend(head.store(&self.kernel.keys, now));
+        }
+        conn.commit(&self.calls)?;
+        Ok(())
+    }
+}
+
+/// Failures of shape and of load are counted, not written (D12.4).
+fn is_audited(result: &Result<Answer>) -> bool {
+    match result {
+        Ok(_) => true,
+        Err(error) => matches!(error.code().status(), 403 | 404 | 409 | 412 | 422),
+    }
+}
+
+fn note_of(
+    unit: &Unit,
+    call: Option<&Call>,
+    action: &'static str,
+    result: &Result<Answer>,
+    actor: Option<Actor>,
+    traces: &Traces,
+    replay_of: Option<String>,
+) -> Note {
+    let mut note = Note::new(unit.organization.clone(), unit.now, action);
+    note.actor = actor;
+    note.target.clone_from(&traces.target);
+    match result {
+        Ok(answer) => {
+            note.status = answer.status;
+            note.decision = if answer.replayed {
+                Decision::Replayed
+            } else {
+                Decision::Allowed
+            };
+            note.changes.clone_from(&traces.changes);
+            if !answer.replayed {
+                note.events.clone_from(&traces.events);
+            }
+        }
+        Err(error) => {
+            note.status = error.code().status();
+            note.code = Some(error.code().as_str());
+            note.decision = Decision::of_status(note.status);
+        }
+    }
+    note.replay_of = replay_of;
+    if let Some(call) = call {
+        note.reason = call.bound.reason().map(str::to_owned);
+        note.origin = Some(call.origin.clone());
+        note.key_hash = Some(call.key.mac);
+    }
+    note
+}

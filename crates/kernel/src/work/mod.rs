@@ -1,0 +1,95 @@
+//! The unit of work: the only way to change state (architecture §4 step 5, §5).
+//!
+//! A writer takes the units that wait (never waits for more), runs them in one transaction, commits durably,
+//! and only then answers. Each unit has a savepoint: a refusal or a panic costs that unit alone. The
+//! transaction carries the changes, the audit entries, the outgoing events, the jobs and the stored answers.
+//!
+//! ```text
+//! prologue  BEGIN · lock chain heads in order · read the keys · read the tokens again      1 round trip
+//! per unit  key known? → replay.  SAVEPOINT · operation · RELEASE | ROLLBACK TO
+//! epilogue  audit · outbox · jobs · stored answers · heads · COMMIT                         1 round trip
+//! ```
+//!
+//! INVARIANT WK-1: an answer is sent after its transaction is durable, never before.
+//! INVARIANT WK-2: after a failed write or fsync nothing is acknowledged until a restart.
+//! INVARIANT WK-3: a unit whose COMMIT went unanswered runs again with the same key, instant and seed.
+//! INVARIANT WK-4: rights are judged in the same transaction as the change.
+//!
+//! Absent on purpose: a timer that waits for fuller batches; cancellation of a running unit.
+
+mod attempt;
+mod writer;
+
+pub(crate) use writer::Writers;
+
+use crate::auth::{OrganizationId, Origin};
+use crate::cx::Cx;
+use crate::error::Result;
+use crate::idempotency::KeyUse;
+use crate::kernel::Kernel;
+use crate::operation::{Answer, Bound, Meta};
+use crate::time::Timestamp;
+use serde_json::Value;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// What a dispatcher hears back.
+pub(crate) type Reply = oneshot::Sender<Result<Answer>>;
+
+type SystemRun = Box<dyn Fn(&mut Cx<'_>) -> Result<()> + Send>;
+
+/// What a unit runs.
+pub(crate) enum Run {
+    /// A request's operation.
+    Operation(Box<Call>),
+    /// The program's own work.
+    System {
+        action: Option<&'static str>,
+        run: SystemRun,
+    },
+}
+
+/// A decoded request that waits for its writer.
+pub(crate) struct Call {
+    pub meta: &'static Meta,
+    pub bound: Box<dyn Bound>,
+    pub path: Value,
+    pub lookup_id: String,
+    pub principal_id: String,
+    pub key: KeyUse,
+    pub origin: Origin,
+    /// Counts the principal's units in flight; released when the unit is answered.
+    pub _in_flight: crate::dispatch::InFlight,
+}
+
+/// One unit of work.
+pub(crate) struct Unit {
+    pub organization: OrganizationId,
+    pub run: Run,
+    pub now: Timestamp,
+    pub seed: [u8; 32],
+    /// Monotonic instant after which the unit is refused instead of begun.
+    pub expires: Duration,
+    /// Absent when nobody waits for the outcome.
+    pub reply: Option<Reply>,
+}
+
+impl Unit {
+    /// Returns a unit of the program's own work.
+    pub fn system(
+        kernel: &Kernel,
+        organization: OrganizationId,
+        action: Option<&'static str>,
+        run: SystemRun,
+        reply: Option<Reply>,
+    ) -> Self {
+        Self {
+            organization,
+            run: Run::System { action, run },
+            now: kernel.clock.now(),
+            seed: kernel.entropy.seed(),
+            expires: kernel.clock.monotonic() + kernel.settings.queue_deadline * 4,
+            reply,
+        }
+    }
+}
