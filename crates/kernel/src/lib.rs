@@ -25,6 +25,7 @@ pub mod merkle;
 pub mod operation;
 pub mod outbox;
 pub mod page;
+pub mod patch;
 pub mod rate;
 pub mod secret;
 pub mod supervisor;

@@ -1,0 +1,218 @@
+//! The program without its command line: registry, kernel, routes, first organization.
+
+use crate::areas::{audit, capabilities, events, service_accounts, settings};
+use crate::store;
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::{StatusCode, header};
+use provost_kernel::auth::OrganizationId;
+use provost_kernel::db::Location;
+use provost_kernel::entropy::Entropy;
+use provost_kernel::error::{Error, Result};
+use provost_kernel::expose::{http as routes, openapi};
+use provost_kernel::kernel::{Parts, Settings};
+use provost_kernel::keys::Keys;
+use provost_kernel::operation::Registry;
+use provost_kernel::time::Clock;
+use provost_kernel::{Kernel, Secret, params};
+use serde_json::json;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Returns every operation of the product.
+pub fn registry() -> Registry {
+    Registry::default()
+        .with(service_accounts::operations())
+        .with(audit::operations())
+        .with(events::operations())
+        .with(settings::operations())
+        .with(capabilities::operations())
+}
+
+/// Returns every statement catalogue, by place, for the test that prepares them on both engines.
+pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
+    vec![
+        provost_kernel::audit::STATEMENTS,
+        provost_kernel::idempotency::STATEMENTS,
+        provost_kernel::jobs::STATEMENTS,
+        provost_kernel::outbox::STATEMENTS,
+        service_accounts::STATEMENTS,
+        audit::STATEMENTS,
+        events::STATEMENTS,
+        settings::STATEMENTS,
+        store::STATEMENTS,
+    ]
+}
+
+/// Where an installation lies and how it behaves.
+pub struct Installation {
+    /// The store.
+    pub location: Location,
+    /// The key material that belongs to it.
+    pub keys: Keys,
+    /// The present.
+    pub clock: Arc<dyn Clock>,
+    /// Seeds.
+    pub entropy: Arc<dyn Entropy>,
+    /// Behaviour.
+    pub settings: Settings,
+}
+
+/// Migrates the store, checks its bond to the keys, and starts the kernel.
+///
+/// Errors: a sentence about what is wrong and what to do.
+pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
+    let Installation {
+        location,
+        keys,
+        clock,
+        entropy,
+        settings,
+    } = installation;
+    // A connection is used on a storage thread only: callers may be inside an async runtime.
+    let prepared = std::thread::scope(|scope| {
+        scope
+            .spawn(|| store::prepare(&location, &keys, clock.now()))
+            .join()
+    });
+    prepared.unwrap_or_else(|_| Err(Error::internal("preparing the store panicked")))?;
+    Kernel::start(Parts {
+        registry: registry(),
+        credentials: Box::new(service_accounts::ServiceAccountCredentials),
+        keys,
+        location,
+        clock,
+        entropy,
+        settings,
+    })
+}
+
+/// What a new organization's owner needs.
+#[derive(Debug)]
+pub struct Bootstrapped {
+    /// The organization's key.
+    pub organization_id: OrganizationId,
+    /// The admin account.
+    pub service_account_id: String,
+    /// Its token, shown once.
+    pub token: Secret<String>,
+}
+
+/// Makes an organization and its first admin account in one unit of work.
+///
+/// Errors: `AlreadyExists` when the key is taken, `InvalidRequest` when no key can be made from the name.
+pub async fn bootstrap(kernel: &Arc<Kernel>, name: &str, key: Option<&str>) -> Result<Bootstrapped> {
+    let organization_id = match key {
+        Some(key) => OrganizationId::parse(key)
+            .ok_or_else(|| Error::invalid("", "an organization's key is 1 to 63 of a-z, 0-9, '.', '_', '-' and begins with a letter or digit"))?,
+        None => OrganizationId::slug(name)
+            .ok_or_else(|| Error::invalid("", "no key can be made from this name; give one"))?,
+    };
+    if name.trim().is_empty() || name.chars().count() > 128 || name.chars().any(char::is_control) {
+        return Err(Error::invalid(
+            "",
+            "an organization's name has 1 to 128 characters and no control characters",
+        ));
+    }
+    let issued = Arc::new(Mutex::new(None));
+    let (sink, name) = (issued.clone(), name.to_owned());
+    let run = move |cx: &mut provost_kernel::Cx<'_>| {
+        store::add_organization(cx, &name)?;
+        let made = service_accounts::issue_admin(cx, "first-admin")?;
+        *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        Ok(())
+    };
+    kernel
+        .system(organization_id.clone(), Some("organization.created"), run)
+        .await?;
+    let made = issued.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let (id, token) = made.ok_or_else(|| Error::internal("the organization was made without an account"))?;
+    Ok(Bootstrapped {
+        organization_id,
+        service_account_id: id.as_str().to_owned(),
+        token,
+    })
+}
+
+/// Returns how many organizations the store holds.
+pub async fn count_organizations(kernel: &Kernel) -> Result<i64> {
+    let count = kernel
+        .read_system(|tx| tx.query_opt(&store::COUNT_ORGANIZATIONS, params![], |row| row.get::<i64>(0)))
+        .await?;
+    Ok(count.unwrap_or(0))
+}
+
+/// Returns every route: the operations, and what needs no token.
+pub fn router(kernel: &Arc<Kernel>, reading: routes::Reading) -> Router {
+    let document = openapi::document(&kernel.registry).to_string();
+    let document = bytes::Bytes::from(document);
+    let public: Router = Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/.well-known/provost-keys.json", get(public_keys))
+        .route(
+            "/api/headless/v1/openapi.json",
+            get(move || std::future::ready(json_bytes(document.clone()))),
+        )
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(kernel.clone());
+    routes::router(kernel, reading).merge(public)
+}
+
+async fn method_not_allowed(request: axum::extract::Request) -> Response {
+    let error = Error::new(
+        provost_kernel::Code::MethodNotAllowed,
+        "this route does not have this method",
+    );
+    let id = request.extensions().get().cloned();
+    let id = id.unwrap_or_else(|| provost_kernel::expose::edge::RequestId(String::new()));
+    let mut response =
+        provost_kernel::expose::edge::respond(&error, &id, request.headers().get(header::ACCEPT));
+    response
+        .headers_mut()
+        .insert(header::ALLOW, http::HeaderValue::from_static("GET, HEAD"));
+    response
+}
+
+fn json_bytes(body: bytes::Bytes) -> Response {
+    ([(header::CONTENT_TYPE, "application/json; charset=utf-8")], body).into_response()
+}
+
+/// The process runs.
+async fn healthz() -> Response {
+    json_bytes(json!({ "status": "ok" }).to_string().into())
+}
+
+/// The store and its audit log take changes.
+async fn readyz(State(kernel): State<Arc<Kernel>>) -> Response {
+    let probe = kernel
+        .system(OrganizationId::installation(), None, |_| Ok(()))
+        .await;
+    if probe.is_ok() && !kernel.is_broken() {
+        return json_bytes(json!({ "status": "ready" }).to_string().into());
+    }
+    let mut response = json_bytes(
+        json!({ "message": "the store does not take changes", "code": "unavailable" })
+            .to_string()
+            .into(),
+    );
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
+        .headers_mut()
+        .insert(header::RETRY_AFTER, http::HeaderValue::from_static("1"));
+    response
+}
+
+/// The public halves of the keys that sign checkpoints (D12.8).
+async fn public_keys(State(kernel): State<Arc<Kernel>>) -> Response {
+    use base64::Engine;
+    let encode = |key: &[u8; 32]| base64::engine::general_purpose::STANDARD.encode(key);
+    let keys: Vec<_> = kernel
+        .keys
+        .checkpoint_public_keys()
+        .iter()
+        .map(|(name, key)| json!({ "name": name, "use": "checkpoint", "alg": "Ed25519", "key": encode(key) }))
+        .collect();
+    json_bytes(json!({ "keys": keys }).to_string().into())
+}

@@ -1,0 +1,80 @@
+//! `GET …/audit/export`
+
+use super::model::Place;
+use super::store;
+use provost_kernel::auth::Role;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::text::Bounded;
+use provost_kernel::{Cx, Result};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// How many entries a call without `limit` exports.
+const DEFAULT_LIMIT: i64 = 1000;
+
+pub(super) struct Export;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct ExportQuery {
+    /// Entries after this place; 0, the default, is the beginning.
+    after: Option<Place<0>>,
+    /// How many entries at most; 1000 when absent.
+    limit: Option<Bounded<1, 10_000>>,
+}
+
+/// One JSON object a line.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(super) struct JsonLines(String);
+
+impl JsonSchema for JsonLines {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "JsonLines".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "description": "one JSON object a line" })
+    }
+}
+
+impl Operation for Export {
+    const META: Meta = Meta::read("exportHeadlessAuditEvents", "/audit/export", "audit")
+        .access("audit:export", &[Role::Admin, Role::Auditor])
+        .says(
+            "Export the audit log in order, for keeping and for offline verification",
+            "Each line is one entry as it was hashed, followed by previousHash and hash. The header \
+             X-Provost-Next-After names the value of after for the next call; it is absent when nothing \
+             remains. Every export is an audit entry itself, so a log that is exported to its end has grown by \
+             one.",
+        )
+        .command("audit", "export")
+        .produces("application/jsonl")
+        .sensitive();
+    type Path = Empty;
+    type Query = ExportQuery;
+    type Body = Empty;
+    type Output = JsonLines;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<JsonLines> {
+        let org = cx.org();
+        cx.target("audit_log", org);
+        let after = input.query.after.map_or(0, Bounded::get);
+        let limit = input.query.limit.map_or(DEFAULT_LIMIT, Bounded::get);
+        let records = store::after(cx, after, limit)?;
+        if let Some(last) = records.last()
+            && last.seq < store::length(cx, org)?
+        {
+            cx.header("x-provost-next-after", last.seq.to_string());
+        }
+        let mut text = String::new();
+        for record in &records {
+            text.push_str(&record.line()?);
+            text.push('\n');
+        }
+        Ok(JsonLines(text))
+    }
+}

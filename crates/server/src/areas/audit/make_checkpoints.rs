@@ -1,0 +1,184 @@
+//! The reconciler that signs checkpoints (D12.5).
+//!
+//! ```text
+//! read   which chains have open entries          one snapshot
+//! read   256 hashes a node, 32 nodes a time      snapshots; then a unit that stores the nodes
+//! read   old root = signed root? new root        one snapshot; sign
+//! unit   checkpoint row · entry · event          under the head's lock: nobody else signed meanwhile
+//! file   a line in checkpoints.jsonl, fsync
+//! ```
+//!
+//! A server that stops between the last two steps leaves a store that is ahead of the file: harmless, and
+//! the next checkpoint brings the file forward.
+
+use super::get_checkpoint;
+use super::model::{CHECKPOINT_CREATED, CheckpointLine, is_due, origin};
+use super::store::{self, Chain};
+use super::tree::{STEP, StoredTree};
+use provost_kernel::audit::hex;
+use provost_kernel::auth::OrganizationId;
+use provost_kernel::checkpoint::Checkpoint;
+use provost_kernel::merkle;
+use provost_kernel::{Code, Cx, Error, Kernel, Result, Timestamp};
+use serde_json::json;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// LIMIT: nodes that one snapshot computes and one unit stores; 32 of them stand for 8192 entries.
+const CHUNK: i64 = 32;
+/// The highest stored level; 2^56 entries are beyond any log.
+const TOP: u8 = 56;
+
+/// Signs a checkpoint over every chain that is due and returns how many were made.
+///
+/// Errors: the first failure, after every other chain had its turn.
+pub async fn make_checkpoints(kernel: &Arc<Kernel>) -> Result<usize> {
+    let now = kernel.clock.now();
+    let due = kernel.read_system(move |tx| {
+        let open = store::chains(tx)?
+            .into_iter()
+            .filter(|chain| chain.length > chain.covered);
+        let mut due = Vec::new();
+        for chain in open {
+            let oldest = store::oldest_open(tx, &chain)?;
+            if is_due(chain.length - chain.covered, oldest, now) {
+                due.push(chain);
+            }
+        }
+        Ok(due)
+    });
+    let (mut made, mut failure) = (0, None);
+    for chain in due.await? {
+        match make_one(kernel, &chain).await {
+            Ok(was_made) => made += usize::from(was_made),
+            Err(error) => {
+                tracing::error!(organization = %chain.organization, cause = ?error.private(), "no checkpoint: {error}");
+                failure.get_or_insert(error);
+            }
+        }
+    }
+    failure.map_or(Ok(made), Err)
+}
+
+/// Signs a checkpoint over all entries of one chain; says whether it was this call that did.
+async fn make_one(kernel: &Arc<Kernel>, chain: &Chain) -> Result<bool> {
+    let size = u64::try_from(chain.length).map_err(Error::internal)?;
+    for level in (STEP..=TOP).step_by(usize::from(STEP)) {
+        store_nodes(kernel, &chain.organization, level, size).await?;
+    }
+    let checkpoint = measure(kernel, chain, size).await?;
+    let note = checkpoint.sign(&kernel.keys);
+    let Some(time) = record(kernel, chain, &checkpoint, &note).await? else {
+        return Ok(false);
+    };
+    let line = CheckpointLine {
+        organization_id: chain.organization.as_str().to_owned(),
+        size,
+        root_hash: hex(&checkpoint.root),
+        note,
+        time,
+    };
+    tracing::info!(organization = %chain.organization, size, root = %line.root_hash, "checkpoint of the audit log");
+    let (text, shared) = (
+        serde_json::to_string(&line).map_err(Error::internal)?,
+        kernel.clone(),
+    );
+    tokio::task::spawn_blocking(move || shared.keys.append_checkpoint_line(&text))
+        .await
+        .map_err(Error::internal)??;
+    Ok(true)
+}
+
+/// Computes and stores the nodes of one level that are complete and not stored yet.
+async fn store_nodes(
+    kernel: &Arc<Kernel>,
+    organization: &OrganizationId,
+    level: u8,
+    size: u64,
+) -> Result<()> {
+    let complete = i64::try_from(size >> level).map_err(Error::internal)?;
+    if complete == 0 {
+        return Ok(());
+    }
+    loop {
+        let org = organization.clone();
+        let computed = kernel.read_system(move |tx| {
+            let first = store::node_count(tx, org.as_str(), level)?;
+            let mut tree = StoredTree::new(tx, org.as_str(), size);
+            let mut nodes = Vec::new();
+            for position in first..complete.min(first + CHUNK) {
+                nodes.push((position, tree.compute(level, position.unsigned_abs())?));
+            }
+            Ok(nodes)
+        });
+        let nodes = computed.await?;
+        if nodes.is_empty() {
+            break;
+        }
+        let add = move |cx: &mut Cx<'_>| {
+            nodes
+                .iter()
+                .try_for_each(|(position, hash)| store::add_node(cx, level, *position, hash))
+        };
+        kernel.system(organization.clone(), None, add).await?;
+    }
+    Ok(())
+}
+
+/// Returns the checkpoint to sign.
+///
+/// Errors: `AuditUnavailable` when the tree no longer extends the one that was signed last.
+async fn measure(kernel: &Arc<Kernel>, chain: &Chain, size: u64) -> Result<Checkpoint> {
+    let (shared, organization) = (kernel.clone(), chain.organization.clone());
+    let measured = kernel.read_system(move |tx| {
+        let org = organization.as_str();
+        let previous = store::newest_checkpoint(tx, org)?;
+        let mut tree = StoredTree::new(tx, org, size);
+        // INVARIANT AU-1: what was signed once is still there, or nothing is signed.
+        if let Some(stored) = &previous {
+            let signed = get_checkpoint::read(&shared.keys, org, stored)?;
+            if signed.size > size || merkle::root(signed.size, &mut tree)? != signed.root {
+                let message = format!(
+                    "the audit chain {org} disagrees with its signed checkpoint of {} entries; nothing more is \
+                     signed",
+                    signed.size
+                );
+                return Err(Error::new(Code::AuditUnavailable, message));
+            }
+        }
+        Ok(Checkpoint { origin: origin(org), size, root: merkle::root(size, &mut tree)? })
+    });
+    measured.await
+}
+
+/// Stores a checkpoint with its entry and its event; returns when, or `None` when another server was faster.
+async fn record(
+    kernel: &Arc<Kernel>,
+    chain: &Chain,
+    checkpoint: &Checkpoint,
+    note: &str,
+) -> Result<Option<Timestamp>> {
+    let recorded = Arc::new(Mutex::new(None));
+    let sink = recorded.clone();
+    let (covered, size) = (chain.covered, chain.length);
+    let (note, root) = (note.to_owned(), hex(&checkpoint.root));
+    let run = move |cx: &mut Cx<'_>| {
+        let org = cx.org();
+        let newest = store::newest_checkpoint(cx, org)?;
+        let mut time = None;
+        if newest.as_ref().map_or(0, |c| c.size) == covered {
+            store::add_checkpoint(cx, size, &note)?;
+            cx.action(CHECKPOINT_CREATED);
+            cx.target("audit_checkpoint", size.to_string());
+            cx.emit(CHECKPOINT_CREATED, json!({ "size": size, "rootHash": root }));
+            time = Some(cx.now());
+        } else if let Some(same) = newest.filter(|c| c.size == size && c.note == note) {
+            // The unit ran twice because its first COMMIT went unanswered.
+            time = Some(same.created_at);
+        }
+        *sink.lock().unwrap_or_else(PoisonError::into_inner) = time;
+        Ok(())
+    };
+    kernel.system(chain.organization.clone(), None, run).await?;
+    let time = *recorded.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(time)
+}

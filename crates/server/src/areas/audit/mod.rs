@@ -1,0 +1,57 @@
+//! The audit log, read: what happened, who did it, and the proof that nobody changed the record (D12.4, D12.5).
+//!
+//! The kernel writes the chain; this area reads it, signs checkpoints over it and verifies it. An entry is
+//! *open* until a signed checkpoint covers it, *checkpointed* from then on.
+//!
+//! ```text
+//! entry 1 ── entry 2 ── … ── entry n        hash chain, written with every commit (kernel::audit)
+//!     └──────── Merkle root ───────┘        signed every 1000 entries or 60 s, also kept beside the keys
+//! ```
+//!
+//! INVARIANT AU-1: a checkpoint is signed only if the tree under it extends the tree of the one before.
+//! INVARIANT AU-2: a checkpoint's own entry causes no further checkpoint: an idle chain stays idle.
+//! INVARIANT AU-3: every checkpoint of the store is also a line of `checkpoints.jsonl` or about to become one;
+//! a store that is behind that file, or disagrees with it, does not start.
+//! INVARIANT AU-4: what is shown and exported is the stored entry, member for member, with its two hashes.
+//! INVARIANT AU-5: no call looks at more than a fixed number of entries, however long the log is.
+//!
+//! Specification §6; D12.4 to D12.7, D13.
+//!
+//! Absent on purpose: writing, changing or deleting entries (the kernel appends, retention is not built yet);
+//! an entry for each read of the log (they are counted, or a collector would feed itself); witnesses outside
+//! this machine.
+
+mod export;
+mod get;
+mod get_checkpoint;
+mod list;
+mod make_checkpoints;
+mod model;
+mod prove;
+mod store;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod verify_entries;
+mod verify_start;
+
+pub use make_checkpoints::make_checkpoints;
+pub use model::origin;
+pub use store::STATEMENTS;
+pub use verify_entries::{Finding, Report, Verifier};
+pub use verify_start::verify_start;
+
+use provost_kernel::operation::Entry;
+
+/// Returns the operations of this area.
+pub fn operations() -> Vec<Entry> {
+    vec![
+        Entry::of::<list::List>(),
+        Entry::of::<get::Get>(),
+        Entry::of::<get_checkpoint::GetCheckpoint>(),
+        Entry::of::<prove::Prove>(),
+        Entry::of::<export::Export>(),
+    ]
+}

@@ -1,0 +1,1 @@
+//! A running kernel for tests.

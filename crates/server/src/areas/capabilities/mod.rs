@@ -1,0 +1,21 @@
+//! What the caller may do, as the server sees it now: operations, scopes and limits.
+//!
+//! INVARIANT CP-1: an operation is shown iff the very function that guards it would let the caller pass. An
+//! operation that may be called on oneself counts.
+//!
+//! Specification §4.10; D1.10, D1.11, D13.
+//!
+//! Absent on purpose: what other callers may do; states of records (an operation that is shown may still
+//! answer 404 or 409).
+
+mod get;
+mod model;
+#[cfg(test)]
+mod tests;
+
+use provost_kernel::operation::Entry;
+
+/// Returns the operations of this area.
+pub fn operations() -> Vec<Entry> {
+    vec![Entry::of::<get::Get>()]
+}

@@ -1,0 +1,58 @@
+//! `GET …/events`
+
+use super::model::Event;
+use super::store;
+use provost_kernel::auth::Role;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::Limit;
+use provost_kernel::text::Bounded;
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct List;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct EventQuery {
+    /// Events after this sequence; 0, the default, is the oldest that is kept.
+    after: Option<Bounded<0, 9_007_199_254_740_991>>,
+    /// How many events at most.
+    #[serde(default)]
+    limit: Limit,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EventPage {
+    /// The events, the oldest first.
+    events: Vec<Event>,
+    /// The value of `after` that goes on behind this page; absent when the page is empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_after: Option<i64>,
+}
+
+impl Operation for List {
+    const META: Meta = Meta::read("listHeadlessEvents", "/events", "events")
+        .access("events:read", &[Role::Admin, Role::Operator, Role::Auditor])
+        .says(
+            "List events after a sequence, the oldest first",
+            "An empty page means that nothing came since; ask again later with the same after. Events are kept \
+             for seven days.",
+        )
+        .command("events", "list");
+    type Path = Empty;
+    type Query = EventQuery;
+    type Body = Empty;
+    type Output = EventPage;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<EventPage> {
+        let after = input.query.after.map_or(0, Bounded::get);
+        let found = store::after(cx, after, input.query.limit.get())?;
+        let next_after = found.last().map(|(sequence, _)| *sequence);
+        Ok(EventPage {
+            events: found.into_iter().map(|(_, event)| event).collect(),
+            next_after,
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! Service accounts and their tokens (specification §2.2 to §2.4, §4.3, §4.6; decisions.md section 5).
+//!
+//! ```text
+//! account  active ⇄ disabled        * → deleted (soft; removed after 30 days)
+//! token    current → superseded in grace → revoked | expired
+//!          current → revoked | expired
+//! ```
+//!
+//! INVARIANT SA-1: an account has at most one current token and at most one superseded token in grace (D5.2).
+//! INVARIANT SA-2: a token's secret stands in one answer and in no row; rows hold its MAC (D2.3).
+//! INVARIANT SA-3: nobody creates, rotates or re-roles to more than they hold (D3.3).
+//! INVARIANT SA-4: the last usable credential of the last governing admin stays (D3.3, D5.7).
+//! INVARIANT SA-5: a deleted account is listed nowhere and all its tokens are revoked.
+//! INVARIANT SA-6: names are unique among the accounts that are not deleted, by their folded form (D5.9).
+//!
+//! Absent on purpose: several current tokens; undoing a deletion; a token's own scopes beyond its account's.
+
+mod create;
+mod credentials;
+mod delete;
+mod get;
+mod list;
+pub mod model;
+mod revoke_token;
+mod rotate;
+mod status;
+mod store;
+mod update;
+mod worker;
+
+pub use credentials::ServiceAccountCredentials;
+pub use store::STATEMENTS;
+pub use worker::{HANDLER, warn_of_expiry};
+
+use provost_kernel::operation::Entry;
+
+/// Returns the operations of the area.
+pub fn operations() -> Vec<Entry> {
+    vec![
+        Entry::of::<list::ListServiceAccounts>(),
+        Entry::of::<create::CreateServiceAccount>(),
+        Entry::of::<get::GetServiceAccount>(),
+        Entry::of::<update::UpdateServiceAccount>(),
+        Entry::of::<delete::DeleteServiceAccount>(),
+        Entry::of::<status::DisableServiceAccount>(),
+        Entry::of::<status::EnableServiceAccount>(),
+        Entry::of::<rotate::RotateServiceAccountToken>(),
+        Entry::of::<revoke_token::RevokeServiceAccountToken>(),
+    ]
+}
+
+/// Makes an organization's first account in the unit that makes the organization, and the account that
+/// recovers a locked-out organization (D3.3). Returns the account's id and its token.
+pub use create::issue_admin;

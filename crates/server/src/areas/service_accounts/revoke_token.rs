@@ -1,0 +1,80 @@
+//! Revokes one token.
+
+use super::model::{OneAccount, ServiceAccountId, TokenId, view};
+use super::store::{self, Ending};
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::error::Error;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// See [`Operation::META`].
+pub struct RevokeServiceAccountToken;
+
+/// Names a token.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct TokenPath {
+    service_account_id: ServiceAccountId,
+    token_id: TokenId,
+}
+
+impl Operation for RevokeServiceAccountToken {
+    const META: Meta = Meta::write(
+        "revokeHeadlessServiceAccountToken",
+        Method::Post,
+        "/service-accounts/{serviceAccountId}/tokens/{tokenId}/revoke",
+        "service_accounts",
+    )
+    .access("service_accounts:write", &[Admin])
+    .command("service-accounts", "revoke-token")
+    .confirmed()
+    .says(
+        "Revoke one token of a service account",
+        "The token is refused from the next request on. Revoking it again changes nothing.",
+    );
+    type Path = TokenPath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OneAccount;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAccount> {
+        let (id, token_id) = (&input.path.service_account_id, &input.path.token_id);
+        cx.target("service_account", id.as_str());
+        let (mut account, mut tokens) = store::get(cx, id)?;
+        let now = cx.now();
+        let is_last_usable = tokens
+            .iter()
+            .filter(|t| t.is_usable(now))
+            .all(|t| t.id == *token_id);
+        let token = tokens.iter_mut().find(|t| t.id == *token_id);
+        let token = token.ok_or_else(|| Error::not_found("token of this service account"))?;
+        if token.revoked_at.is_none() {
+            if is_last_usable && token.is_usable(now) {
+                store::keep_a_governor(cx, &account)?;
+            }
+            store::revoke(
+                cx,
+                token,
+                &Ending {
+                    reason: "admin_revoked",
+                    successor: None,
+                    by_itself: false,
+                },
+            )?;
+            account.updated_at = account.changed_at(now);
+            store::save(cx, &account, false)?;
+            cx.change("/tokens/revokedAt", Value::Null, now.to_rfc3339());
+            cx.emit(
+                "service_account.token.revoked",
+                json!({ "serviceAccountId": id, "tokenId": token_id }),
+            );
+        }
+        Ok(OneAccount {
+            service_account: view(account, tokens, now),
+        })
+    }
+}

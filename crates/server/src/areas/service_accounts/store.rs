@@ -1,0 +1,312 @@
+//! All SQL of service accounts.
+
+use super::model::{ServiceAccount, ServiceAccountId, Status, Token, TokenId};
+use provost_kernel::auth::{Role, ScopeSet};
+use provost_kernel::db::Row;
+use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::{Cx, Timestamp, params, statements};
+
+statements! {
+    /// Finds a token and its account by the token's public lookup id.
+    LOOKUP = unscoped("the lookup id is unique everywhere and says whose the token is") "SELECT t.organization_id, a.id, a.name, a.permission_role, a.scopes, t.scopes, a.status, t.id, t.token_prefix, t.mac, t.pepper_id, t.expires_at, t.revoked_at, t.self_rotated, n.replay_pending, t.replay_pending, t.last_used_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id LEFT JOIN service_account_tokens n ON n.organization_id = t.organization_id AND n.id = t.superseded_by_id WHERE t.lookup_id = ?1 AND a.deleted_at IS NULL";
+    /// One account and its listed tokens.
+    GET = "SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id FROM service_accounts a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL WHERE a.organization_id = ?1 AND a.id = ?2 AND a.deleted_at IS NULL";
+    /// One page of accounts and their listed tokens.
+    LIST = "SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id FROM (SELECT id, organization_id, name, description, permission_role, scopes, status, owner_console_user_id, created_at, updated_at, disabled_at FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT)) ORDER BY created_at DESC, id DESC LIMIT ?3 OFFSET ?4) a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL ORDER BY a.created_at DESC, a.id DESC";
+    /// How many accounts a list has in all.
+    COUNT = "SELECT COUNT(*) FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT))";
+    /// Makes an account, unless the name is taken.
+    INSERT = "INSERT INTO service_accounts (organization_id, id, name, name_key, description, permission_role, scopes, status, owner_console_user_id, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10) ON CONFLICT DO NOTHING";
+    /// Says whether another account has a name.
+    NAME_TAKEN = "SELECT id FROM service_accounts WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3 AND deleted_at IS NULL";
+    /// Replaces what can change of an account.
+    SAVE = "UPDATE service_accounts SET name = ?3, name_key = ?4, description = ?5, permission_role = ?6, scopes = ?7, status = ?8, owner_console_user_id = ?9, updated_at = ?10, disabled_at = ?11 WHERE organization_id = ?1 AND id = ?2";
+    /// Marks an account as deleted.
+    DELETE = "UPDATE service_accounts SET deleted_at = ?3, updated_at = ?3 WHERE organization_id = ?1 AND id = ?2";
+    /// Stores a token.
+    INSERT_TOKEN = "INSERT INTO service_account_tokens (organization_id, id, service_account_id, lookup_id, name, token_prefix, mac, pepper_id, scopes, created_at, updated_at, expires_at, self_rotated, replay_pending) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?11, ?12, ?13)";
+    /// Revokes a token that is not revoked.
+    REVOKE = "UPDATE service_account_tokens SET revoked_at = ?3, updated_at = ?3, revoke_reason = ?4, superseded_by_id = COALESCE(?5, superseded_by_id), self_rotated = ?6, replay_pending = ?7 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
+    /// Lets a superseded token live until the end of its grace.
+    GRACE = "UPDATE service_account_tokens SET expires_at = ?3, updated_at = ?4, superseded_by_id = ?5, replay_pending = ?6 WHERE organization_id = ?1 AND id = ?2";
+    /// Hides ended tokens beyond those that a list shows.
+    HIDE = "UPDATE service_account_tokens SET hidden_at = ?3 WHERE organization_id = ?1 AND hidden_at IS NULL AND id IN (SELECT id FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id = ?2 AND hidden_at IS NULL ORDER BY created_at DESC, id DESC LIMIT 1000 OFFSET 22)";
+    /// Ends the replay of a token.
+    FIRST_USE = "UPDATE service_account_tokens SET replay_pending = ?3 WHERE organization_id = ?1 AND id = ?2";
+    /// Notes a use.
+    TOUCH = "UPDATE service_account_tokens SET last_used_at = ?3, last_used_ip = ?4 WHERE organization_id = ?1 AND id = ?2 AND (last_used_at IS NULL OR last_used_at < ?3)";
+    /// The account of a token.
+    ACCOUNT_OF = "SELECT service_account_id FROM service_account_tokens WHERE organization_id = ?1 AND id = ?2";
+    /// How many other accounts could repair the organization.
+    OTHER_GOVERNORS = "SELECT COUNT(*) FROM service_accounts a WHERE a.organization_id = ?1 AND a.id <> ?2 AND a.deleted_at IS NULL AND a.status = 'active' AND a.permission_role = 'admin' AND (a.scopes IS NULL OR ' ' || a.scopes || ' ' LIKE '% service_accounts:write %') AND EXISTS (SELECT 1 FROM service_account_tokens t WHERE t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.revoked_at IS NULL AND t.expires_at > ?3)";
+    /// Tokens that end within a time and of which nobody was warned yet.
+    EXPIRING = unscoped("the worker serves every organization") "SELECT t.organization_id, t.id, t.service_account_id, t.expires_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id WHERE t.revoked_at IS NULL AND t.superseded_by_id IS NULL AND a.deleted_at IS NULL AND t.expires_at > ?1 AND t.expires_at <= ?2 AND (t.expiry_warned_days IS NULL OR t.expiry_warned_days > ?3) ORDER BY t.expires_at, t.id LIMIT 200";
+    /// Tokens that ended by time and of which nobody was told yet.
+    EXPIRED = unscoped("the worker serves every organization") "SELECT t.organization_id, t.id, t.service_account_id, t.expires_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id WHERE t.revoked_at IS NULL AND a.deleted_at IS NULL AND t.expires_at <= ?1 AND (t.expiry_warned_days IS NULL OR t.expiry_warned_days > 0) ORDER BY t.expires_at, t.id LIMIT 200";
+    /// Remembers the last warning.
+    WARNED = "UPDATE service_account_tokens SET expiry_warned_days = ?3 WHERE organization_id = ?1 AND id = ?2 AND (expiry_warned_days IS NULL OR expiry_warned_days > ?3)";
+    /// Removes the tokens of an account that was deleted long ago.
+    PURGE_TOKENS = "DELETE FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id IN (SELECT id FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NOT NULL)";
+    /// Removes an account that was deleted long ago.
+    PURGE = "DELETE FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NOT NULL";
+}
+
+/// An account with its listed tokens.
+pub type Found = (ServiceAccount, Vec<Token>);
+
+/// Returns a stored scope list; `None` is "all".
+pub fn scopes_text(scopes: Option<ScopeSet>) -> Option<String> {
+    scopes.map(|set| set.to_list().join(" "))
+}
+
+/// Reads a stored role.
+pub fn role(row: &Row<'_>, index: usize) -> Result<Role> {
+    Role::parse(row.str(index)?)
+        .ok_or_else(|| Error::internal("service_accounts.permission_role is not a role"))
+}
+
+/// Reads a stored scope list.
+pub fn scopes(row: &Row<'_>, index: usize) -> Result<Option<ScopeSet>> {
+    Ok(row
+        .get::<Option<String>>(index)?
+        .map(|text| ScopeSet::from_store(&text)))
+}
+
+fn account(row: &Row<'_>) -> Result<ServiceAccount> {
+    let status = Status::parse(row.str(6)?);
+    Ok(ServiceAccount {
+        id: ServiceAccountId::from_text(row.str(0)?),
+        organization_id: row.get(1)?,
+        name: row.get(2)?,
+        description: row.get(3)?,
+        role: role(row, 4)?,
+        scopes: scopes(row, 5)?,
+        status: status.ok_or_else(|| Error::internal("service_accounts.status is not a status"))?,
+        owner_console_user_id: row.get(7)?,
+        created_at: row.get(8)?,
+        updated_at: row.get(9)?,
+        disabled_at: row.get(10)?,
+    })
+}
+
+fn token(row: &Row<'_>) -> Result<Option<Token>> {
+    let Some(id) = row.get::<Option<String>>(11)? else {
+        return Ok(None);
+    };
+    Ok(Some(Token {
+        id: TokenId::from_text(&id),
+        name: row.get(12)?,
+        token_prefix: row.get(13)?,
+        scopes: scopes(row, 14)?,
+        created_at: row.get(15)?,
+        updated_at: row.get(16)?,
+        expires_at: row.get(17)?,
+        last_used_at: row.get(18)?,
+        revoked_at: row.get(19)?,
+        revoke_reason: row.get(20)?,
+        superseded_by_id: row.get(21)?,
+    }))
+}
+
+/// Collects rows of account × token into accounts; the rows of one account stand together.
+fn collect(found: &mut Vec<Found>, row: &Row<'_>) -> Result<()> {
+    let is_same = found
+        .last()
+        .is_some_and(|(a, _)| row.str(0).is_ok_and(|id| id == a.id.as_str()));
+    if !is_same {
+        found.push((account(row)?, Vec::new()));
+    }
+    if let (Some((_, tokens)), Some(token)) = (found.last_mut(), token(row)?) {
+        tokens.push(token);
+    }
+    Ok(())
+}
+
+/// Returns an account and its listed tokens.
+///
+/// Errors: `NotFound` for an unknown, a deleted and another organization's account alike.
+pub fn get(cx: &mut Cx<'_>, id: &ServiceAccountId) -> Result<Found> {
+    let mut found = Vec::new();
+    let org = cx.org();
+    cx.query(&GET, params![org, id.as_str()], |row| collect(&mut found, row))?;
+    found.pop().ok_or_else(|| Error::not_found("service account"))
+}
+
+/// Returns one page and the number of accounts in all.
+pub fn list(cx: &mut Cx<'_>, status: Option<Status>, limit: i64, offset: i64) -> Result<(Vec<Found>, i64)> {
+    let (org, status) = (cx.org(), status.map(Status::as_str));
+    let total = cx
+        .query_opt(&COUNT, params![org, status], |row| row.get::<i64>(0))?
+        .unwrap_or(0);
+    let mut found = Vec::new();
+    if offset < total {
+        cx.query(&LIST, params![org, status, limit, offset], |row| {
+            collect(&mut found, row)
+        })?;
+    }
+    Ok((found, total))
+}
+
+/// Stores a new account.
+///
+/// Errors: `AlreadyExists` when the name is taken.
+pub fn insert(cx: &mut Cx<'_>, account: &ServiceAccount) -> Result<()> {
+    let inserted = cx.execute(
+        &INSERT,
+        params![
+            account.organization_id.as_str(),
+            account.id.as_str(),
+            account.name.as_str(),
+            provost_kernel::text::name_key(&account.name),
+            account.description.as_deref(),
+            account.role.as_str(),
+            scopes_text(account.scopes),
+            account.status.as_str(),
+            account.owner_console_user_id.as_deref(),
+            account.created_at,
+        ],
+    )?;
+    if inserted == 1 { Ok(()) } else { Err(name_taken()) }
+}
+
+fn name_taken() -> Error {
+    Error::new(
+        Code::AlreadyExists,
+        "a service account of this name exists already",
+    )
+}
+
+/// Stores what changed of an account. The organization's chain head is locked, so nobody else changes it.
+///
+/// Errors: `AlreadyExists` when a new name is taken.
+pub fn save(cx: &mut Cx<'_>, account: &ServiceAccount, renamed: bool) -> Result<()> {
+    let (org, key) = (cx.org(), provost_kernel::text::name_key(&account.name));
+    if renamed {
+        let taken = cx.query_opt(
+            &NAME_TAKEN,
+            params![org, key.as_str(), account.id.as_str()],
+            |_| Ok(()),
+        )?;
+        if taken.is_some() {
+            return Err(name_taken());
+        }
+    }
+    cx.queue(
+        &SAVE,
+        params![
+            org,
+            account.id.as_str(),
+            account.name.as_str(),
+            key,
+            account.description.as_deref(),
+            account.role.as_str(),
+            scopes_text(account.scopes),
+            account.status.as_str(),
+            account.owner_console_user_id.as_deref(),
+            account.updated_at,
+            account.disabled_at,
+        ],
+    )
+}
+
+/// Stores a token with its MAC.
+pub fn insert_token(
+    cx: &mut Cx<'_>,
+    account: &ServiceAccountId,
+    token: &Token,
+    lookup_id: &str,
+    mac: (&str, [u8; 32]),
+    replay_pending: bool,
+) -> Result<()> {
+    let org = cx.org();
+    cx.queue(
+        &INSERT_TOKEN,
+        params![
+            org,
+            token.id.as_str(),
+            account.as_str(),
+            lookup_id,
+            token.name.as_str(),
+            token.token_prefix.as_str(),
+            mac.1,
+            mac.0,
+            scopes_text(token.scopes),
+            token.created_at,
+            token.expires_at,
+            false,
+            replay_pending,
+        ],
+    )
+}
+
+/// How a token ends.
+pub struct Ending<'a> {
+    /// Shown as `revokeReason`.
+    pub reason: &'a str,
+    /// The token that takes its place.
+    pub successor: Option<&'a TokenId>,
+    /// It performed the rotation that ends it (D5.5).
+    pub by_itself: bool,
+}
+
+/// Revokes a token and erases what could be replayed of it.
+pub fn revoke(cx: &mut Cx<'_>, token: &mut Token, ending: &Ending<'_>) -> Result<()> {
+    let (org, now) = (cx.org(), cx.now().max(token.created_at));
+    let successor = ending.successor.map(TokenId::as_str);
+    let id = token.id.as_str().to_owned();
+    cx.queue(
+        &REVOKE,
+        params![
+            org,
+            id.as_str(),
+            now,
+            ending.reason,
+            successor,
+            ending.by_itself,
+            false
+        ],
+    )?;
+    cx.erase_replay(&id)?;
+    token.revoked_at = Some(now);
+    token.updated_at = now;
+    token.revoke_reason = Some(ending.reason.to_owned());
+    if let Some(successor) = successor {
+        token.superseded_by_id = Some(successor.to_owned());
+    }
+    Ok(())
+}
+
+/// Lets a superseded token live until `until`, and erases what could be replayed of it.
+pub fn grace(cx: &mut Cx<'_>, token: &mut Token, until: Timestamp, successor: &TokenId) -> Result<()> {
+    let (org, now) = (cx.org(), cx.now());
+    let id = token.id.as_str().to_owned();
+    cx.queue(
+        &GRACE,
+        params![org, id.as_str(), until, now, successor.as_str(), false],
+    )?;
+    cx.erase_replay(&id)?;
+    token.expires_at = until;
+    token.updated_at = now;
+    token.superseded_by_id = Some(successor.as_str().to_owned());
+    Ok(())
+}
+
+/// Refuses an act after which nobody could repair the organization (SA-4).
+///
+/// Errors: `Conflict`.
+pub fn keep_a_governor(cx: &mut Cx<'_>, account: &ServiceAccount) -> Result<()> {
+    if !account.governs() {
+        return Ok(());
+    }
+    let (org, now) = (cx.org(), cx.now());
+    let others = cx.query_opt(&OTHER_GOVERNORS, params![org, account.id.as_str(), now], |row| {
+        row.get::<i64>(0)
+    })?;
+    if others.unwrap_or(0) > 0 {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::Conflict,
+        "this is the last usable admin of the organization; make another one first",
+    ))
+}

@@ -1,0 +1,125 @@
+//! Changes a service account: absent members stay, `null` clears (D13).
+
+use super::model::{AccountPath, OneAccount, ScopeList, ServiceAccount, not_oneself, view};
+use super::store;
+use provost_kernel::auth::Role::{self, Admin};
+use provost_kernel::auth::may_mint;
+use provost_kernel::error::Error;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::patch::Patch;
+use provost_kernel::text::{Description, Name};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// See [`Operation::META`].
+pub struct UpdateServiceAccount;
+
+/// What can change.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct UpdateBody {
+    /// The new name.
+    name: Option<Name>,
+    /// The new description; `null` clears it.
+    #[serde(default)]
+    description: Patch<Description>,
+    /// The new role.
+    permission_role: Option<Role>,
+    /// The new scopes; ends `allOfRole`.
+    scopes: Option<ScopeList>,
+    /// `true`: everything that the role can.
+    all_of_role: Option<bool>,
+    /// Who answers for it; `null` clears it.
+    #[serde(default)]
+    owner_console_user_id: Patch<Name>,
+}
+
+impl Operation for UpdateServiceAccount {
+    const META: Meta = Meta::write(
+        "updateHeadlessServiceAccount",
+        Method::Patch,
+        "/service-accounts/{serviceAccountId}",
+        "service_accounts",
+    )
+    .access("service_accounts:write", &[Admin])
+    .command("service-accounts", "update")
+    .says("Change a service account", "Members that are absent stay as they are. Nobody gives an account more than they hold, and no account changes its own role or scopes.");
+    type Path = AccountPath;
+    type Query = Empty;
+    type Body = UpdateBody;
+    type Output = OneAccount;
+
+    fn validate(input: &Input<Self>) -> Result<()> {
+        match (&input.body.scopes, input.body.all_of_role) {
+            (Some(_), Some(true)) => Err(Error::invalid(
+                "/allOfRole",
+                "cannot be true together with scopes",
+            )),
+            (None, Some(false)) => Err(Error::invalid("/scopes", "is required when allOfRole is false")),
+            _ => Ok(()),
+        }
+    }
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAccount> {
+        let id = &input.path.service_account_id;
+        cx.target("service_account", id.as_str());
+        let (before, tokens) = store::get(cx, id)?;
+        let mut after = apply(&before, &input.body);
+        let rights_change = after.role != before.role || after.scopes != before.scopes;
+        if rights_change {
+            may_mint(cx.actor().permission, after.permission(None))?;
+            not_oneself(&cx.actor().id, &before, "change the role or scopes of")?;
+            if !after.governs() {
+                store::keep_a_governor(cx, &before)?;
+            }
+        }
+        note_changes(cx, &before, &after);
+        let now = cx.now();
+        if cx.has_changes() {
+            after.updated_at = before.changed_at(now);
+            store::save(cx, &after, after.name != before.name)?;
+            cx.emit("service_account.updated", json!({ "serviceAccountId": id }));
+        }
+        Ok(OneAccount {
+            service_account: view(after, tokens, now),
+        })
+    }
+}
+
+fn apply(before: &ServiceAccount, body: &UpdateBody) -> ServiceAccount {
+    let mut after = before.clone();
+    if let Some(name) = &body.name {
+        name.as_str().clone_into(&mut after.name);
+    }
+    body.description
+        .apply(&mut after.description, |d| d.as_str().to_owned());
+    body.owner_console_user_id
+        .apply(&mut after.owner_console_user_id, |o| o.as_str().to_owned());
+    after.role = body.permission_role.unwrap_or(before.role);
+    if let Some(scopes) = &body.scopes {
+        after.scopes = Some(scopes.set());
+    } else if body.all_of_role == Some(true) {
+        after.scopes = None;
+    }
+    after
+}
+
+fn note_changes(cx: &mut Cx<'_>, before: &ServiceAccount, after: &ServiceAccount) {
+    let shown = |account: &ServiceAccount| account.scopes.map_or(json!("allOfRole"), |s| json!(s.to_list()));
+    cx.change("/name", before.name.as_str(), after.name.as_str());
+    cx.change(
+        "/description",
+        before.description.clone(),
+        after.description.clone(),
+    );
+    cx.change("/permissionRole", before.role.as_str(), after.role.as_str());
+    cx.change("/scopes", shown(before), shown(after));
+    cx.change(
+        "/ownerConsoleUserId",
+        before.owner_console_user_id.clone(),
+        after.owner_console_user_id.clone(),
+    );
+}

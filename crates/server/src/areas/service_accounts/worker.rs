@@ -1,0 +1,93 @@
+//! What happens to accounts and tokens as time goes by.
+
+use super::model::ServiceAccountId;
+use super::store;
+use provost_kernel::auth::OrganizationId;
+use provost_kernel::error::Error;
+use provost_kernel::jobs::Handler;
+use provost_kernel::{Cx, Kernel, Result, Timestamp, params};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The job that removes a deleted account's rows.
+pub const PURGE: &str = "service_account.purge";
+
+/// Runs it.
+pub const HANDLER: Handler = Handler {
+    kind: PURGE,
+    action: "service_account.purged",
+    run: purge,
+};
+
+/// Days before the end of a token's life at which its owner is warned (D2.4).
+const WARNINGS_DAYS: [i64; 3] = [14, 7, 1];
+
+fn purge(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
+    let id = payload["serviceAccountId"]
+        .as_str()
+        .ok_or_else(|| Error::internal("a purge names no account"))?;
+    let id = ServiceAccountId::from_text(id);
+    cx.target("service_account", id.as_str());
+    let org = cx.org();
+    cx.execute(&store::PURGE_TOKENS, params![org, id.as_str()])?;
+    cx.execute(&store::PURGE, params![org, id.as_str()])?;
+    Ok(())
+}
+
+struct Ending {
+    organization: OrganizationId,
+    token_id: String,
+    account_id: String,
+    expires_at: Timestamp,
+}
+
+/// Emits `service_account.token.expiring` 14, 7 and 1 days before a token ends, and `expired` at the end.
+/// A reconciler: a warning is remembered in its own transaction, so that it goes out once.
+pub async fn warn_of_expiry(kernel: &Arc<Kernel>) -> Result<usize> {
+    let now = kernel.clock.now();
+    let mut count = 0;
+    for days in WARNINGS_DAYS.into_iter().rev() {
+        let until = now.plus_secs(days * 86_400);
+        let ending = kernel
+            .read_system(move |tx| tx.query(&store::EXPIRING, params![now, until, days], read))
+            .await?;
+        for token in ending {
+            warn(kernel, token, days, "service_account.token.expiring").await?;
+            count += 1;
+        }
+    }
+    for token in kernel
+        .read_system(move |tx| tx.query(&store::EXPIRED, params![now], read))
+        .await?
+    {
+        warn(kernel, token, 0, "service_account.token.expired").await?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn read(row: &provost_kernel::db::Row<'_>) -> Result<Ending> {
+    Ok(Ending {
+        organization: OrganizationId::from_store(row.get(0)?),
+        token_id: row.get(1)?,
+        account_id: row.get(2)?,
+        expires_at: row.get(3)?,
+    })
+}
+
+async fn warn(kernel: &Arc<Kernel>, token: Ending, days: i64, event: &'static str) -> Result<()> {
+    let organization = token.organization.clone();
+    kernel
+        .system(organization, Some(event), move |cx| {
+            let (org, token) = (cx.org(), &token);
+            cx.target("token", token.token_id.as_str());
+            if cx.execute(&store::WARNED, params![org, token.token_id.as_str(), days])? == 1 {
+                let data = json!({
+                    "serviceAccountId": token.account_id, "tokenId": token.token_id, "expiresAt": token.expires_at,
+                });
+                cx.emit(event, data);
+            }
+            Ok(())
+        })
+        .await
+}

@@ -1,0 +1,37 @@
+//! How automation behaves in an organization: one document, replaced as a whole.
+//!
+//! An organization without a row is in the factory state. Other areas ask [`load`] inside their own
+//! transaction, so that a change acts from the next request on.
+//!
+//! INVARIANT ST-1: every stored value lies within its published bounds.
+//! INVARIANT ST-2: a member that a document lacks, such as one of a later version, has its factory value.
+//! INVARIANT ST-3: every changed member stands in the audit entry with its value before and after.
+//!
+//! Specification §4.10; D2.4, D2.10, D4.8, D5, D13.
+//!
+//! Absent on purpose: `retention`. Audit entries are not pruned yet and events have one fixed term (D13), so
+//! a value would promise what nothing keeps; members may be added later (D1.12). Also absent: changing one
+//! member at a time (the document is small, and a whole one has no forgotten half).
+
+mod get;
+mod model;
+mod put;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use model::{LlmGateway, ManagedConfig, Settings, Tokens};
+pub use store::STATEMENTS;
+
+use provost_kernel::operation::Entry;
+use provost_kernel::{Cx, Result};
+
+/// Returns the operations of this area.
+pub fn operations() -> Vec<Entry> {
+    vec![Entry::of::<get::Get>(), Entry::of::<put::Put>()]
+}
+
+/// Returns the settings of the caller's organization.
+pub fn load(cx: &mut Cx<'_>) -> Result<Settings> {
+    Ok(store::get(cx)?.map(|stored| stored.settings).unwrap_or_default())
+}

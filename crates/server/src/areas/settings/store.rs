@@ -1,0 +1,37 @@
+//! All SQL of the area.
+
+use super::model::Settings;
+use provost_kernel::{Cx, Error, Result, Timestamp, params};
+
+provost_kernel::statements! {
+    /// Returns the document of an organization.
+    GET = "SELECT document, updated_at FROM automation_settings WHERE organization_id = ?1";
+    /// Replaces it.
+    PUT = "INSERT INTO automation_settings (organization_id, document, updated_at) VALUES (?1, ?2, ?3) ON CONFLICT (organization_id) DO UPDATE SET document = excluded.document, updated_at = excluded.updated_at";
+}
+
+/// Settings that were set.
+pub(super) struct Stored {
+    pub settings: Settings,
+    pub updated_at: Timestamp,
+}
+
+/// Returns what was set, if anything was.
+pub(super) fn get(cx: &mut Cx<'_>) -> Result<Option<Stored>> {
+    let org = cx.org();
+    cx.query_opt(&GET, params![org], |row| {
+        let settings = serde_json::from_str(row.str(0)?).map_err(Error::internal)?;
+        Ok(Stored {
+            settings,
+            updated_at: row.get(1)?,
+        })
+    })
+}
+
+/// Replaces what was set.
+pub(super) fn put(cx: &mut Cx<'_>, stored: &Stored) -> Result<()> {
+    let org = cx.org();
+    let document = serde_json::to_string(&stored.settings).map_err(Error::internal)?;
+    cx.execute(&PUT, params![org, document, stored.updated_at])
+        .map(drop)
+}

@@ -1,0 +1,86 @@
+//! The reconcilers and the job worker: periodic, without input, harmless when they run twice.
+
+use crate::areas::{audit, service_accounts};
+use provost_kernel::auth::OrganizationId;
+use provost_kernel::jobs::{self, Handler};
+use provost_kernel::supervisor::Supervisor;
+use provost_kernel::{Kernel, Result, idempotency, ledger, outbox, params};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Every job handler of the program.
+pub fn handlers() -> Vec<Handler> {
+    vec![service_accounts::HANDLER]
+}
+
+/// Starts every reconciler under a supervisor.
+pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) {
+    let handlers = Arc::new(handlers());
+    every(supervisor, "jobs", 5, kernel, move |kernel| {
+        let handlers = handlers.clone();
+        async move { jobs::run_due(&kernel, &handlers).await.map(drop) }
+    });
+    every(supervisor, "uses", 60, kernel, |kernel| async move {
+        ledger::flush_counts(&kernel);
+        ledger::flush_uses(&kernel).await
+    });
+    every(supervisor, "checkpoints", 15, kernel, |kernel| async move {
+        audit::make_checkpoints(&kernel).await.map(drop)
+    });
+    every(supervisor, "expiry", 60, kernel, |kernel| async move {
+        service_accounts::warn_of_expiry(&kernel).await.map(drop)
+    });
+    every(supervisor, "retention", 300, kernel, |kernel| async move {
+        retain(&kernel).await
+    });
+}
+
+fn every<F>(
+    supervisor: &Supervisor,
+    name: &'static str,
+    secs: u64,
+    kernel: &Arc<Kernel>,
+    run: impl Fn(Arc<Kernel>) -> F + Send + Sync + 'static,
+) where
+    F: Future<Output = Result<()>> + Send,
+{
+    let (kernel, stop) = (kernel.clone(), supervisor.token());
+    supervisor.spawn(name, async move {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(Duration::from_secs(secs)) => {}
+            }
+            if let Err(error) = run(kernel.clone()).await {
+                tracing::warn!(reconciler = name, cause = ?error.private(), "{error}");
+            }
+        }
+    });
+}
+
+/// Writes what is buffered, before the kernel stops.
+pub async fn finish(kernel: &Arc<Kernel>) {
+    ledger::flush_counts(kernel);
+    if let Err(error) = ledger::flush_uses(kernel).await {
+        tracing::warn!(cause = ?error.private(), "the last uses of some tokens were not written: {error}");
+    }
+}
+
+/// Ends replay cells that have run out, forgets old keys and events, destroys old day keys (D4.8, D4.9, D13).
+pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
+    kernel
+        .system(OrganizationId::installation(), None, |cx| {
+            let now = cx.now();
+            cx.queue(&idempotency::ERASE_EXPIRED_CELLS, params![now])?;
+            cx.queue(
+                &idempotency::PRUNE,
+                params![now.plus_secs(-idempotency::RETENTION_SECS)],
+            )?;
+            cx.queue(&outbox::PRUNE, params![now.plus_secs(-outbox::RETENTION_SECS)])
+        })
+        .await?;
+    // A day's key outlives its day by 48 hours, so that the last cell of the day can end by itself.
+    let today = kernel.clock.now().as_ms().div_euclid(86_400_000);
+    kernel.keys.destroy_day_keys(today - 2)?;
+    Ok(())
+}

@@ -1,0 +1,8 @@
+#![forbid(unsafe_code)]
+//! The composition root of Provost: areas, configuration, command line.
+
+pub mod app;
+pub mod areas;
+pub mod background;
+pub mod migrations;
+pub mod store;

@@ -1,0 +1,96 @@
+//! Opening a store: migrations, the bond between store and keys, organizations.
+//!
+//! INVARIANT ST-1: a store opens only with the keys that it was made with (D12.8): each key's check value is
+//! kept in the store, and a start with a wrong or missing key refuses with a sentence that names the key.
+
+use crate::migrations;
+use provost_kernel::auth::OrganizationId;
+use provost_kernel::db::{Access, Call, Conn, Location, Param, migrate};
+use provost_kernel::error::{Error, Result};
+use provost_kernel::keys::Keys;
+use provost_kernel::{Cx, Timestamp, params, statements};
+
+statements! {
+    /// Every key that the store knows.
+    KEY_CHECKS = "SELECT key_id, check_value FROM key_checks ORDER BY key_id";
+    /// Remembers a key.
+    ADD_KEY_CHECK = "INSERT INTO key_checks (key_id, check_value, created_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    /// A fact about the installation.
+    FACT = "SELECT value FROM installation WHERE name = ?1";
+    /// Sets a fact.
+    SET_FACT = "INSERT INTO installation (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    /// How many organizations there are.
+    COUNT_ORGANIZATIONS = unscoped("the installation's own question") "SELECT COUNT(*) FROM organizations";
+    /// Every organization.
+    ORGANIZATIONS = unscoped("the installation's own question") "SELECT organization_id, name FROM organizations ORDER BY organization_id";
+    /// Makes an organization, unless its key is taken.
+    ADD_ORGANIZATION = "INSERT INTO organizations (organization_id, name, created_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+}
+
+/// Migrates a store and binds it to its keys.
+///
+/// Errors: a sentence for a store that is newer than the program, edited, or made with other keys.
+pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
+    let mut conn = Conn::open(location, Access::Write)?;
+    migrate(&mut conn, migrations::ALL, now)?;
+    let known = conn.read(|tx| {
+        tx.query(&KEY_CHECKS, params![], |row| {
+            Ok((row.get::<String>(0)?, row.get::<Vec<u8>>(1)?))
+        })
+    })?;
+    keys.verify(&known)?;
+    let values = keys.check_values();
+    let new: Vec<Call<'_>> = values
+        .iter()
+        .filter(|(id, _)| !known.iter().any(|(known, _)| known == id))
+        .map(|(id, value)| Call {
+            statement: &ADD_KEY_CHECK,
+            params: vec![
+                Param::from(id.as_str()),
+                Param::from(value.as_slice()),
+                Param::from(now),
+            ],
+        })
+        .collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    conn.begin(&[])?;
+    if let Err(error) = conn.commit(&new) {
+        conn.rollback();
+        return Err(error);
+    }
+    Ok(())
+}
+
+/// Says whether a store that may exist holds key checks, so that keys must not be made anew for it.
+pub fn knows_keys(location: &Location) -> Result<bool> {
+    let mut conn = Conn::open(location, Access::Write)?;
+    if !provost_kernel::db::is_migrated(&mut conn, &migrations::ALL[..1])? {
+        return Ok(false);
+    }
+    Ok(conn
+        .read(|tx| tx.query_opt(&KEY_CHECKS, params![], |_| Ok(())))?
+        .is_some())
+}
+
+/// Makes the organization that the unit acts in.
+///
+/// Errors: `AlreadyExists` when its key is taken.
+pub fn add_organization(cx: &mut Cx<'_>, name: &str) -> Result<()> {
+    let (org, now) = (cx.org(), cx.now());
+    if cx.execute(&ADD_ORGANIZATION, params![org, name, now])? == 1 {
+        return Ok(());
+    }
+    Err(Error::new(
+        provost_kernel::Code::AlreadyExists,
+        format!("the organization {org} exists already"),
+    ))
+}
+
+/// Returns the keys of every organization.
+pub fn organizations(tx: &mut provost_kernel::db::Tx<'_>) -> Result<Vec<OrganizationId>> {
+    tx.query(&ORGANIZATIONS, params![], |row| {
+        Ok(OrganizationId::from_store(row.get(0)?))
+    })
+}
