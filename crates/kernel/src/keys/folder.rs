@@ -53,6 +53,12 @@ pub(super) fn check(dir: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Waits until no other process makes keys in the folder, and keeps others out until it is dropped.
+pub(super) fn lock(dir: &Path) -> Result<File> {
+    let locked = File::open(dir).and_then(|folder| folder.lock().map(|()| folder));
+    locked.map_err(|e| setup("the keys folder cannot be locked").caused_by(e))
+}
+
 /// Returns the names of the long-lived keys' files, sorted.
 pub(super) fn key_names(dir: &Path) -> Result<Vec<String>> {
     let names = names(dir)?.into_iter();

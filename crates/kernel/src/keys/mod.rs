@@ -107,6 +107,26 @@ impl Keys {
         Self::open(dir)
     }
 
+    /// Makes the first key of every purpose that has none and opens the folder; says whether it made any.
+    ///
+    /// For a store that knows no key yet: what a crash or another process left half made is completed, and
+    /// nothing that is there is replaced. Of two processes that share the folder, one waits for the other.
+    pub fn complete(dir: &Path, now: Timestamp, entropy: &dyn Entropy) -> Result<(Self, bool)> {
+        folder::make(dir)?;
+        // The folder itself is what is locked: it holds nothing but keys. The lock ends with `_lock`.
+        let _lock = folder::lock(dir)?;
+        let names = folder::key_names(dir)?;
+        let mut made = false;
+        for purpose in Purpose::ALL {
+            let lead = format!("{}-", purpose.as_str());
+            if !names.iter().any(|name| name.starts_with(&lead)) {
+                folder::add(dir, &Key::new(*purpose, 1, now, entropy.seed()))?;
+                made = true;
+            }
+        }
+        Ok((Self::open(dir)?, made))
+    }
+
     /// Reads the keys in `dir`.
     ///
     /// Errors: `Internal` with a public sentence when the folder or a key is missing, malformed or

@@ -643,3 +643,34 @@ fn hex(bytes: &[u8]) -> String {
         text
     })
 }
+
+#[test]
+fn completing_makes_what_is_missing_and_replaces_nothing() {
+    let scratch = Scratch::new();
+    let (made, fresh) = Keys::complete(&scratch.keys(), NOW, &SeededEntropy::new(1)).unwrap();
+    assert!(fresh);
+    fs::remove_file(scratch.keys().join("request-1.key")).unwrap();
+    let (completed, more) = Keys::complete(&scratch.keys(), NOW, &SeededEntropy::new(2)).unwrap();
+    assert!(more);
+    let (before, after) = (made.check_values(), completed.check_values());
+    let changed: Vec<_> = before.iter().zip(&after).filter(|(a, b)| a != b).map(|(a, _)| &a.0).collect();
+    assert_eq!(changed, ["request/request-1"]);
+    let (again, none) = Keys::complete(&scratch.keys(), NOW, &SeededEntropy::new(3)).unwrap();
+    assert!(!none);
+    assert_eq!(again.check_values(), after);
+}
+
+#[test]
+fn completing_at_the_same_time_makes_one_set() {
+    let scratch = Scratch::new();
+    let dir = scratch.keys();
+    let makers: Vec<_> = (0..8)
+        .map(|seed| {
+            let dir = dir.clone();
+            thread::spawn(move || Keys::complete(&dir, NOW, &SeededEntropy::new(seed)).unwrap())
+        })
+        .collect();
+    let made: Vec<_> = makers.into_iter().map(|maker| maker.join().unwrap()).collect();
+    assert_eq!(made.iter().filter(|(_, fresh)| *fresh).count(), 1);
+    assert!(made.iter().all(|(keys, _)| keys.check_values() == made[0].0.check_values()));
+}
