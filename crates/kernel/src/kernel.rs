@@ -191,15 +191,21 @@ impl Kernel {
 
     /// Finishes what was accepted, writes what is buffered, and ends the storage threads.
     pub async fn stop(&self) {
+        // The last connection to a SQLite file folds the log into it when it ends, and only a writer can.
+        self.readers.stop();
         if let Some(writers) = self.writers.get() {
             writers.stop().await;
         }
-        self.readers.stop();
     }
 
     /// Says whether a write or an fsync failed; nothing is acknowledged then until a restart.
     pub fn is_broken(&self) -> bool {
         self.broken.load(Ordering::SeqCst)
+    }
+
+    /// Returns how many units of work wait for a writer.
+    pub fn waiting_units(&self) -> usize {
+        self.writers.get().map_or(0, Writers::waiting)
     }
 
     pub(crate) fn set_broken(&self) {

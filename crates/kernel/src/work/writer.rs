@@ -110,6 +110,11 @@ impl Writers {
             .send(Message::Nudge);
     }
 
+    /// Returns how many units wait for their writer.
+    pub fn waiting(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.waiting.load(Ordering::Relaxed)).sum()
+    }
+
     /// Runs what waits, writes what is buffered, and ends the threads.
     pub async fn stop(&self) {
         for lane in &self.lanes {

@@ -23,6 +23,13 @@ pub enum Tls {
 }
 
 impl Tls {
+    /// Checks that the files can be used, before anything else is made.
+    ///
+    /// Errors: `Internal` with a public sentence.
+    pub fn check(&self) -> Result<()> {
+        self.acceptor().map(drop)
+    }
+
     pub(super) fn acceptor(&self) -> Result<Option<TlsAcceptor>> {
         let Self::Files { cert, key } = self else {
             return Ok(None);
