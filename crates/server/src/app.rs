@@ -103,6 +103,23 @@ pub struct Bootstrapped {
 ///
 /// Errors: `AlreadyExists` when the key is taken, `InvalidRequest` when no key can be made from the name.
 pub async fn bootstrap(kernel: &Arc<Kernel>, name: &str, key: Option<&str>) -> Result<Bootstrapped> {
+    make_organization(kernel, name, key, false).await
+}
+
+/// Makes the first organization of an installation, once: of several servers that start together on one
+/// store, one makes it.
+///
+/// Errors: `AlreadyExists` when there is an organization; otherwise as [`bootstrap`].
+pub async fn bootstrap_first(kernel: &Arc<Kernel>, name: &str, key: Option<&str>) -> Result<Bootstrapped> {
+    make_organization(kernel, name, key, true).await
+}
+
+async fn make_organization(
+    kernel: &Arc<Kernel>,
+    name: &str,
+    key: Option<&str>,
+    only_if_first: bool,
+) -> Result<Bootstrapped> {
     let organization_id = match key {
         Some(key) => OrganizationId::parse(key)
             .ok_or_else(|| Error::invalid("", "an organization's key is 1 to 63 of a-z, 0-9, '.', '_', '-' and begins with a letter or digit"))?,
@@ -118,6 +135,9 @@ pub async fn bootstrap(kernel: &Arc<Kernel>, name: &str, key: Option<&str>) -> R
     let issued = Arc::new(Mutex::new(None));
     let (sink, name) = (issued.clone(), name.to_owned());
     let run = move |cx: &mut provost_kernel::Cx<'_>| {
+        if only_if_first {
+            store::take_bootstrap(cx)?;
+        }
         store::add_organization(cx, &name)?;
         let made = service_accounts::issue_admin(cx, "first-admin")?;
         *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);

@@ -4,5 +4,7 @@
 pub mod app;
 pub mod areas;
 pub mod background;
+pub mod commands;
+pub mod config;
 pub mod migrations;
 pub mod store;

@@ -1,3 +1,11 @@
 #![forbid(unsafe_code)]
-//! Provost.
-fn main() {}
+//! The binary `provost`.
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    provost_server::commands::main()
+}

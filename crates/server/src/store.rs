@@ -13,6 +13,11 @@ use provost_kernel::{Cx, Timestamp, params, statements};
 statements! {
     /// Every key that the store knows.
     KEY_CHECKS = "SELECT key_id, check_value FROM key_checks ORDER BY key_id";
+    /// Tells whether the store was ever migrated.
+    HAS_KEY_CHECKS = unscoped("the schema belongs to no organization") {
+        sqlite: "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = 'key_checks'",
+        postgres: "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = 'key_checks'",
+    };
     /// Remembers a key.
     ADD_KEY_CHECK = "INSERT INTO key_checks (key_id, check_value, created_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     /// A fact about the installation.
@@ -23,6 +28,8 @@ statements! {
     COUNT_ORGANIZATIONS = unscoped("the installation's own question") "SELECT COUNT(*) FROM organizations";
     /// Every organization.
     ORGANIZATIONS = unscoped("the installation's own question") "SELECT organization_id, name FROM organizations ORDER BY organization_id";
+    /// Takes the right to make the first organization. A second server waits here for the first one's commit.
+    TAKE_BOOTSTRAP = unscoped("the installation's own") "INSERT INTO installation (name, value) VALUES ('bootstrap', ?1) ON CONFLICT DO NOTHING";
     /// Makes an organization, unless its key is taken.
     ADD_ORGANIZATION = "INSERT INTO organizations (organization_id, name, created_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
 }
@@ -33,11 +40,7 @@ statements! {
 pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
     let mut conn = Conn::open(location, Access::Write)?;
     migrate(&mut conn, migrations::ALL, now)?;
-    let known = conn.read(|tx| {
-        tx.query(&KEY_CHECKS, params![], |row| {
-            Ok((row.get::<String>(0)?, row.get::<Vec<u8>>(1)?))
-        })
-    })?;
+    let known = known_keys(&mut conn)?;
     keys.verify(&known)?;
     let values = keys.check_values();
     let new: Vec<Call<'_>> = values
@@ -45,11 +48,7 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
         .filter(|(id, _)| !known.iter().any(|(known, _)| known == id))
         .map(|(id, value)| Call {
             statement: &ADD_KEY_CHECK,
-            params: vec![
-                Param::from(id.as_str()),
-                Param::from(value.as_slice()),
-                Param::from(now),
-            ],
+            params: vec![Param::from(id.as_str()), Param::from(value.as_slice()), Param::from(now)],
         })
         .collect();
     if new.is_empty() {
@@ -60,18 +59,21 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
         conn.rollback();
         return Err(error);
     }
-    Ok(())
+    // Another server may have been first, with other keys: then its check values stand and ours were ignored.
+    keys.verify(&known_keys(&mut conn)?)
+}
+
+fn known_keys(conn: &mut Conn) -> Result<Vec<(String, Vec<u8>)>> {
+    conn.read(|tx| tx.query(&KEY_CHECKS, params![], |row| Ok((row.get(0)?, row.get(1)?))))
 }
 
 /// Says whether a store that may exist holds key checks, so that keys must not be made anew for it.
 pub fn knows_keys(location: &Location) -> Result<bool> {
     let mut conn = Conn::open(location, Access::Write)?;
-    if !provost_kernel::db::is_migrated(&mut conn, &migrations::ALL[..1])? {
-        return Ok(false);
-    }
-    Ok(conn
-        .read(|tx| tx.query_opt(&KEY_CHECKS, params![], |_| Ok(())))?
-        .is_some())
+    conn.read(|tx| {
+        let has_table = tx.query_opt(&HAS_KEY_CHECKS, params![], |row| row.get::<i64>(0))? == Some(1);
+        Ok(has_table && tx.query_opt(&KEY_CHECKS, params![], |_| Ok(()))?.is_some())
+    })
 }
 
 /// Makes the organization that the unit acts in.
@@ -82,15 +84,23 @@ pub fn add_organization(cx: &mut Cx<'_>, name: &str) -> Result<()> {
     if cx.execute(&ADD_ORGANIZATION, params![org, name, now])? == 1 {
         return Ok(());
     }
-    Err(Error::new(
-        provost_kernel::Code::AlreadyExists,
-        format!("the organization {org} exists already"),
-    ))
+    Err(Error::new(provost_kernel::Code::AlreadyExists, format!("the organization {org} exists already")))
+}
+
+/// Takes the right to make the first organization, within the unit that makes it.
+///
+/// Errors: `AlreadyExists` when another server has it, or when there is an organization.
+pub fn take_bootstrap(cx: &mut Cx<'_>) -> Result<()> {
+    let org = cx.org();
+    let is_first = cx.execute(&TAKE_BOOTSTRAP, params![org])? == 1
+        && cx.query_opt(&COUNT_ORGANIZATIONS, params![], |row| row.get::<i64>(0))? == Some(0);
+    if is_first {
+        return Ok(());
+    }
+    Err(Error::new(provost_kernel::Code::AlreadyExists, "the first organization exists already"))
 }
 
 /// Returns the keys of every organization.
 pub fn organizations(tx: &mut provost_kernel::db::Tx<'_>) -> Result<Vec<OrganizationId>> {
-    tx.query(&ORGANIZATIONS, params![], |row| {
-        Ok(OrganizationId::from_store(row.get(0)?))
-    })
+    tx.query(&ORGANIZATIONS, params![], |row| Ok(OrganizationId::from_store(row.get(0)?)))
 }

@@ -1,0 +1,73 @@
+//! How a command ends when it does not succeed.
+
+use crate::config::Problem;
+use provost_kernel::Error;
+use std::process::ExitCode;
+
+/// What the operator reads, and how the process ends. The cause is for the log alone.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    cause: Option<String>,
+    code: u8,
+}
+
+/// What every command returns.
+pub type Outcome = Result<(), Failure>;
+
+impl Failure {
+    /// Returns a failure of the work itself (exit code 1).
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            cause: None,
+            code: 1,
+        }
+    }
+
+    /// Returns a failure of how the command was called (exit code 2).
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            cause: None,
+            code: 2,
+        }
+    }
+
+    /// Returns a failure about a file or folder.
+    pub fn of_file(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::new(format!("{what} {}: {error}", path.display()))
+    }
+
+    /// Says before the message what was being done.
+    #[must_use]
+    pub fn during(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
+    /// Writes the sentence to standard error and the cause to the log.
+    pub fn report(&self) -> ExitCode {
+        if let Some(cause) = &self.cause {
+            tracing::error!(cause, "{}", self.message);
+        }
+        eprintln!("provost: {}", self.message);
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self {
+            message: error.message().to_owned(),
+            cause: error.private(),
+            code: 1,
+        }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self::usage(problem.0)
+    }
+}

@@ -1,0 +1,136 @@
+//! `/metrics` for Prometheus, on an address of its own. No label names an organization or a principal.
+
+use super::failure::Failure;
+use crate::config::Config;
+use axum::Router;
+use axum::routing::get;
+use http::header;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use provost_kernel::Kernel;
+use provost_kernel::expose::edge::{Edge, EdgeSettings, Tls, serve};
+use provost_kernel::supervisor::Supervisor;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// Upper bounds of the request histogram. Units: seconds.
+const SECONDS: [f64; 13] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
+
+/// How often the histograms are folded together when nobody asks for them.
+const UPKEEP: Duration = Duration::from_secs(10);
+
+/// Starts counting and serving the counts, unless metrics are off.
+///
+/// Errors: the address that the operator chose cannot be used. When nobody chose one, a taken port is no
+/// error: several servers of one machine would otherwise need a flag each.
+pub async fn start(config: &Config, kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<(), Failure> {
+    let Some((address, is_chosen)) = config.http.metrics_address()? else {
+        return Ok(());
+    };
+    let listener = match TcpListener::bind(address).await {
+        Ok(listener) => listener,
+        Err(error) if is_chosen => {
+            return Err(Failure::new(format!(
+                "http.metrics_listen: {address} cannot be listened on: {error}"
+            )));
+        }
+        Err(error) => {
+            tracing::warn!("no metrics are served: {address} cannot be listened on: {error}");
+            return Ok(());
+        }
+    };
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Full("provost_request_seconds".into()), &SECONDS)
+        .and_then(PrometheusBuilder::install_recorder)
+        .map_err(|error| Failure::new(format!("the metrics cannot be started: {error}")))?;
+    describe(kernel);
+    let address = listener.local_addr().unwrap_or(address);
+    tracing::info!("metrics on http://{address}/metrics");
+    let settings = EdgeSettings::default();
+    let edge = Edge::new(settings.clone(), kernel.clock.clone(), kernel.entropy.clone());
+    let router = edge.wrap(router(handle.clone(), kernel.clone()));
+    let stop = supervisor.token();
+    supervisor.spawn("metrics", async move {
+        if let Err(error) = serve(listener, router, &settings, Tls::Off, stop).await {
+            tracing::warn!("metrics ended: {error}");
+        }
+    });
+    let stop = supervisor.token();
+    supervisor.spawn("metrics-upkeep", async move {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(UPKEEP) => handle.run_upkeep(),
+            }
+        }
+    });
+    Ok(())
+}
+
+fn describe(kernel: &Kernel) {
+    metrics::describe_counter!("provost_requests_total", "Requests, by operation and status.");
+    metrics::describe_histogram!(
+        "provost_request_seconds",
+        "Time from a request's head to its answer."
+    );
+    metrics::describe_gauge!("provost_waiting_units", "Changes that wait for a writer.");
+    metrics::describe_gauge!(
+        "provost_store_broken",
+        "1 after a failed write to the store, until a restart."
+    );
+    metrics::describe_gauge!("provost_build_info", "Always 1; the label names the version.");
+    metrics::describe_gauge!("process_resident_memory_bytes", "Memory that is in RAM.");
+    metrics::describe_gauge!("process_open_fds", "Open file descriptors.");
+    metrics::describe_gauge!(
+        "process_start_time_seconds",
+        "When the process started, since the Unix epoch."
+    );
+    metrics::gauge!("provost_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    metrics::gauge!("process_start_time_seconds").set(seconds(kernel.clock.now().as_ms()));
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "milliseconds since 1970 fit into 52 bits for 140 000 years"
+)]
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1000.0
+}
+
+fn router(handle: PrometheusHandle, kernel: Arc<Kernel>) -> Router {
+    let answer = move || {
+        measure(&kernel);
+        let text = handle.render();
+        std::future::ready((
+            [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
+            text,
+        ))
+    };
+    Router::new().route("/metrics", get(answer))
+}
+
+/// Gauges are read when somebody looks.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "gauges are floats; these numbers are far below 2^52"
+)]
+fn measure(kernel: &Kernel) {
+    metrics::gauge!("provost_waiting_units").set(kernel.waiting_units() as f64);
+    metrics::gauge!("provost_store_broken").set(f64::from(u8::from(kernel.is_broken())));
+    if let Some(bytes) = resident_bytes() {
+        metrics::gauge!("process_resident_memory_bytes").set(bytes as f64);
+    }
+    if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
+        metrics::gauge!("process_open_fds").set(open.count() as f64);
+    }
+}
+
+/// Linux says it in KiB; elsewhere the gauge is absent.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse().ok()?;
+    Some(kib * 1024)
+}

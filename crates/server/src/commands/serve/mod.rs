@@ -1,0 +1,277 @@
+//! `provost serve`.
+//!
+//! ```text
+//! configuration · TLS files · folder lock · keys · port · store · audit log · first organization · ready
+//! signal → accept nothing · in-flight requests ≤ 10 s · background work · buffers · storage threads · exit 0
+//! ```
+//!
+//! What can be refused is refused before anything is made.
+
+mod first;
+mod stop;
+
+use super::failure::{Failure, Outcome};
+use super::lock::{self, FolderLock};
+use super::store_flags::{Absent, Place, StoreFlags, make_private};
+use super::{logging, metrics};
+use crate::areas::audit;
+use crate::config::Config;
+use crate::{app, background};
+use provost_kernel::Kernel;
+use provost_kernel::db::Location;
+use provost_kernel::expose::edge::{Edge, EdgeSettings, Tls, serve};
+use provost_kernel::expose::http::Reading;
+use provost_kernel::kernel::Settings;
+use provost_kernel::supervisor::Supervisor;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// How long background work may take to end after a stop.
+const BACKGROUND_GRACE: Duration = Duration::from_secs(5);
+
+/// Run the server.
+///
+/// On an empty store the first organization and its admin account are made, and the token is printed once.
+/// SIGTERM and SIGINT stop it gracefully; a second signal ends it at once.
+#[derive(clap::Parser)]
+#[command(
+    name = "serve",
+    after_help = "Examples:
+  provost serve
+  provost serve --listen 0.0.0.0:8443 --tls-cert server.pem --tls-key server.key
+  provost serve --database-url-file /run/secrets/database-url --keys-dir /etc/provost/keys
+  provost serve --listen 0.0.0.0:8080 --behind-proxy --public-url https://provost.example.com"
+)]
+pub struct Serve {
+    /// Listen on this address; port 0 takes a free one [env: PROVOST_HTTP_LISTEN] [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Serve TLS with this certificate and chain, a PEM file [env: PROVOST_HTTP_TLS_CERT]
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, a PEM file [env: PROVOST_HTTP_TLS_KEY]
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// A proxy in front terminates TLS; allows plain HTTP on any address [env: PROVOST_HTTP_BEHIND_PROXY]
+    #[arg(long)]
+    behind_proxy: bool,
+    /// Where clients reach this server [env: PROVOST_HTTP_PUBLIC_URL] [default: made from --listen]
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// Serve /metrics on this address, or `off` [env: PROVOST_HTTP_METRICS_LISTEN] [default: 127.0.0.1:9464]
+    #[arg(long, value_name = "ADDR")]
+    metrics_listen: Option<String>,
+    /// Write the first token into this new file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    bootstrap_token_file: Option<PathBuf>,
+    /// The name of the first organization [default: "Default organization", with the key `default`]
+    #[arg(long, value_name = "NAME")]
+    organization: Option<String>,
+    #[command(flatten)]
+    store: StoreFlags,
+}
+
+impl Serve {
+    /// Runs the command.
+    pub fn run(&self) -> Outcome {
+        let config = self.configure()?;
+        config.check()?;
+        logging::start(&config.log, "info")?;
+        let tls = config.http.tls()?;
+        tls.check()?;
+        let _lock = take_folder(&config)?;
+        let place = Place::find(&config, Absent::Make)?;
+        if config.store.keys_dir().1 && place.data_dir.is_some() {
+            tracing::info!(
+                "the keys lie inside the data folder; another disk (--keys-dir) keeps a copied folder harmless"
+            );
+        }
+        if !config.rate_limits.enabled {
+            tracing::warn!("rate limits are off");
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .worker_threads(cores())
+            .build();
+        let runtime =
+            runtime.map_err(|error| Failure::new(format!("no runtime could be started: {error}")))?;
+        let listener = runtime.block_on(listen(config.http.address()?))?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| Failure::new(format!("no local address: {error}")))?;
+        let url = config.http.public_url()?.unwrap_or_else(|| url(&tls, address));
+        // Storage threads are started outside the runtime: they drive runtimes of their own.
+        let kernel = place.start(settings(&config, url.clone())?)?;
+        let server = Server {
+            config: &config,
+            tls,
+            listener,
+            address,
+            url,
+            kernel,
+        };
+        let outcome = runtime.block_on(server.run(self));
+        runtime.shutdown_background();
+        outcome
+    }
+
+    fn configure(&self) -> Result<Config, Failure> {
+        let mut config = self.store.load()?;
+        let http = &mut config.http;
+        let set = |to: &mut Option<PathBuf>, from: &Option<PathBuf>| {
+            if from.is_some() {
+                to.clone_from(from);
+            }
+        };
+        set(&mut http.tls_cert, &self.tls_cert);
+        set(&mut http.tls_key, &self.tls_key);
+        if let Some(listen) = &self.listen {
+            http.listen.clone_from(listen);
+        }
+        http.behind_proxy |= self.behind_proxy;
+        if self.public_url.is_some() {
+            http.public_url.clone_from(&self.public_url);
+        }
+        if self.metrics_listen.is_some() {
+            http.metrics_listen.clone_from(&self.metrics_listen);
+        }
+        Ok(config)
+    }
+}
+
+struct Server<'a> {
+    config: &'a Config,
+    tls: Tls,
+    listener: TcpListener,
+    address: SocketAddr,
+    url: String,
+    kernel: Arc<Kernel>,
+}
+
+impl Server<'_> {
+    async fn run(self, flags: &Serve) -> Outcome {
+        let mut signals = stop::Signals::listen()?;
+        let (stop, supervisor) = (CancellationToken::new(), Supervisor::new());
+        let kernel = self.kernel.clone();
+        let serving = self.serve(flags, stop.clone(), &supervisor);
+        let mut serving = std::pin::pin!(serving);
+        loop {
+            tokio::select! {
+                outcome = serving.as_mut() => return outcome,
+                name = signals.next() => {
+                    if stop.is_cancelled() {
+                        // Nothing may wait any more, not even the storage threads' end.
+                        std::mem::forget(kernel);
+                        return Err(Failure::new(format!("{name} again: stopped without waiting")));
+                    }
+                    tracing::info!("{name}: stopping");
+                    stop.cancel();
+                }
+            }
+        }
+    }
+
+    async fn serve(self, flags: &Serve, stop: CancellationToken, supervisor: &Supervisor) -> Outcome {
+        let kernel = self.kernel.clone();
+        let outcome = self.until_stopped(flags, stop, supervisor).await;
+        let overdue = supervisor.stop(BACKGROUND_GRACE).await;
+        if !overdue.is_empty() {
+            tracing::warn!(?overdue, "background work was cut off");
+        }
+        background::finish(&kernel).await;
+        kernel.stop().await;
+        if outcome.is_ok() {
+            tracing::info!("stopped");
+        }
+        outcome
+    }
+
+    async fn until_stopped(self, flags: &Serve, stop: CancellationToken, supervisor: &Supervisor) -> Outcome {
+        let Self {
+            config,
+            tls,
+            listener,
+            address,
+            url,
+            kernel,
+        } = self;
+        audit::verify_start(&kernel).await?;
+        metrics::start(config, &kernel, supervisor).await?;
+        first::make(
+            &kernel,
+            flags.organization.as_deref(),
+            flags.bootstrap_token_file.as_deref(),
+            &url,
+        )
+        .await?;
+        background::start(&kernel, supervisor);
+        let settings = EdgeSettings {
+            trusted_proxies: config.http.networks()?,
+            tls_is_ours: matches!(tls, Tls::Files { .. }),
+            ..EdgeSettings::default()
+        };
+        let reading = Reading {
+            max_body_bytes: settings.max_body_bytes,
+            timeout: settings.request_timeout,
+        };
+        let edge = Edge::new(settings.clone(), kernel.clock.clone(), kernel.entropy.clone());
+        let router = edge.wrap(app::router(&kernel, reading));
+        let scheme = if settings.tls_is_ours { "https" } else { "http" };
+        tracing::info!(target: logging::ANNOUNCE, "listening on {scheme}://{address}");
+        tracing::info!(target: logging::ANNOUNCE, "ready");
+        Ok(serve(listener, router, &settings, tls, stop).await?)
+    }
+}
+
+fn take_folder(config: &Config) -> Result<Option<FolderLock>, Failure> {
+    match config.store.location()? {
+        Location::Sqlite(_) => {
+            let dir = config.store.data_dir();
+            make_private(&dir)?;
+            lock::take(&dir).map(Some)
+        }
+        // Any number of servers may share a database.
+        Location::Postgres(_) => Ok(None),
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| Failure::new(format!("{address} cannot be listened on: {error}")))
+}
+
+/// Returns the URL under which this machine reaches the server.
+fn url(tls: &Tls, address: SocketAddr) -> String {
+    let scheme = if matches!(tls, Tls::Off) { "http" } else { "https" };
+    let host = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => "127.0.0.1".to_owned(),
+        IpAddr::V6(ip) if ip.is_unspecified() => "[::1]".to_owned(),
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    format!("{scheme}://{host}:{}", address.port())
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, std::num::NonZero::get)
+}
+
+fn settings(config: &Config, public_url: String) -> Result<Settings, Failure> {
+    // A PostgreSQL reader waits for the network most of its time, a SQLite reader works.
+    let readers = match config.store.location()? {
+        Location::Sqlite(_) => cores(),
+        Location::Postgres(_) => 8,
+    };
+    Ok(Settings {
+        public_url,
+        rate_limits: config.rate_limits.enabled,
+        max_batch: config.writer.max_batch,
+        readers,
+        writers: config.writer.threads.unwrap_or_else(|| cores().clamp(2, 4)),
+        ..Settings::default()
+    })
+}

@@ -1,0 +1,210 @@
+//! The flags that say where the store and its keys are, and how a command opens them.
+
+use super::failure::Failure;
+use super::logging;
+use crate::config::{Config, Environment};
+use crate::{app, store};
+use provost_kernel::db::Location;
+use provost_kernel::entropy::SystemEntropy;
+use provost_kernel::kernel::Settings;
+use provost_kernel::keys::Keys;
+use provost_kernel::time::{Clock, SystemClock};
+use provost_kernel::{Kernel, Secret};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where the store is. Every flag is also a key of the configuration file and a `PROVOST_…` variable.
+#[derive(clap::Args)]
+pub struct StoreFlags {
+    /// Read the configuration from this TOML file [env: PROVOST_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Keep the data in this folder, in SQLite [env: PROVOST_DATA_DIR] [default: ./provost-data]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["database_url", "database_url_file"])]
+    data_dir: Option<PathBuf>,
+    /// Keep the data in this PostgreSQL database. Every process can see a flag: with a password, prefer
+    /// --database-url-file [env: PROVOST_DATABASE_URL]
+    #[arg(long, value_name = "URL", value_parser = secret, conflicts_with = "database_url_file")]
+    database_url: Option<Secret<String>>,
+    /// Keep the data in the PostgreSQL database whose URL is in this file [env: PROVOST_DATABASE_URL_FILE]
+    #[arg(long, value_name = "FILE")]
+    database_url_file: Option<PathBuf>,
+    /// Keep the keys in this folder [env: PROVOST_KEYS_DIR] [default: keys in the data folder]
+    #[arg(long, value_name = "DIR")]
+    keys_dir: Option<PathBuf>,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of a value parser")]
+fn secret(text: &str) -> Result<Secret<String>, std::convert::Infallible> {
+    Ok(Secret::new(text.to_owned()))
+}
+
+impl StoreFlags {
+    /// Returns the effective configuration: file < environment < flags.
+    pub fn load(&self) -> Result<Config, Failure> {
+        let mut config = Config::load(self.config.as_deref(), &Environment::of_process())?;
+        let store = &mut config.store;
+        if let Some(dir) = &self.data_dir {
+            store.data_dir = Some(dir.clone());
+            (store.database_url, store.database_url_file) = (None, None);
+        }
+        if let Some(url) = &self.database_url {
+            store.database_url = Some(url.clone());
+        }
+        if let Some(file) = &self.database_url_file {
+            store.database_url = None;
+            store.database_url_file = Some(file.clone());
+        }
+        if let Some(dir) = &self.keys_dir {
+            store.keys_dir = Some(dir.clone());
+        }
+        Ok(config)
+    }
+
+    /// Returns the configuration of a command that is over soon, with its log started.
+    pub fn load_quietly(&self) -> Result<Config, Failure> {
+        let config = self.load()?;
+        logging::start(&config.log, "warn")?;
+        Ok(config)
+    }
+}
+
+/// Whether a command may make what is not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Absent {
+    /// Data folder, store and keys are made.
+    Make,
+    /// Their absence is an error.
+    Refuse,
+}
+
+/// A store and what belongs to it, not yet opened.
+pub struct Place {
+    /// The store.
+    pub location: Location,
+    /// The data folder, when the store is in it.
+    pub data_dir: Option<PathBuf>,
+    /// The keys.
+    pub keys: Keys,
+    /// The present.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Place {
+    /// Finds the store and its keys, and makes them where `absent` says so.
+    ///
+    /// A store that knows keys never gets new ones: its tokens and its audit log would be worthless (D12.8).
+    pub fn find(config: &Config, absent: Absent) -> Result<Self, Failure> {
+        let location = config.store.location()?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let data_dir = match &location {
+            Location::Sqlite(file) => Some(file.parent().unwrap_or(Path::new(".")).to_owned()),
+            Location::Postgres(_) => None,
+        };
+        if let (Location::Sqlite(file), Some(dir)) = (&location, &data_dir) {
+            match absent {
+                Absent::Make => make_private(dir)?,
+                Absent::Refuse if file.is_file() => {}
+                Absent::Refuse => {
+                    return Err(Failure::new(format!("there is no store at {}", file.display())));
+                }
+            }
+        }
+        let (keys_dir, _) = config.store.keys_dir();
+        let knows_keys = store::knows_keys(&location).map_err(|error| opening(error, &location))?;
+        let keys = match (knows_keys, absent) {
+            (true, _) if !Keys::exists(&keys_dir) => {
+                return Err(Failure::new(format!(
+                    "this store was written with keys that are not in {}; name their folder with --keys-dir, or \
+                     bring them back with `provost keys import`",
+                    keys_dir.display()
+                )));
+            }
+            (true, _) => Keys::open(&keys_dir)?,
+            (false, Absent::Make) => Keys::complete(&keys_dir, clock.now(), &SystemEntropy)?.0,
+            (false, Absent::Refuse) => {
+                return Err(Failure::new(
+                    "this store holds no installation; start one with `provost serve`",
+                ));
+            }
+        };
+        Ok(Self {
+            location,
+            data_dir,
+            keys,
+            clock,
+        })
+    }
+
+    /// Starts a kernel on the store.
+    pub fn start(self, settings: Settings) -> Result<Arc<Kernel>, Failure> {
+        let Self {
+            location,
+            keys,
+            clock,
+            ..
+        } = self;
+        let shown = location.clone();
+        let entropy = Arc::new(SystemEntropy);
+        app::start(app::Installation {
+            location,
+            keys,
+            clock,
+            entropy,
+            settings,
+        })
+        .map_err(|error| opening(error, &shown))
+    }
+}
+
+/// Returns the settings of a command that makes one change and ends.
+pub fn brief() -> Settings {
+    Settings {
+        readers: 1,
+        writers: 1,
+        rate_limits: false,
+        ..Settings::default()
+    }
+}
+
+/// Runs one command's asynchronous part.
+pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(format!("no runtime could be started: {error}")))?;
+    Ok(runtime.block_on(future))
+}
+
+/// Says of a store that cannot be opened which one it is; a URL is not shown, it may hold a password.
+pub fn opening(error: provost_kernel::Error, location: &Location) -> Failure {
+    use provost_kernel::error::Class;
+    let failure_class = error.work_class();
+    let failure = Failure::from(error);
+    match (failure_class, location) {
+        (Class::Refused, _) => failure,
+        (_, Location::Sqlite(file)) => {
+            failure.during(&format!("the store {} cannot be opened", file.display()))
+        }
+        (_, Location::Postgres(_)) => {
+            failure.during("the PostgreSQL database cannot be reached; check its URL and that it runs")
+        }
+    }
+}
+
+/// Makes a folder for its owner alone; warns of one that is open to others.
+pub fn make_private(dir: &Path) -> Result<(), Failure> {
+    let failed = |error| Failure::of_file("the data folder cannot be made", dir, &error);
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(failed)?;
+    let metadata = std::fs::metadata(dir).map_err(failed)?;
+    if metadata.mode() & 0o077 != 0 {
+        tracing::warn!(
+            "the data folder {} is open to others; give it mode 0700",
+            dir.display()
+        );
+    }
+    Ok(())
+}
