@@ -1,0 +1,143 @@
+//! From operations to clap commands.
+
+use super::api::{Api, Effect, Operation, Shape};
+use super::connection;
+use super::failure::EXIT_CODES;
+use super::flags::{self, Names, Place};
+use super::pages::Paging;
+use super::profile_command;
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
+use std::path::PathBuf;
+
+/// Returns one command per group, with one subcommand per operation, and `profile`.
+pub fn commands(api: &Api) -> Vec<Command> {
+    let mut commands: Vec<Command> = api
+        .groups()
+        .into_iter()
+        .map(|group| self::group(api, group))
+        .collect();
+    commands.push(profile_command::command());
+    commands
+}
+
+fn group(api: &Api, group: &str) -> Command {
+    let operations = api.operations.iter().filter(|o| o.group == group);
+    Command::new(group.to_owned())
+        .about(format!("Asks a server about {}", group.replace('-', " ")))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .args(connection::args().into_iter().map(|arg| arg.global(true)))
+        .after_long_help(EXIT_CODES)
+        .subcommands(operations.map(operation))
+}
+
+fn operation(operation: &Operation) -> Command {
+    let own = own_args(operation);
+    let taken: Vec<Arg> = own.iter().cloned().chain(connection::args()).collect();
+    let mut names = Names::new(&taken);
+    let mut command = Command::new(operation.verb.clone())
+        .about(operation.summary.clone())
+        .long_about(long_about(operation))
+        .after_long_help(EXIT_CODES)
+        .args(operation.path_parameters.iter().map(flags::positional));
+    for field in &operation.query {
+        let long = names.take(Place::Query, field);
+        command = command.arg(flags::flag(Place::Query, field, long).required(field.required));
+    }
+    for field in operation.body.iter().flat_map(|body| &body.fields) {
+        let long = names.take(Place::Body, field);
+        let clears = field.nullable && matches!(operation.method, http::Method::PATCH | http::Method::PUT);
+        let clear = clears.then(|| flags::clear_flag(field, &long));
+        let arg = flags::flag(Place::Body, field, long);
+        let arg = if field.required {
+            arg.required_unless_present("global.body")
+        } else {
+            arg
+        };
+        command = command.arg(arg).args(clear);
+    }
+    command.args(own)
+}
+
+/// Returns the flags that are about the request and not in its schema.
+fn own_args(operation: &Operation) -> Vec<Arg> {
+    let mut args = Vec::new();
+    let file = |id: &'static str, long: &'static str| {
+        Arg::new(id)
+            .long(long)
+            .value_name("FILE")
+            .value_hint(ValueHint::FilePath)
+            .value_parser(value_parser!(PathBuf))
+    };
+    if operation.body.as_ref().is_some_and(|body| body.whole) {
+        let body = Arg::new("global.body")
+            .long("body")
+            .value_name("FILE|-|JSON")
+            .value_hint(ValueHint::FilePath);
+        args.push(body.help(
+            "The whole body as JSON: a file, - for standard input, or the text itself; flags add to it",
+        ));
+    }
+    if let Effect::Write { confirm, .. } = operation.kind {
+        args.push(
+            Arg::new("global.reason")
+                .long("reason")
+                .value_name("TEXT")
+                .value_parser(NonEmptyStringValueParser::new())
+                .help("Why; goes into the audit log (1 to 500 characters) [asked for on a terminal]"),
+        );
+        args.push(
+            Arg::new("global.idempotency-key")
+                .long("idempotency-key")
+                .value_name("KEY")
+                .value_parser(NonEmptyStringValueParser::new())
+                .help("The key under which the command acts once (1 to 255 visible characters) [default: a new one]"),
+        );
+        let help = if confirm {
+            "Says that you know that nothing can undo this [asked for on a terminal]"
+        } else {
+            "Sends confirm: true"
+        };
+        let arg = Arg::new("global.confirm")
+            .long("confirm")
+            .action(ArgAction::SetTrue)
+            .help(help);
+        args.extend(operation.takes_confirm().then_some(arg));
+    }
+    if operation.reveals_secret {
+        let help = "Writes the secret into this new file, readable by you alone, instead of showing it";
+        args.push(file("global.token-out", "token-out").help(help));
+    }
+    if Paging::of(operation).is_some() {
+        let arg = Arg::new("global.all").long("all").action(ArgAction::SetTrue);
+        args.push(arg.help("Fetches every page"));
+    }
+    if operation.answer == Shape::Lines {
+        let help = "Writes the lines into this new file, readable by you alone";
+        let arg = file("global.to-file", "to-file").help(help);
+        let has_to = operation.query_field("to").is_some();
+        args.push(if has_to { arg } else { arg.visible_alias("to") });
+    }
+    args.into_iter().map(|arg| arg.help_heading("Request")).collect()
+}
+
+fn long_about(operation: &Operation) -> String {
+    let mut paragraphs = vec![operation.summary.clone()];
+    if !operation.description.is_empty() {
+        paragraphs.push(operation.description.clone());
+    }
+    let roles = operation.roles.join(", ");
+    paragraphs.push(match &operation.scope {
+        Some(scope) => format!("Needs the scope {scope} and one of the roles: {roles}."),
+        None => format!("Needs a token of one of the roles: {roles}."),
+    });
+    if matches!(operation.kind, Effect::Write { confirm: true, .. }) {
+        paragraphs.push("Nothing can undo it.".into());
+    }
+    if operation.reveals_secret {
+        paragraphs.push("The answer holds a secret that is shown once.".into());
+    }
+    paragraphs.push(format!("{} {}", operation.method, operation.path));
+    paragraphs.join("\n\n")
+}

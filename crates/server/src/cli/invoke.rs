@@ -1,0 +1,186 @@
+//! One command from the flags to the printed answer.
+
+use super::api::{Operation, Shape};
+use super::connection::Connection;
+use super::consent::Consent;
+use super::draft::Draft;
+use super::export;
+use super::failure::{Exit, Failure};
+use super::pages;
+use super::print::{Form, Printer, parsed};
+use super::secret_file::{self, Reserved};
+use super::send::Sender;
+use super::server::{Reply, Server};
+use super::terminal::Terminal;
+use clap::ArgMatches;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Does what an operation's command says.
+pub(super) async fn invoke(
+    operation: &Operation,
+    matches: &ArgMatches,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
+    let connection = Connection::resolve(matches, terminal)?;
+    let quiet = matches.get_flag("global.quiet");
+    let mut draft = Draft::new(operation, matches, &connection, terminal)?;
+    let consent = Consent::obtain(operation, matches, terminal)?;
+    if let Some(consent) = &consent {
+        draft.consent(operation, consent)?;
+    }
+    let server = Server::new(&connection)?;
+    let repeat = consent.as_ref().map(Consent::repeat);
+    let sender = Sender {
+        server: &server,
+        terminal,
+        retries: connection.retries,
+        quiet,
+        repeat,
+    };
+    let printer = Printer {
+        form: Form::chosen(matches, terminal),
+        terminal,
+        quiet,
+    };
+    let all = matches.try_get_one::<bool>("global.all").ok().flatten() == Some(&true);
+    let done = match &operation.answer {
+        Shape::List(member) if !operation.is_write() => {
+            pages::list(&sender, &printer, operation, member, draft, all).await
+        }
+        Shape::Lines => {
+            // An export that stops early without a word would be taken for the whole.
+            let all = all || draft.query("limit").is_none();
+            let path = matches.get_one::<PathBuf>("global.to-file");
+            let file = path.map(|path| secret_file::create_private(path)).transpose()?;
+            export::export(&sender, operation, draft, all, file).await
+        }
+        _ => one(&sender, &printer, operation, matches, &draft).await,
+    };
+    done.map_err(|failure| with_hint(failure, operation, &connection))
+}
+
+async fn one(
+    sender: &Sender<'_>,
+    printer: &Printer<'_>,
+    operation: &Operation,
+    matches: &ArgMatches,
+    draft: &Draft,
+) -> Result<(), Failure> {
+    let path = if operation.reveals_secret {
+        matches.get_one::<PathBuf>("global.token-out")
+    } else {
+        None
+    };
+    let reserved = path.map(|path| Reserved::new(path)).transpose()?;
+    let reply = sender.send(&draft.call()).await?;
+    if reply
+        .headers
+        .get("idempotent-replayed")
+        .is_some_and(|v| v == "true")
+        && !sender.quiet
+    {
+        sender
+            .terminal
+            .note("this is the answer to an earlier request with the same key");
+    }
+    let shown = show(sender, printer, operation, &reply, reserved);
+    match &sender.repeat {
+        // Silence of a closed pipe would hide that the act was done and its secret lost.
+        Some(repeat) => shown.map_err(|failure| {
+            let lines = if failure.lines.is_empty() {
+                vec!["nobody reads the answer".into()]
+            } else {
+                failure.lines
+            };
+            let failure = Failure {
+                exit: Exit::Output,
+                lines,
+                status: None,
+            };
+            failure.and(format!(
+                "it was done; to see the answer again repeat the command with {repeat}"
+            ))
+        }),
+        None => shown,
+    }
+}
+
+fn show(
+    sender: &Sender<'_>,
+    printer: &Printer<'_>,
+    operation: &Operation,
+    reply: &Reply,
+    reserved: Option<Reserved>,
+) -> Result<(), Failure> {
+    let terminal = sender.terminal;
+    let mut answer = parsed(reply)?;
+    if answer.is_null() {
+        if !sender.quiet {
+            terminal.note("done");
+        }
+        return Ok(());
+    }
+    if !operation.reveals_secret || (reserved.is_none() && printer.form != Form::Table) {
+        printer.object(&answer)?;
+        if operation.reveals_secret && !sender.quiet {
+            terminal.note("the secret in this answer is shown once: keep it now");
+        }
+        return Ok(());
+    }
+    let secret = secret_file::take(&mut answer);
+    match (secret, reserved) {
+        (Some(secret), Some(reserved)) => {
+            reserved.keep(&secret)?;
+            prune(&mut answer);
+            printer.object(&answer)?;
+        }
+        (Some(secret), None) => {
+            prune(&mut answer);
+            printer.object(&answer)?;
+            if !sender.quiet {
+                terminal.note("the next line is shown once: keep it now");
+            }
+            terminal.print(format!("{}\n", terminal.shown(secret.expose())).as_bytes())?;
+        }
+        (None, reserved) => {
+            printer.object(&answer)?;
+            if reserved.is_some() {
+                return Err(Failure::new(
+                    Exit::Output,
+                    "the answer holds no secret, so no file was written",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes objects that the secret left empty.
+fn prune(answer: &mut Value) {
+    if let Some(members) = answer.as_object_mut() {
+        members.retain(|_, value| value.as_object().is_none_or(|inner| !inner.is_empty()));
+    }
+}
+
+/// Says what a refused caller can do about it.
+fn with_hint(failure: Failure, operation: &Operation, connection: &Connection) -> Failure {
+    let organization = &connection.organization;
+    match failure.status {
+        Some(401) => failure.and(format!("the token came from {}", connection.token_source)),
+        Some(403) => {
+            let scope = operation
+                .scope
+                .as_deref()
+                .map(|scope| format!("the scope {scope} and "))
+                .unwrap_or_default();
+            let roles = operation.roles.join(", ");
+            failure
+                .and(format!(
+                    "this needs {scope}one of the roles {roles} in the organization {organization}"
+                ))
+                .and(format!("the token came from {}", connection.token_source))
+        }
+        _ => failure,
+    }
+}

@@ -1,0 +1,67 @@
+//! The client commands: `provost <group> <verb>`, made at run time from the OpenAPI document (D13).
+//!
+//! The document is the only source: an operation that is declared has a command, with its parameters,
+//! limits and rights in the help, and no line of code here. A write asks for its reason, carries a key under
+//! which the server acts once, and is sent again under that key when the answer is lost.
+//!
+//! The token is never a flag: process lists and shell histories show flags.
+//!
+//! INVARIANT CL-1: a token is sent to the server it was given for, never after a redirect, and over an
+//! unencrypted connection only to this machine or when `--allow-plain-http` is said.
+//! INVARIANT CL-2: all attempts of one command carry the same idempotency key.
+//! INVARIANT CL-3: nothing that a server answers can steer a terminal.
+
+mod api;
+mod commands;
+mod completions;
+mod connection;
+mod consent;
+mod draft;
+mod escape;
+mod export;
+mod failure;
+mod flags;
+mod invoke;
+mod pages;
+mod print;
+mod profile;
+mod profile_command;
+mod refusal;
+mod schema;
+mod secret_file;
+mod send;
+mod server;
+mod table;
+mod terminal;
+
+pub use api::Api;
+pub use commands::commands;
+pub use completions::completions;
+pub use failure::EXIT_CODES;
+pub use terminal::{Prompt, Surroundings, Terminal};
+
+use clap::ArgMatches;
+use failure::Failure;
+
+/// Does what a command of [`commands`] says and returns the exit code of the process ([`EXIT_CODES`]).
+///
+/// `matches` are those of the group's command.
+pub async fn run(api: &Api, group: &str, matches: &ArgMatches, terminal: &Terminal) -> u8 {
+    let done = match matches.subcommand() {
+        _ if group == "profile" => profile_command::run(matches, terminal),
+        Some((verb, matches)) => match api.find(group, verb) {
+            Some(operation) => invoke::invoke(operation, matches, terminal).await,
+            None => Err(Failure::usage(format!("there is no command {group} {verb}"))),
+        },
+        None => Err(Failure::usage(format!("say what to do with {group}"))),
+    };
+    let Err(failure) = done else { return 0 };
+    for (place, line) in failure.lines.iter().enumerate() {
+        terminal.note(&if place == 0 {
+            format!("error: {line}")
+        } else {
+            line.clone()
+        });
+    }
+    failure.exit as u8
+}

@@ -1,0 +1,189 @@
+//! `provost profile`: names for servers, so that every other command needs no flags.
+
+use super::connection::{checked_token, normal, output_arg, profile_file_arg, profile_path, text};
+use super::failure::{EXIT_CODES, Exit, Failure};
+use super::print::{Form, Printer};
+use super::profile::{Profile, Profiles};
+use super::terminal::Terminal;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// LIMIT: a token has at most 8 KiB (D2.1).
+const MAX_INPUT_BYTES: u64 = 16 << 10;
+
+/// Returns the command.
+pub(super) fn command() -> Command {
+    let name = || {
+        Arg::new("path.name")
+            .value_name("NAME")
+            .required(true)
+            .value_parser(name_of_profile)
+    };
+    let set = Command::new("set")
+        .about("Makes a profile or changes one; the token is asked for, or read from standard input")
+        .arg(name())
+        .arg(
+            Arg::new("global.url")
+                .long("url")
+                .value_name("URL")
+                .value_hint(ValueHint::Url)
+                .help("The server"),
+        )
+        .arg(
+            Arg::new("global.organization")
+                .long("organization")
+                .value_name("KEY")
+                .help("The organization's key"),
+        )
+        .arg(
+            Arg::new("global.no-token")
+                .long("no-token")
+                .action(ArgAction::SetTrue)
+                .help("Neither asks for a token nor reads one; an earlier one stays"),
+        );
+    Command::new("profile")
+        .about("Keeps names for servers, with organization and token")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .args([profile_file_arg().global(true), output_arg().global(true)])
+        .after_long_help(EXIT_CODES)
+        .subcommand(set)
+        .subcommand(Command::new("list").about("Lists the profiles; tokens are not shown"))
+        .subcommand(
+            Command::new("use")
+                .about("Makes a profile the one that is used when none is named")
+                .arg(name()),
+        )
+        .subcommand(
+            Command::new("remove")
+                .about("Forgets a profile and its token")
+                .arg(name()),
+        )
+}
+
+/// A name is part of a file and of command lines, so it is one plain word.
+fn name_of_profile(text: &str) -> Result<String, String> {
+    let is_word = text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    let fits = matches!(text.len(), 1..=64) && is_word && !text.starts_with('-');
+    fits.then(|| text.to_owned())
+        .ok_or_else(|| "1 to 64 letters, digits, - _ .".into())
+}
+
+/// Does what the command says.
+pub(super) fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    let Some((verb, matches)) = matches.subcommand() else {
+        return Err(Failure::usage("say what to do with the profiles"));
+    };
+    let (path, _) = profile_path(matches, terminal)
+        .ok_or_else(|| Failure::usage("there is no home folder: name the file with --profile-file"))?;
+    let mut profiles = Profiles::load(&path)?.unwrap_or_default();
+    let name = matches
+        .try_get_one::<String>("path.name")
+        .ok()
+        .flatten()
+        .cloned()
+        .unwrap_or_default();
+    match verb {
+        "set" => set(&mut profiles, &name, matches, terminal)?,
+        "use" => {
+            known(&profiles, &name)?;
+            profiles.current = Some(name);
+        }
+        "remove" => {
+            known(&profiles, &name)?;
+            profiles.by_name.remove(&name);
+            profiles.current = profiles.current.filter(|current| *current != name);
+        }
+        _ => return list(&profiles, matches, terminal),
+    }
+    save(&profiles, &path)?;
+    terminal.note(&format!("written: {}", path.display()));
+    Ok(())
+}
+
+fn known(profiles: &Profiles, name: &str) -> Result<(), Failure> {
+    let is_known = profiles.by_name.contains_key(name);
+    is_known
+        .then_some(())
+        .ok_or_else(|| Failure::usage(format!("there is no profile {name}")))
+}
+
+fn save(profiles: &Profiles, path: &Path) -> Result<(), Failure> {
+    let cannot = |error| Failure::new(Exit::Output, format!("cannot write {}: {error}", path.display()));
+    profiles.save(path).map_err(cannot)
+}
+
+fn set(
+    profiles: &mut Profiles,
+    name: &str,
+    matches: &ArgMatches,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
+    let url = text(matches, "global.url").map(|url| normal(&url)).transpose()?;
+    let organization = text(matches, "global.organization");
+    if organization
+        .as_ref()
+        .is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic()))
+    {
+        return Err(Failure::usage(
+            "an organization's key has no spaces and no special characters",
+        ));
+    }
+    let token = if matches.get_flag("global.no-token") {
+        String::new()
+    } else {
+        read_token(terminal)?
+    };
+    let is_first = profiles.by_name.is_empty();
+    let profile: &mut Profile = profiles.by_name.entry(name.to_owned()).or_default();
+    if let Some(url) = url {
+        let had_token = profile.token.is_some();
+        if profile.url.as_ref() != Some(&url) && profile.token.take().is_some() && had_token {
+            terminal.note("the earlier token belonged to another server and is forgotten");
+        }
+        profile.url = Some(url);
+    }
+    profile.organization = organization.or(profile.organization.take());
+    if !token.trim_ascii().is_empty() {
+        let token =
+            checked_token(&token).ok_or_else(|| Failure::usage("that is not one token on one line"))?;
+        profile.token = Some(token);
+    }
+    if is_first {
+        profiles.current = Some(name.to_owned());
+    }
+    Ok(())
+}
+
+fn read_token(terminal: &Terminal) -> Result<String, Failure> {
+    let cannot = |error: std::io::Error| Failure::usage(format!("no token was read: {error}"));
+    if let Some(prompt) = &terminal.prompt {
+        return prompt
+            .hidden("token (empty: none, or the earlier one)")
+            .map_err(cannot);
+    }
+    let bytes = terminal.read_input(MAX_INPUT_BYTES).map_err(cannot)?;
+    String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8 text"))
+}
+
+fn list(profiles: &Profiles, matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    let row = |(name, profile): (&String, &Profile)| {
+        json!({
+            "name": name,
+            "url": profile.url,
+            "organization": profile.organization,
+            "hasToken": profile.token.is_some(),
+            "isCurrent": profiles.current.as_ref() == Some(name),
+        })
+    };
+    let rows: Vec<Value> = profiles.by_name.iter().map(row).collect();
+    let printer = Printer {
+        form: Form::chosen(matches, terminal),
+        terminal,
+        quiet: false,
+    };
+    Ok(printer.list(&json!({ "profiles": rows }), "profiles")?)
+}

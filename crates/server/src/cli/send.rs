@@ -1,0 +1,153 @@
+//! The same request until there is an answer: safe because a write carries its idempotency key (D4).
+//!
+//! ```text
+//! client: POST key=K ──►            server: acts, stores the answer, the connection breaks
+//! client: POST key=K ──►            server: finds K, repeats the stored answer
+//! ```
+
+use super::failure::{Exit, Failure};
+use super::refusal;
+use super::server::{Call, Reply, Server, Silence};
+use super::terminal::Terminal;
+use http::{HeaderMap, header};
+use provost_kernel::entropy::{Entropy, SystemEntropy};
+use serde_json::Value;
+use std::time::Duration;
+
+/// LIMIT: who is told to wait longer than this gives up and says so.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+
+/// How a request is sent and what is said about it.
+pub(super) struct Sender<'a> {
+    pub(super) server: &'a Server,
+    pub(super) terminal: &'a Terminal,
+    pub(super) retries: u32,
+    pub(super) quiet: bool,
+    /// The flags that repeat a write under its key; absent for a read.
+    pub(super) repeat: Option<String>,
+}
+
+/// How one attempt ended, other than well.
+struct Setback {
+    failure: Failure,
+    /// How long to wait before the next attempt; absent when there is no use in one.
+    wait: Option<Wait>,
+    /// The server may have acted without our knowing.
+    is_unknown: bool,
+}
+
+enum Wait {
+    Backoff,
+    Told(Duration),
+}
+
+impl Sender<'_> {
+    /// Returns the answer of success.
+    pub(super) async fn send(&self, call: &Call) -> Result<Reply, Failure> {
+        let mut is_unknown = false;
+        let mut attempt = 0;
+        loop {
+            let setback = match self.server.ask(call).await {
+                Ok(reply) if reply.status.is_success() => return Ok(reply),
+                Ok(reply) => refused(&reply, self.server.url()),
+                Err(silence) => silent(silence, self.server.url()),
+            };
+            is_unknown |= setback.is_unknown;
+            let wait = match setback.wait {
+                Some(Wait::Told(wait)) => wait,
+                Some(Wait::Backoff) => backoff(attempt),
+                None => return Err(self.end(setback.failure, is_unknown)),
+            };
+            if attempt >= self.retries || wait > MAX_WAIT {
+                let mut failure = setback.failure;
+                if wait > MAX_WAIT {
+                    failure = failure.and(format!("the server asks to wait {} s", wait.as_secs()));
+                }
+                return Err(self.end(failure, is_unknown));
+            }
+            attempt += 1;
+            if !self.quiet {
+                let what = setback.failure.lines.first().map_or("", String::as_str);
+                let seconds = wait.as_secs_f32();
+                self.terminal.note(&format!(
+                    "{what}; trying again in {seconds:.1} s ({attempt} of {})",
+                    self.retries
+                ));
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Says of a write whose outcome nobody knows how to learn it without acting twice.
+    fn end(&self, failure: Failure, is_unknown: bool) -> Failure {
+        match &self.repeat {
+            Some(repeat) if is_unknown => failure
+                .and("the outcome is unknown: the server may have acted")
+                .and(format!(
+                    "repeat the same command with {repeat}: it acts at most once"
+                )),
+            _ => failure,
+        }
+    }
+}
+
+fn refused(reply: &Reply, url: &str) -> Setback {
+    let status = reply.status.as_u16();
+    let envelope: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+    let is_in_progress = envelope
+        .get("code")
+        .is_some_and(|code| code == "idempotency_in_progress");
+    let is_temporary = matches!(status, 429 | 502 | 503 | 504) || is_in_progress;
+    let wait = is_temporary.then(|| retry_after(&reply.headers).map_or(Wait::Backoff, Wait::Told));
+    // 429 and most 4xx are answered before anything is done; a 5xx can come from behind the act.
+    Setback {
+        failure: refusal::describe(reply, &envelope, url),
+        wait,
+        is_unknown: status >= 500 || is_in_progress,
+    }
+}
+
+fn silent(silence: Silence, url: &str) -> Setback {
+    let unreachable = |words: &str| Failure::new(Exit::Unreachable, format!("cannot reach {url}: {words}"));
+    match silence {
+        Silence::NotSent(words) => Setback {
+            failure: unreachable(&words),
+            wait: None,
+            is_unknown: false,
+        },
+        Silence::NobodyThere(words) => Setback {
+            failure: unreachable(&words),
+            wait: Some(Wait::Backoff),
+            is_unknown: false,
+        },
+        Silence::Lost(words) => {
+            let failure = Failure::new(
+                Exit::Unreachable,
+                format!("the answer of {url} was lost: {words}"),
+            );
+            Setback {
+                failure,
+                wait: Some(Wait::Backoff),
+                is_unknown: true,
+            }
+        }
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds: u64 = headers
+        .get(header::RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
+    Some(Duration::from_secs(seconds).max(FIRST_WAIT))
+}
+
+/// Doubles from a quarter of a second to eight, up to a half longer by chance so that many callers spread.
+fn backoff(attempt: u32) -> Duration {
+    let wait = FIRST_WAIT * 2u32.pow(attempt.min(5));
+    wait + wait * u32::from(SystemEntropy.seed()[0]) / 512
+}

@@ -1,0 +1,217 @@
+//! One request to a server: TLS, time limit, size limit; no redirects, no retries.
+
+use super::connection::Connection;
+use super::failure::Failure;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// LIMIT: an answer is held in memory before it is shown; a page of an export is the largest.
+const MAX_ANSWER_BYTES: usize = 256 << 20;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A server that can be asked.
+pub(super) struct Server {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    url: String,
+    authorization: HeaderValue,
+    timeout: Duration,
+}
+
+/// A request that can be sent any number of times.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) method: Method,
+    /// Path and query, from the root of the API.
+    pub(super) target: String,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Bytes>,
+}
+
+/// A complete answer.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Silence {
+    /// Nothing was sent, and trying again is no use.
+    NotSent(String),
+    /// Nobody listens now; nothing was sent.
+    NobodyThere(String),
+    /// The request may have reached the server.
+    Lost(String),
+}
+
+impl Server {
+    pub(super) fn new(connection: &Connection) -> Result<Self, Failure> {
+        let tls = if connection.url.starts_with("https:") {
+            trusted(connection)?
+        } else {
+            RootCertStore::empty()
+        };
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.map_err(|error| Failure::usage(format!("TLS cannot be set up: {error}")))?;
+        let config = config.with_root_certificates(tls).with_no_client_auth();
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(config)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(http);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .build(connector);
+        let bearer = provost_kernel::Secret::new(format!("Bearer {}", connection.token.expose()));
+        let mut authorization = HeaderValue::from_str(bearer.expose())
+            .map_err(|_| Failure::usage("the token has characters that no token has"))?;
+        authorization.set_sensitive(true);
+        Ok(Self {
+            client,
+            url: connection.url.clone(),
+            authorization,
+            timeout: connection.timeout,
+        })
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sends the request once and reads the whole answer.
+    pub(super) async fn ask(&self, call: &Call) -> Result<Reply, Silence> {
+        let request = self
+            .request(call)
+            .map_err(|error| Silence::NotSent(error.to_string()))?;
+        let exchange = async {
+            let response = self
+                .client
+                .request(request)
+                .await
+                .map_err(|error| silence(&error))?;
+            let (parts, body) = response.into_parts();
+            let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
+            let body = body
+                .map_err(|error| Silence::Lost(cause(error.as_ref())))?
+                .to_bytes();
+            Ok(Reply {
+                status: parts.status,
+                headers: parts.headers,
+                body,
+            })
+        };
+        let waited = tokio::time::timeout(self.timeout, exchange).await;
+        waited.unwrap_or_else(|_| {
+            Err(Silence::Lost(format!(
+                "no answer within {} s",
+                self.timeout.as_secs()
+            )))
+        })
+    }
+
+    fn request(&self, call: &Call) -> http::Result<Request<Full<Bytes>>> {
+        let uri = format!("{}{}", self.url, call.target);
+        let mut request = Request::builder().method(call.method.clone()).uri(uri);
+        if let Some(headers) = request.headers_mut() {
+            headers.extend(call.headers.clone());
+            headers.insert(header::AUTHORIZATION, self.authorization.clone());
+            headers.insert(
+                header::USER_AGENT,
+                HeaderValue::from_static(concat!("provost/", env!("CARGO_PKG_VERSION"))),
+            );
+            if call.body.is_some() {
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            }
+        }
+        request.body(Full::new(call.body.clone().unwrap_or_default()))
+    }
+}
+
+fn trusted(connection: &Connection) -> Result<RootCertStore, Failure> {
+    let mut roots = RootCertStore::empty();
+    if let Some(path) = &connection.ca_cert {
+        for certificate in certificates(path)? {
+            let added = roots.add(certificate);
+            added.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        }
+        return Ok(roots);
+    }
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(Failure::usage(
+            "this system has no trusted certificates: name them with --ca-cert FILE",
+        ));
+    }
+    Ok(roots)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let wrong = |what: String| Failure::usage(format!("{}: {what}", path.display()));
+    let found = CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))?;
+    let found: Vec<_> = found
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong(error.to_string()))?;
+    if found.is_empty() {
+        return Err(wrong("holds no certificate in PEM form".into()));
+    }
+    Ok(found)
+}
+
+fn silence(error: &hyper_util::client::legacy::Error) -> Silence {
+    let words = cause(error);
+    if !error.is_connect() {
+        return Silence::Lost(words);
+    }
+    // Only a server that is just starting makes waiting worthwhile; a name or a certificate stays wrong.
+    if is_refused(error) {
+        Silence::NobodyThere(words)
+    } else {
+        Silence::NotSent(words)
+    }
+}
+
+fn is_refused(error: &(dyn Error + 'static)) -> bool {
+    use std::io::ErrorKind::{
+        ConnectionAborted, ConnectionRefused, ConnectionReset, TimedOut, UnexpectedEof,
+    };
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        if matches!(
+            kind,
+            Some(ConnectionAborted | ConnectionRefused | ConnectionReset | TimedOut | UnexpectedEof)
+        ) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// Returns the innermost cause; the outer ones say "client error".
+fn cause(error: &(dyn Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
