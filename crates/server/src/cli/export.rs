@@ -30,7 +30,7 @@ pub(super) async fn export(
             .await
             .map_err(|failure| go_on(failure, lines, &draft))?;
         write(&reply, file.as_mut(), sender.terminal)?;
-        lines += reply.body.iter().filter(|byte| **byte == b'\n').count();
+        lines += reply.body.split(|byte| *byte == b'\n').count() - 1;
         if shows_progress {
             sender.terminal.progress(&format!("{lines} lines"));
         }

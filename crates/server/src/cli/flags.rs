@@ -135,7 +135,7 @@ fn parser(kind: &Kind) -> ValueParser {
             .range(min.unwrap_or(i64::MIN)..=max.unwrap_or(i64::MAX))
             .into(),
         Kind::Number => value_parser!(f64).into(),
-        Kind::Boolean => value_parser!(bool).into(),
+        Kind::Boolean => value_parser!(bool),
         Kind::List(item) => parser(item),
         Kind::Json => value_parser!(String),
     }

@@ -22,9 +22,8 @@ impl Form {
         match matches.get_one::<String>("global.output").map(String::as_str) {
             Some("table") => Self::Table,
             Some("jsonl") => Self::JsonLines,
-            Some(_) => Self::Json,
             None if terminal.stdout_is_terminal => Self::Table,
-            None => Self::Json,
+            _ => Self::Json,
         }
     }
 }

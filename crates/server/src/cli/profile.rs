@@ -54,9 +54,9 @@ pub(super) fn default_path(surroundings: &Surroundings) -> Option<PathBuf> {
     Some(config.join("provost").join("profiles.toml"))
 }
 
-/// Says whether a file's permissions keep other people out.
+/// Says whether a file's permissions keep other people out: the six bits of group and others are clear.
 pub(super) fn is_private(mode: u32) -> bool {
-    mode & 0o077 == 0
+    mode.trailing_zeros() >= 6
 }
 
 impl Profiles {

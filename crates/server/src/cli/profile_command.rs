@@ -6,6 +6,7 @@ use super::print::{Form, Printer};
 use super::profile::{Profile, Profiles};
 use super::terminal::Terminal;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+use provost_kernel::Secret;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -133,40 +134,39 @@ fn set(
         ));
     }
     let token = if matches.get_flag("global.no-token") {
-        String::new()
+        None
     } else {
-        read_token(terminal)?
+        Some(read_token(terminal)?)
     };
-    let is_first = profiles.by_name.is_empty();
-    let profile: &mut Profile = profiles.by_name.entry(name.to_owned()).or_default();
-    if let Some(url) = url {
-        let had_token = profile.token.is_some();
-        if profile.url.as_ref() != Some(&url) && profile.token.take().is_some() && had_token {
-            terminal.note("the earlier token belonged to another server and is forgotten");
-        }
-        profile.url = Some(url);
-    }
-    profile.organization = organization.or(profile.organization.take());
-    if !token.trim_ascii().is_empty() {
-        let token =
-            checked_token(&token).ok_or_else(|| Failure::usage("that is not one token on one line"))?;
-        profile.token = Some(token);
-    }
-    if is_first {
+    let token = token.filter(|token| !token.expose().trim_ascii().is_empty());
+    let token = token.map(|token| {
+        checked_token(token.expose()).ok_or_else(|| Failure::usage("that is not one token on one line"))
+    });
+    let token = token.transpose()?;
+    if profiles.by_name.is_empty() {
         profiles.current = Some(name.to_owned());
     }
+    let profile: &mut Profile = profiles.by_name.entry(name.to_owned()).or_default();
+    // A token must not follow its profile to another server.
+    if url.is_some() && url != profile.url && profile.token.take().is_some() && token.is_none() {
+        terminal.note("the earlier token belonged to another server and is forgotten");
+    }
+    profile.url = url.or(profile.url.take());
+    profile.organization = organization.or(profile.organization.take());
+    profile.token = token.or(profile.token.take());
     Ok(())
 }
 
-fn read_token(terminal: &Terminal) -> Result<String, Failure> {
+fn read_token(terminal: &Terminal) -> Result<Secret<String>, Failure> {
     let cannot = |error: std::io::Error| Failure::usage(format!("no token was read: {error}"));
     if let Some(prompt) = &terminal.prompt {
-        return prompt
-            .hidden("token (empty: none, or the earlier one)")
-            .map_err(cannot);
+        let token = prompt.hidden("token (empty: none, or the earlier one)");
+        return token.map(Secret::new).map_err(cannot);
     }
     let bytes = terminal.read_input(MAX_INPUT_BYTES).map_err(cannot)?;
-    String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8 text"))
+    let text = String::from_utf8(bytes);
+    text.map(Secret::new)
+        .map_err(|_| Failure::usage("standard input is not UTF-8 text"))
 }
 
 fn list(profiles: &Profiles, matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {

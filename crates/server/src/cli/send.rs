@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// LIMIT: who is told to wait longer than this gives up and says so.
-const MAX_WAIT: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
 /// How a request is sent and what is said about it.

@@ -1,0 +1,113 @@
+//! Tables and JSON.
+
+use crate::http::{Server, json};
+use crate::provost::Provost;
+use serde_json::{Value, json};
+
+fn page() -> Value {
+    let widget = |id: &str, name: &str| {
+        json!({
+            "id": id, "name": name, "status": "active", "scopes": ["a:read", "b:read"],
+            "createdAt": "2026-11-20T03:15:00.000Z", "description": "a long text ".repeat(20),
+        })
+    };
+    json!({ "widgets": [widget("w_1", "Wheel"), widget("w_2", "Axle")], "total": 2 })
+}
+
+#[tokio::test]
+async fn a_program_gets_json_and_a_person_a_table() {
+    let server = Server::playing([json(200, &page()), json(200, &page())]).await;
+    let program = Provost::script().asks(&server, &["widgets", "list"]).await;
+    assert_eq!(serde_json::from_str::<Value>(&program.out).expect("JSON"), page());
+    let person = Provost::person(&[])
+        .width(200)
+        .asks(&server, &["widgets", "list"])
+        .await;
+    let lines: Vec<&str> = person.out.lines().collect();
+    let words: Vec<&str> = lines[0].split_whitespace().collect();
+    assert_eq!(
+        words,
+        ["ID", "NAME", "STATUS", "SCOPES", "DESCRIPTION", "CREATEDAT"]
+    );
+    assert!(
+        lines[1].contains("w_1") && lines[1].contains("a:read, b:read"),
+        "{}",
+        person.out
+    );
+    assert!(!person.out.contains('\u{1b}'), "{:?}", person.out);
+}
+
+#[tokio::test]
+async fn a_table_is_never_wider_than_the_terminal_and_names_what_it_leaves_out() {
+    for width in [40, 60, 80, 120] {
+        let server = Server::playing([json(200, &page())]).await;
+        let outcome = Provost::person(&[])
+            .width(width)
+            .asks(&server, &["widgets", "list"])
+            .await;
+        let widest = outcome
+            .out
+            .lines()
+            .map(|line| line.chars().count())
+            .max()
+            .unwrap_or(0);
+        assert!(widest <= usize::from(width), "{width}: {}", outcome.out);
+        assert!(outcome.out.contains("w_1"), "{}", outcome.out);
+        let is_complete = outcome.out.contains("CREATEDAT");
+        assert_eq!(
+            outcome.err.contains("createdAt"),
+            !is_complete,
+            "{width}: {} {}",
+            outcome.out,
+            outcome.err
+        );
+    }
+}
+
+#[tokio::test]
+async fn lines_are_one_item_each() {
+    let server = Server::playing([json(200, &page())]).await;
+    let outcome = Provost::script()
+        .asks(&server, &["widgets", "list", "--output", "jsonl"])
+        .await;
+    let ids: Vec<Value> = outcome
+        .out
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["id"].clone())
+        .collect();
+    assert_eq!(ids, ["w_1", "w_2"]);
+}
+
+#[tokio::test]
+async fn one_object_is_a_table_of_its_members() {
+    let answer =
+        json!({ "widget": { "name": "Wheel", "id": "w_1", "parts": [{ "id": "p_1" }], "size": { "x": 2 } } });
+    let server = Server::playing([json(200, &answer)]).await;
+    let outcome = Provost::person(&[])
+        .asks(
+            &server,
+            &["widgets", "update", "w_1", "--name", "Wheel", "--reason", "r"],
+        )
+        .await;
+    let rows: Vec<Vec<&str>> = outcome
+        .out
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ["id", "w_1"],
+            ["name", "Wheel"],
+            ["parts.0.id", "p_1"],
+            ["size.x", "2"]
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_empty_list_says_so_beside_the_output() {
+    let server = Server::playing([json(200, &json!({ "widgets": [], "total": 0 }))]).await;
+    let outcome = Provost::person(&[]).asks(&server, &["widgets", "list"]).await;
+    assert_eq!((outcome.out.as_str(), outcome.err.as_str()), ("", "none\n"));
+}

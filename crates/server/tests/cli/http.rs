@@ -1,0 +1,170 @@
+//! A real HTTP server that plays prepared answers and remembers what it was asked.
+
+use axum::body::Body;
+use axum::response::Response;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+/// What the server does with a request.
+#[derive(Clone)]
+pub enum Answer {
+    /// Reads it, acts for all that the client knows, and closes the connection.
+    Lost,
+    /// Answers.
+    Says {
+        status: u16,
+        headers: Vec<(&'static str, String)>,
+        body: Vec<u8>,
+    },
+}
+
+/// Returns an answer of JSON.
+pub fn json(status: u16, body: &Value) -> Answer {
+    let headers = vec![("content-type", "application/json; charset=utf-8".to_owned())];
+    Answer::Says {
+        status,
+        headers,
+        body: body.to_string().into_bytes(),
+    }
+}
+
+/// Returns an answer without a body.
+pub fn empty(status: u16) -> Answer {
+    Answer::Says {
+        status,
+        headers: Vec::new(),
+        body: Vec::new(),
+    }
+}
+
+impl Answer {
+    /// Adds a header.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: &str) -> Self {
+        if let Self::Says { headers, .. } = &mut self {
+            headers.push((name, value.to_owned()));
+        }
+        self
+    }
+}
+
+/// A request as it arrived.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    pub method: String,
+    pub target: String,
+    pub headers: hyper::HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Asked {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().expect("text"))
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("a body of JSON")
+    }
+}
+
+/// A running server; dropping it ends its tasks.
+pub struct Server {
+    pub url: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Server {
+    /// Starts a server that gives each request the next answer, and 500 behind the last.
+    pub async fn playing(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("a bound address"));
+        let answers = Arc::new(Mutex::new(answers.into_iter().collect::<VecDeque<_>>()));
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(accept(listener, answers, asked.clone()));
+        Self {
+            url,
+            asked,
+            _tasks: tasks,
+        }
+    }
+
+    /// Returns every request so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().expect("no panic").clone()
+    }
+}
+
+type Answers = Arc<Mutex<VecDeque<Answer>>>;
+
+async fn accept(listener: TcpListener, answers: Answers, asked: Arc<Mutex<Vec<Asked>>>) {
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        let (answers, asked) = (answers.clone(), asked.clone());
+        let service = service_fn(move |request| answer(request, answers.clone(), asked.clone()));
+        connections.spawn(async move {
+            // An error is the connection that was broken on purpose.
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    answers: Answers,
+    asked: Arc<Mutex<Vec<Asked>>>,
+) -> io::Result<Response> {
+    let (parts, body) = request.into_parts();
+    let body = body
+        .collect()
+        .await
+        .map_err(io::Error::other)?
+        .to_bytes()
+        .to_vec();
+    asked.lock().expect("no panic").push(Asked {
+        method: parts.method.to_string(),
+        target: parts.uri.to_string(),
+        headers: parts.headers,
+        body,
+    });
+    let next = answers.lock().expect("no panic").pop_front();
+    match next.unwrap_or_else(|| empty(500)) {
+        Answer::Lost => Err(io::Error::other("lost on purpose")),
+        Answer::Says {
+            status,
+            headers,
+            body,
+        } => {
+            let mut response = Response::new(Body::from(body));
+            *response.status_mut() = StatusCode::from_u16(status).expect("a status");
+            for (name, value) in headers {
+                response
+                    .headers_mut()
+                    .insert(name, value.parse().expect("a header"));
+            }
+            Ok(response)
+        }
+    }
+}
+
+/// The body of a refusal (D1.5).
+pub fn refusal(status: u16, code: &str, message: &str) -> Answer {
+    json(
+        status,
+        &serde_json::json!({ "message": message, "code": code, "requestId": "req_1", "retryable": false }),
+    )
+}

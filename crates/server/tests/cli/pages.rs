@@ -1,0 +1,153 @@
+//! Lists in pages, and exports.
+
+use crate::http::{Answer, Server, json};
+use crate::provost::{Provost, folder, mode};
+use serde_json::{Value, json};
+
+fn page(ids: &[&str], total: u64) -> Answer {
+    let widgets: Vec<Value> = ids.iter().map(|id| json!({ "id": id })).collect();
+    json(
+        200,
+        &json!({ "widgets": widgets, "total": total, "limit": 100, "offset": 0 }),
+    )
+}
+
+fn lines(text: &str) -> Answer {
+    let headers = vec![("content-type", "application/jsonl".to_owned())];
+    Answer::Says {
+        status: 200,
+        headers,
+        body: text.as_bytes().to_vec(),
+    }
+}
+
+fn targets(server: &Server) -> Vec<String> {
+    let base = "/api/headless/v1/organizations/acme";
+    server
+        .asked()
+        .iter()
+        .map(|asked| asked.target.replace(base, ""))
+        .collect()
+}
+
+#[tokio::test]
+async fn all_pages_by_offset_are_one_answer() {
+    let server = Server::playing([page(&["a", "b"], 3), page(&["c"], 3)]).await;
+    let outcome = Provost::script()
+        .asks(&server, &["widgets", "list", "--all", "--status", "active"])
+        .await;
+    assert_eq!(
+        targets(&server),
+        [
+            "/widgets?status=active&limit=100",
+            "/widgets?status=active&limit=100&offset=2"
+        ]
+    );
+    let whole: Value = serde_json::from_str(&outcome.out).expect("JSON");
+    assert_eq!(
+        whole,
+        json!({ "widgets": [{ "id": "a" }, { "id": "b" }, { "id": "c" }], "total": 3 })
+    );
+}
+
+#[tokio::test]
+async fn all_pages_by_cursor_are_streamed_as_lines() {
+    let first = json(200, &json!({ "entries": [{ "id": "a" }], "nextCursor": "c&1" }));
+    let second = json(200, &json!({ "entries": [{ "id": "b" }] }));
+    let server = Server::playing([first, second]).await;
+    let outcome = Provost::script()
+        .asks(&server, &["log", "list", "--all", "--limit", "1", "-o", "jsonl"])
+        .await;
+    assert_eq!(targets(&server), ["/log?limit=1", "/log?limit=1&cursor=c%261"]);
+    assert_eq!(outcome.out, "{\"id\":\"a\"}\n{\"id\":\"b\"}\n");
+}
+
+#[tokio::test]
+async fn a_cursor_that_leads_in_a_circle_is_left() {
+    let same = || json(200, &json!({ "entries": [{ "id": "a" }], "nextCursor": "c" }));
+    let server = Server::playing([same(), same(), same()]).await;
+    let outcome = Provost::script().asks(&server, &["log", "list", "--all"]).await;
+    assert_eq!((outcome.code, server.asked().len()), (8, 2));
+}
+
+#[tokio::test]
+async fn one_page_says_that_there_is_more() {
+    let server = Server::playing([page(&["a", "b"], 3)]).await;
+    let outcome = Provost::person(&[]).asks(&server, &["widgets", "list"]).await;
+    assert_eq!(server.asked().len(), 1);
+    assert!(
+        outcome.err.contains("there is more: --offset 2, or --all"),
+        "{}",
+        outcome.err
+    );
+}
+
+#[tokio::test]
+async fn a_page_that_is_lost_is_fetched_again() {
+    let server = Server::playing([page(&["a", "b"], 3), Answer::Lost, page(&["c"], 3)]).await;
+    let outcome = Provost::script()
+        .asks(&server, &["widgets", "list", "--all", "-o", "jsonl", "--quiet"])
+        .await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    assert_eq!(outcome.out, "{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"id\":\"c\"}\n");
+}
+
+#[tokio::test]
+async fn an_export_goes_on_until_the_server_has_no_more() {
+    let pages = [
+        lines("{\"n\":1}\n").with("x-provost-next-after", "1"),
+        Answer::Lost,
+        lines("{\"n\":2}\n"),
+    ];
+    let server = Server::playing(pages).await;
+    let outcome = Provost::script()
+        .asks(&server, &["log", "export", "--quiet"])
+        .await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    assert_eq!(
+        targets(&server),
+        ["/log/export", "/log/export?after=1", "/log/export?after=1"]
+    );
+    assert_eq!(outcome.out, "{\"n\":1}\n{\"n\":2}\n");
+}
+
+#[tokio::test]
+async fn an_export_with_a_limit_says_where_to_go_on() {
+    let server = Server::playing([lines("{\"n\":1}\n").with("x-provost-next-after", "1")]).await;
+    let outcome = Provost::script()
+        .asks(&server, &["log", "export", "--limit", "1"])
+        .await;
+    assert_eq!((outcome.code, server.asked().len()), (0, 1));
+    assert!(outcome.err.contains("--after 1"), "{}", outcome.err);
+}
+
+#[tokio::test]
+async fn an_export_into_a_file_is_private_and_byte_for_byte() {
+    let path = folder().join("log.jsonl");
+    let text = "{\"n\":\"\u{9b}\"}\n";
+    let server = Server::playing([lines(text)]).await;
+    let command = ["log", "export", "--to", path.to_str().expect("UTF-8")];
+    let outcome = Provost::person(&[]).asks(&server, &command).await;
+    assert_eq!((outcome.code, outcome.out.as_str()), (0, ""));
+    assert_eq!(std::fs::read_to_string(&path).expect("the file"), text);
+    assert_eq!(mode(&path), 0o600);
+    assert!(outcome.err.contains("1 lines"), "{:?}", outcome.err);
+}
+
+#[tokio::test]
+async fn an_export_that_breaks_off_says_how_far_it_came() {
+    let server = Server::playing([
+        lines("{\"n\":1}\n").with("x-provost-next-after", "1"),
+        Answer::Lost,
+    ])
+    .await;
+    let outcome = Provost::script()
+        .asks(&server, &["log", "export", "--retries", "0"])
+        .await;
+    assert_eq!(outcome.code, 7);
+    assert!(
+        outcome.err.contains("1 lines were written; go on with --after 1"),
+        "{}",
+        outcome.err
+    );
+}
