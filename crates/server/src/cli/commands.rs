@@ -22,14 +22,18 @@ pub fn commands(api: &Api) -> Vec<Command> {
 }
 
 fn group(api: &Api, group: &str) -> Command {
-    let operations = api.operations.iter().filter(|o| o.group == group);
+    let operations: Vec<&Operation> = api.operations.iter().filter(|o| o.group == group).collect();
+    let verbs: Vec<&str> = operations
+        .iter()
+        .map(|operation| operation.verb.as_str())
+        .collect();
     Command::new(group.to_owned())
-        .about(format!("Asks a server about {}", group.replace('-', " ")))
+        .about(format!("Server: {}", verbs.join(", ")))
         .subcommand_required(true)
         .arg_required_else_help(true)
         .args(connection::args().into_iter().map(|arg| arg.global(true)))
         .after_long_help(EXIT_CODES)
-        .subcommands(operations.map(operation))
+        .subcommands(operations.into_iter().map(operation))
 }
 
 fn operation(operation: &Operation) -> Command {
@@ -47,8 +51,7 @@ fn operation(operation: &Operation) -> Command {
     }
     for field in operation.body.iter().flat_map(|body| &body.fields) {
         let long = names.take(Place::Body, field);
-        let clears = field.nullable && matches!(operation.method, http::Method::PATCH | http::Method::PUT);
-        let clear = clears.then(|| flags::clear_flag(field, &long));
+        let clear = field.can_be_cleared().then(|| flags::clear_flag(field, &long));
         let arg = flags::flag(Place::Body, field, long);
         let arg = if field.required {
             arg.required_unless_present("global.body")

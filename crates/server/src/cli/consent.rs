@@ -9,7 +9,6 @@ use provost_kernel::entropy::{Entropy, SystemEntropy};
 use std::fmt::Write as _;
 
 /// The trio of D4.1.
-#[derive(Clone, Debug)]
 pub(super) struct Consent {
     pub(super) reason: String,
     pub(super) key: String,

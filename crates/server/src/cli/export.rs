@@ -22,7 +22,11 @@ pub(super) async fn export(
     all: bool,
     mut file: Option<File>,
 ) -> Result<(), Failure> {
-    let shows_progress = sender.terminal.stderr_is_terminal && !sender.quiet && file.is_some();
+    let is_watched = sender.terminal.stderr_is_terminal && !sender.quiet;
+    let shows_progress = is_watched && (file.is_some() || !sender.terminal.stdout_is_terminal);
+    if let (true, None, Some(largest)) = (all, draft.query("limit"), operation.largest_page()) {
+        draft.set_query("limit", largest.to_string());
+    }
     let mut lines = 0;
     loop {
         let reply = sender
@@ -51,15 +55,18 @@ pub(super) async fn export(
             break;
         }
         if draft.query("after") == Some(next) {
-            break;
+            return Err(Failure::new(
+                Exit::ServerFault,
+                "the server names the same place again",
+            ));
         }
         draft.set_query("after", next.to_owned());
     }
     if shows_progress {
-        sender.terminal.end_progress();
+        sender.terminal.note(&format!("{lines} lines"));
     }
     if let Some(file) = file {
-        file.sync_all().map_err(Failure::from)?;
+        file.sync_all()?;
     }
     Ok(())
 }

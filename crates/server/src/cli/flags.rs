@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::schema::{Field, Kind};
-use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, ValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, Resettable, StyledStr, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use serde_json::Value;
 
@@ -81,8 +81,16 @@ pub(super) fn positional(field: &Field) -> Arg {
     Arg::new(Place::Path.id(field))
         .required(true)
         .value_name(kebab(&field.name()).replace('-', "_").to_uppercase())
-        .value_parser(NonEmptyStringValueParser::new())
+        .value_parser(segment)
         .help(help(field))
+}
+
+/// A dot or two would be taken for a folder by what stands between here and the server.
+fn segment(text: &str) -> Result<String, &'static str> {
+    match text {
+        "" | "." | ".." => Err("this names nothing"),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// Returns the flag of a query parameter or of a member of the body.
@@ -141,7 +149,7 @@ fn parser(kind: &Kind) -> ValueParser {
     }
 }
 
-fn help(field: &Field) -> String {
+fn help(field: &Field) -> Resettable<StyledStr> {
     let mut words = field.about.trim().trim_end_matches('.').to_owned();
     if let Kind::List(_) = field.kind {
         words.push_str(if words.is_empty() {
@@ -154,7 +162,7 @@ fn help(field: &Field) -> String {
         let space = if words.is_empty() { "" } else { " " };
         words = format!("{words}{space}({})", field.limits.join(", "));
     }
-    words
+    (!words.is_empty()).then(|| words.into()).into()
 }
 
 /// Returns what was said for a field, if anything was.

@@ -41,6 +41,12 @@ impl Field {
     pub(super) fn name(&self) -> String {
         self.path.join(".")
     }
+
+    /// Says whether `null` means something. The schema of every optional member allows it, as absent; only
+    /// the words tell whether it clears.
+    pub(super) fn can_be_cleared(&self) -> bool {
+        self.nullable && self.about.contains("null")
+    }
 }
 
 /// A schema without references and without `null`.

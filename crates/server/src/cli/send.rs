@@ -48,7 +48,8 @@ impl Sender<'_> {
         let mut is_unknown = false;
         let mut attempt = 0;
         loop {
-            let setback = match self.server.ask(call).await {
+            let asked = self.unless_interrupted(self.server.ask(call)).await?;
+            let setback = match asked {
                 Ok(reply) if reply.status.is_success() => return Ok(reply),
                 Ok(reply) => refused(&reply, self.server.url()),
                 Err(silence) => silent(silence, self.server.url()),
@@ -75,7 +76,20 @@ impl Sender<'_> {
                     self.retries
                 ));
             }
-            tokio::time::sleep(wait).await;
+            self.unless_interrupted(tokio::time::sleep(wait)).await?;
+        }
+    }
+
+    /// Ends a write that is interrupted with the words that learn its outcome; a read just ends.
+    async fn unless_interrupted<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        if self.repeat.is_none() {
+            return Ok(work.await);
+        }
+        tokio::select! {
+            done = work => Ok(done),
+            Ok(()) = tokio::signal::ctrl_c() => {
+                Err(self.end(Failure::new(Exit::Unreachable, "interrupted"), true))
+            }
         }
     }
 

@@ -30,7 +30,7 @@ pub(super) struct Server {
 }
 
 /// A request that can be sent any number of times.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Call {
     pub(super) method: Method,
     /// Path and query, from the root of the API.
@@ -40,7 +40,6 @@ pub(super) struct Call {
 }
 
 /// A complete answer.
-#[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,

@@ -1,6 +1,7 @@
 //! Tables that fit the terminal. Nothing in a cell can steer it.
 
 use super::escape::{lines_visible, visible};
+use super::flags::kebab;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width};
 use serde_json::Value;
@@ -11,8 +12,8 @@ const FIRST: [&str; 4] = ["id", "name", "status", "outcome"];
 const LAST: [&str; 4] = ["description", "createdAt", "updatedAt", "organizationId"];
 /// Columns narrower than this are no pleasure to read.
 const MIN_WIDTH: usize = 10;
-/// An id is copied with a double click, so it stays on one line.
-const ID_WIDTH: usize = 40;
+/// Words up to this length, such as ids and times, are not broken: they are copied with a double click.
+const WORD_WIDTH: usize = 40;
 
 /// Returns the table of a list, and the names of the columns for which there was no room.
 pub(super) fn list(items: &[Value], width: Option<u16>) -> (String, Vec<String>) {
@@ -27,7 +28,7 @@ pub(super) fn list(items: &[Value], width: Option<u16>) -> (String, Vec<String>)
     // The first column is shown whatever its width.
     let count = fits.count().max(1);
     let mut table = blank(width);
-    table.set_header(all[..count].iter().map(|column| visible(column).to_uppercase()));
+    table.set_header(all[..count].iter().map(|column| title(column)));
     for item in items {
         table.add_row(
             all[..count]
@@ -113,18 +114,26 @@ fn columns(items: &[Value]) -> Vec<String> {
 }
 
 fn least_width(column: &str, items: &[Value]) -> usize {
-    let longest = |text: String| text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-    let widths = items
+    let texts: Vec<String> = items
         .iter()
         .filter_map(|item| item.get(column))
-        .map(|value| longest(cell(value)));
-    let natural = widths.max().unwrap_or(0).max(column.chars().count());
-    let enough = if column == "id" {
-        ID_WIDTH
-    } else {
-        MIN_WIDTH.max(column.chars().count())
-    };
-    natural.min(enough)
+        .map(cell)
+        .collect();
+    let longest = |width: fn(&str) -> usize| texts.iter().map(|text| width(text)).max().unwrap_or(0);
+    let natural = longest(|text| text.lines().map(|line| line.chars().count()).max().unwrap_or(0));
+    let word = longest(|text| {
+        text.split_whitespace()
+            .map(|word| word.chars().count())
+            .max()
+            .unwrap_or(0)
+    });
+    let heading = title(column).split(' ').map(str::len).max().unwrap_or(0);
+    natural.min(word.min(WORD_WIDTH).max(MIN_WIDTH)).max(heading)
+}
+
+/// `permissionRole` reads `PERMISSION ROLE`.
+fn title(column: &str) -> String {
+    visible(&kebab(column)).replace('-', " ").to_uppercase()
 }
 
 /// `{"serviceAccount": {…}}` says nothing more than what stands inside.

@@ -88,14 +88,9 @@ impl Terminal {
         self.tell(&format!("{}\n", visible(line)));
     }
 
-    /// Overwrites the current line of standard error.
+    /// Writes a line to standard error over which the next one is written.
     pub(super) fn progress(&self, line: &str) {
-        self.tell(&format!("\r{}\u{1b}[K", visible(line)));
-    }
-
-    /// Ends the line that [`Terminal::progress`] overwrites.
-    pub(super) fn end_progress(&self) {
-        self.tell("\n");
+        self.tell(&format!("\u{1b}[K{}\r", visible(line)));
     }
 
     // Words about the act are lost with the terminal; the act is not.

@@ -45,6 +45,11 @@ fn help_says_limits_words_rights_and_exit_codes() {
     for words in ["active", "Stands still", "(1 to 100, 50 when absent)", "--all"] {
         assert!(list.contains(words), "{words}\n{list}");
     }
+    let update = help(["widgets", "update"]);
+    assert!(
+        update.contains("--clear-description") && !update.contains("--clear-name"),
+        "{update}"
+    );
     let delete = help(["widgets", "delete"]);
     assert!(
         delete.contains("<WIDGET_ID>") && delete.contains("Nothing can undo it."),

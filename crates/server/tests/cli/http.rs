@@ -11,8 +11,10 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 /// What the server does with a request.
 #[derive(Clone)]
@@ -88,12 +90,22 @@ pub struct Server {
 impl Server {
     /// Starts a server that gives each request the next answer, and 500 behind the last.
     pub async fn playing(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::start(answers, None).await
+    }
+
+    /// Starts one that speaks TLS.
+    pub async fn encrypted(answers: impl IntoIterator<Item = Answer>, tls: TlsAcceptor) -> Self {
+        Self::start(answers, Some(tls)).await
+    }
+
+    async fn start(answers: impl IntoIterator<Item = Answer>, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("a bound address"));
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr().expect("a bound address"));
         let answers = Arc::new(Mutex::new(answers.into_iter().collect::<VecDeque<_>>()));
         let asked = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, answers, asked.clone()));
+        tasks.spawn(accept(listener, tls, answers, asked.clone()));
         Self {
             url,
             asked,
@@ -107,14 +119,33 @@ impl Server {
     }
 }
 
+/// Either end of a connection, encrypted or not.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
 type Answers = Arc<Mutex<VecDeque<Answer>>>;
 
-async fn accept(listener: TcpListener, answers: Answers, asked: Arc<Mutex<Vec<Asked>>>) {
+async fn accept(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    answers: Answers,
+    asked: Arc<Mutex<Vec<Asked>>>,
+) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let (answers, asked) = (answers.clone(), asked.clone());
         let service = service_fn(move |request| answer(request, answers.clone(), asked.clone()));
+        let tls = tls.clone();
         connections.spawn(async move {
+            let stream: Box<dyn Stream> = match tls {
+                // A client that does not trust the certificate goes away here.
+                Some(tls) => match tls.accept(stream).await {
+                    Ok(stream) => Box::new(stream),
+                    Err(_) => return,
+                },
+                None => Box::new(stream),
+            };
             // An error is the connection that was broken on purpose.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)

@@ -1,5 +1,7 @@
 //! The client commands against a real HTTP server of this test that plays prepared answers.
 
+#![expect(clippy::expect_used, reason = "a test stops where its ground is missing")]
+
 mod answers;
 mod commands;
 mod http;
@@ -10,4 +12,5 @@ mod provost;
 mod refusals;
 mod retries;
 mod secrets;
+mod tls;
 mod writes;

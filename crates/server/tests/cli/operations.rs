@@ -108,6 +108,7 @@ struct WidgetPath {
 #[expect(dead_code, reason = "see ListQuery")]
 struct UpdateBody {
     name: Option<Name>,
+    /// What it is for; `null` clears it.
     #[schemars(with = "Option<Description>")]
     description: Option<Option<Description>>,
 }

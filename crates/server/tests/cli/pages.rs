@@ -106,7 +106,11 @@ async fn an_export_goes_on_until_the_server_has_no_more() {
     assert_eq!(outcome.code, 0, "{outcome:?}");
     assert_eq!(
         targets(&server),
-        ["/log/export", "/log/export?after=1", "/log/export?after=1"]
+        [
+            "/log/export?limit=100",
+            "/log/export?limit=100&after=1",
+            "/log/export?limit=100&after=1"
+        ]
     );
     assert_eq!(outcome.out, "{\"n\":1}\n{\"n\":2}\n");
 }
