@@ -171,13 +171,14 @@ fn read_token(terminal: &Terminal) -> Result<Secret<String>, Failure> {
 
 fn list(profiles: &Profiles, matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     let row = |(name, profile): (&String, &Profile)| {
-        json!({
-            "name": name,
-            "url": profile.url,
-            "organization": profile.organization,
-            "hasToken": profile.token.is_some(),
-            "isCurrent": profiles.current.as_ref() == Some(name),
-        })
+        let is_current = profiles.current.as_ref() == Some(name);
+        let mut row = json!({ "name": name, "hasToken": profile.token.is_some(), "isCurrent": is_current });
+        for (member, value) in [("url", &profile.url), ("organization", &profile.organization)] {
+            if let Some(value) = value {
+                row[member] = value.as_str().into();
+            }
+        }
+        row
     };
     let rows: Vec<Value> = profiles.by_name.iter().map(row).collect();
     let printer = Printer {

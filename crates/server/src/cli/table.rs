@@ -128,7 +128,7 @@ fn least_width(column: &str, items: &[Value]) -> usize {
             .unwrap_or(0)
     });
     let heading = title(column).split(' ').map(str::len).max().unwrap_or(0);
-    natural.min(word.min(WORD_WIDTH).max(MIN_WIDTH)).max(heading)
+    natural.min(word.clamp(MIN_WIDTH, WORD_WIDTH)).max(heading)
 }
 
 /// `permissionRole` reads `PERMISSION ROLE`.

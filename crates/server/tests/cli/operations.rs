@@ -109,8 +109,7 @@ struct WidgetPath {
 struct UpdateBody {
     name: Option<Name>,
     /// What it is for; `null` clears it.
-    #[schemars(with = "Option<Description>")]
-    description: Option<Option<Description>>,
+    description: Option<Description>,
 }
 
 #[derive(Deserialize, JsonSchema)]
