@@ -22,6 +22,7 @@ pub struct Provost {
     typed: Option<VecDeque<String>>,
     token: Option<String>,
     home: Option<PathBuf>,
+    is_unread: bool,
 }
 
 /// What came of it.
@@ -44,6 +45,7 @@ impl Provost {
             typed: None,
             token: Some(TOKEN.into()),
             home: None,
+            is_unread: false,
         }
     }
 
@@ -86,6 +88,14 @@ impl Provost {
         }
     }
 
+    /// Whoever reads the output has gone away.
+    pub fn unread(self) -> Self {
+        Self {
+            is_unread: true,
+            ..self
+        }
+    }
+
     /// Runs a command against a server.
     pub async fn asks(self, server: &Server, command: &[&str]) -> Outcome {
         let to = ["--url", server.url.as_str(), "--organization", "acme"];
@@ -111,7 +121,11 @@ impl Provost {
         let (out, err, questions) = (Buffer::default(), Buffer::default(), Arc::default());
         let terminal = Terminal {
             stdin: Mutex::new(Box::new(io::Cursor::new(self.stdin))),
-            stdout: Mutex::new(Box::new(out.clone())),
+            stdout: Mutex::new(if self.is_unread {
+                Box::new(Closed)
+            } else {
+                Box::new(out.clone())
+            }),
             stderr: Mutex::new(Box::new(err.clone())),
             stdout_is_terminal: self.is_terminal,
             stderr_is_terminal: self.is_terminal,
@@ -137,6 +151,19 @@ impl Provost {
             err: err.text(),
             questions,
         }
+    }
+}
+
+/// A pipe that nobody reads.
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -73,3 +73,30 @@ async fn a_refused_command_leaves_no_file() {
     assert_eq!(Provost::script().asks(&server, &command).await.code, 3);
     assert!(!path.exists());
 }
+
+#[tokio::test]
+async fn a_secret_that_nobody_reads_can_be_fetched_again() {
+    let server = Server::playing([json(201, &created())]).await;
+    let outcome = Provost::script().unread().asks(&server, &CREATE).await;
+    assert_eq!(outcome.code, 9, "{outcome:?}");
+    let body = server.asked()[0].json();
+    let key = body["idempotencyKey"].as_str().expect("a key");
+    assert!(
+        outcome
+            .err
+            .contains(&format!("--idempotency-key {key} --reason new")),
+        "{}",
+        outcome.err
+    );
+    assert!(!outcome.err.contains(MINTED), "{}", outcome.err);
+}
+
+#[tokio::test]
+async fn a_list_that_nobody_reads_ends_without_words() {
+    let server = Server::playing([json(200, &json!({ "widgets": [{ "id": "w_1" }], "total": 1 }))]).await;
+    let outcome = Provost::script()
+        .unread()
+        .asks(&server, &["widgets", "list"])
+        .await;
+    assert_eq!((outcome.code, outcome.err.as_str()), (0, ""));
+}
