@@ -4,6 +4,7 @@
 pub mod app;
 pub mod areas;
 pub mod background;
+pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod migrations;

@@ -653,7 +653,12 @@ fn completing_makes_what_is_missing_and_replaces_nothing() {
     let (completed, more) = Keys::complete(&scratch.keys(), NOW, &SeededEntropy::new(2)).unwrap();
     assert!(more);
     let (before, after) = (made.check_values(), completed.check_values());
-    let changed: Vec<_> = before.iter().zip(&after).filter(|(a, b)| a != b).map(|(a, _)| &a.0).collect();
+    let changed: Vec<_> = before
+        .iter()
+        .zip(&after)
+        .filter(|(a, b)| a != b)
+        .map(|(a, _)| &a.0)
+        .collect();
     assert_eq!(changed, ["request/request-1"]);
     let (again, none) = Keys::complete(&scratch.keys(), NOW, &SeededEntropy::new(3)).unwrap();
     assert!(!none);
@@ -672,5 +677,8 @@ fn completing_at_the_same_time_makes_one_set() {
         .collect();
     let made: Vec<_> = makers.into_iter().map(|maker| maker.join().unwrap()).collect();
     assert_eq!(made.iter().filter(|(_, fresh)| *fresh).count(), 1);
-    assert!(made.iter().all(|(keys, _)| keys.check_values() == made[0].0.check_values()));
+    assert!(
+        made.iter()
+            .all(|(keys, _)| keys.check_values() == made[0].0.check_values())
+    );
 }

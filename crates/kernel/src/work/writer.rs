@@ -112,7 +112,10 @@ impl Writers {
 
     /// Returns how many units wait for their writer.
     pub fn waiting(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.waiting.load(Ordering::Relaxed)).sum()
+        self.lanes
+            .iter()
+            .map(|lane| lane.waiting.load(Ordering::Relaxed))
+            .sum()
     }
 
     /// Runs what waits, writes what is buffered, and ends the threads.
