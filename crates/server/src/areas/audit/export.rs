@@ -78,3 +78,62 @@ impl Operation for Export {
         Ok(JsonLines(text))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::areas::audit::testing::on_every_store;
+    use serde_json::Value;
+
+    const EXPORT: &str = "exportHeadlessAuditEvents";
+
+    #[test]
+    fn an_export_goes_on_where_the_last_one_ended() {
+        on_every_store("audit_export", |world| {
+            world.grow(25);
+            let whole = world.get("auditor", EXPORT, &[], "limit=25");
+            assert_eq!(whole.headers.get("x-provost-next-after"), None);
+            let (mut text, mut after) = (String::new(), 0);
+            for expected in [Some("10"), Some("20")] {
+                let part = world.get("auditor", EXPORT, &[], &format!("after={after}&limit=10"));
+                assert_eq!(
+                    part.headers.get("x-provost-next-after").map(String::as_str),
+                    expected
+                );
+                text.push_str(&part.text);
+                after += 10;
+            }
+            let rest = world.get("auditor", EXPORT, &[], &format!("after={after}&limit=5"));
+            assert_eq!(text + &rest.text, whole.text);
+            let seqs: Vec<i64> = whole
+                .text
+                .lines()
+                .map(|line| {
+                    serde_json::from_str::<Value>(line).unwrap()["seq"]
+                        .as_i64()
+                        .unwrap()
+                })
+                .collect();
+            assert_eq!(seqs, (1..=25).collect::<Vec<_>>());
+            assert!(whole.text.ends_with('\n'));
+        });
+    }
+
+    #[test]
+    fn every_export_is_an_entry_and_only_two_roles_may() {
+        on_every_store("audit_export_rights", |world| {
+            assert_eq!(
+                world.get("operator", EXPORT, &[], "").json()["code"],
+                "role_forbidden"
+            );
+            assert_eq!(world.get("auditor", EXPORT, &[], "").text, "");
+            world.settle();
+            let last: Value = serde_json::from_str(world.exported().last().unwrap()).unwrap();
+            assert_eq!(last["action"], EXPORT);
+            assert_eq!(last["target"]["type"], "audit_log");
+            assert_eq!(last["actor"]["id"], "auditor");
+            for query in ["limit=0", "limit=10001", "after=-1", "after=x"] {
+                assert_eq!(world.get("admin", EXPORT, &[], query).status, 400, "{query}");
+            }
+        });
+    }
+}

@@ -47,3 +47,45 @@ pub(super) fn find(cx: &mut Cx<'_>, id: &AuditEntryId) -> Result<(super::model::
     }
     Ok((record, event))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::areas::audit::testing::{START, on_every_store};
+    use provost_kernel::audit::entry_id;
+    use serde_json::json;
+
+    const GET: &str = "getHeadlessAuditEvent";
+
+    #[test]
+    fn one_entry_is_shown_as_it_stands_in_the_export() {
+        on_every_store("audit_get", |world| {
+            world.grow(3);
+            let lines = world.exported();
+            for (place, line) in lines.iter().enumerate() {
+                let id = entry_id(START, i64::try_from(place + 1).unwrap());
+                let shown = world.get("operator", GET, &[("entryId", &id)], "").json();
+                assert_eq!(shown, serde_json::from_str::<serde_json::Value>(line).unwrap());
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_no_entry_of_the_organization_is_not_found() {
+        on_every_store("audit_get_unknown", |world| {
+            world.grow(3);
+            let other_time = entry_id(START.plus_ms(1), 2);
+            let (beyond, zero) = (entry_id(START, 4), entry_id(START, 0));
+            let huge = format!("aud_{}", "7z".repeat(13));
+            let mut bodies = Vec::new();
+            for id in [&other_time, &beyond, &zero, &huge, "aud_x", "", "sa_1", "a\0b"] {
+                let reply = world.get("admin", GET, &[("entryId", id)], "");
+                assert_eq!(reply.status, 404, "{id:?}");
+                bodies.push(reply.json());
+            }
+            let foreign = world.get("stranger", GET, &[("entryId", &entry_id(START, 2))], "");
+            bodies.push(foreign.json());
+            assert!(bodies.iter().all(|body| *body == bodies[0]));
+            assert_eq!(bodies[0]["code"], json!("not_found"));
+        });
+    }
+}

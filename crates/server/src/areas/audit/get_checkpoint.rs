@@ -85,3 +85,70 @@ pub(super) fn read(keys: &Keys, organization: &str, stored: &StoredCheckpoint) -
         "a stored checkpoint of the chain {organization} is about something else"
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::areas::audit::make_checkpoints;
+    use crate::areas::audit::testing::on_every_store;
+    use provost_kernel::entropy::SystemEntropy;
+    use serde_json::Value;
+
+    const GET: &str = "getHeadlessAuditCheckpoint";
+
+    fn verify(answer: &Value) -> Checkpoint {
+        let keys = answer["publicKeys"].as_array().unwrap().iter().map(|key| {
+            let bytes = STANDARD.decode(key["key"].as_str().unwrap()).unwrap();
+            (
+                key["name"].as_str().unwrap().to_owned(),
+                bytes.try_into().unwrap(),
+            )
+        });
+        let keys: Vec<(String, [u8; 32])> = keys.collect();
+        parse_and_verify(answer["checkpoint"].as_str().unwrap(), &keys).unwrap()
+    }
+
+    #[test]
+    fn the_newest_checkpoint_verifies_with_the_keys_beside_it() {
+        on_every_store("audit_checkpoint", |world| {
+            assert_eq!(world.get("admin", GET, &[], "").json()["code"], "not_found");
+            world.grow(3);
+            world.advance_secs(60);
+            world.run(make_checkpoints(&world.kernel)).unwrap();
+            let answer = world.get("operator", GET, &[], "").json();
+            let signed = verify(&answer);
+            assert_eq!(signed.origin, "provost.audit/acme");
+            assert_eq!((signed.size, &answer["size"]), (3, &3.into()));
+            assert_eq!(answer["rootHash"], hex(&signed.root));
+            assert_eq!(answer["createdAt"], "2026-11-20T03:16:00.000Z");
+            assert_eq!(
+                world.get("stranger", GET, &[], "").status,
+                404,
+                "another chain has none"
+            );
+        });
+    }
+
+    #[test]
+    fn a_checkpoint_outlives_the_rotation_of_its_key() {
+        on_every_store("audit_checkpoint_key", |world| {
+            world.grow(3);
+            world.advance_secs(60);
+            world.run(make_checkpoints(&world.kernel)).unwrap();
+            Keys::rotate(&world.keys_dir, "checkpoint", Timestamp::EPOCH, &SystemEntropy).unwrap();
+            world.restart();
+            world
+                .run(crate::areas::audit::verify_start(&world.kernel))
+                .unwrap();
+            let old = world.get("admin", GET, &[], "").json();
+            assert_eq!(verify(&old).size, 3);
+            world.grow(1);
+            world.advance_secs(60);
+            world.run(make_checkpoints(&world.kernel)).unwrap();
+            let new = world.get("admin", GET, &[], "").json();
+            assert_eq!(verify(&new).size, 5);
+            assert_eq!(new["publicKeys"].as_array().unwrap().len(), 2);
+            assert!(new["checkpoint"].as_str().unwrap().contains("checkpoint-2"));
+        });
+    }
+}

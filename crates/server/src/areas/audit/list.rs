@@ -89,3 +89,209 @@ impl Operation for List {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::areas::audit::testing::{START, World, on_every_store};
+    use provost_kernel::audit::{Decision, Note};
+    use provost_kernel::auth::{Actor, OrganizationId};
+    use provost_kernel::entropy::UnitRng;
+    use serde_json::Value;
+
+    const LIST: &str = "listHeadlessAuditEvents";
+
+    /// Reads the whole list, page by page; returns the entries and how many calls it took.
+    fn read_all(world: &World, filter: &str, limit: usize) -> (Vec<Value>, usize) {
+        let (mut events, mut calls, mut cursor) = (Vec::new(), 0, String::new());
+        loop {
+            let reply = world.get("auditor", LIST, &[], &format!("{filter}&limit={limit}{cursor}"));
+            assert_eq!(reply.status, 200, "{}", reply.text);
+            let page = reply.json();
+            let found = page["events"].as_array().unwrap();
+            assert!(found.len() <= limit);
+            events.extend(found.iter().cloned());
+            calls += 1;
+            match page["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return (events, calls),
+            }
+        }
+    }
+
+    fn varied_notes(count: usize) -> Vec<Note> {
+        let acme = OrganizationId::parse("acme").unwrap();
+        let mut rng = UnitRng::new([9; 32]);
+        let mut draw = move |below: u8| {
+            let mut byte = [0];
+            rng.fill(&mut byte);
+            byte[0] % below
+        };
+        let decisions = [
+            Decision::Allowed,
+            Decision::Denied,
+            Decision::Refused,
+            Decision::Replayed,
+            Decision::Failed,
+        ];
+        let note = |place: usize| {
+            let time = START
+                .plus_secs(i64::try_from(place).unwrap())
+                .plus_ms(i64::from(draw(50)) * 100);
+            let mut note = Note::new(acme.clone(), time, format!("action.{}", draw(3)));
+            if draw(4) > 0 {
+                let mut actor = Actor::system(acme.clone());
+                actor.id = format!("sa_{}", draw(3));
+                note.actor = Some(actor);
+            }
+            if draw(4) > 0 {
+                note.target = Some(("thing", format!("thing {}", draw(3))));
+            }
+            note.decision = decisions[usize::from(draw(5))];
+            note
+        };
+        (0..count).map(note).collect()
+    }
+
+    #[test]
+    fn every_filter_finds_what_a_naive_reading_finds() {
+        on_every_store("audit_list", |world| {
+            world.append(&OrganizationId::parse("acme").unwrap(), &varied_notes(150));
+            let all: Vec<Value> = world
+                .exported()
+                .iter()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .rev()
+                .collect();
+            assert_eq!(all.len(), 150);
+            let (from, to) = (START.plus_secs(40).plus_ms(500), START.plus_secs(90));
+            let word =
+                |value: &Value, pointer: &str| value.pointer(pointer).map(|v| v.as_str().unwrap().to_owned());
+            let is = |pointer: &'static str, wanted: String| {
+                move |entry: &Value| word(entry, pointer).as_ref() == Some(&wanted)
+            };
+            let mut cases: Vec<(String, Box<dyn Fn(&Value) -> bool>)> = vec![
+                (String::new(), Box::new(|_| true)),
+                (format!("from={from}&to={to}"), {
+                    let time =
+                        move |entry: &Value| Timestamp::parse(entry["time"].as_str().unwrap()).unwrap();
+                    Box::new(move |entry| (from..to).contains(&time(entry)))
+                }),
+                ("actorId=sa_1&outcome=denied&action=action.2".into(), {
+                    let (actor, outcome) = (
+                        is("/actor/id", "sa_1".into()),
+                        is("/outcome/decision", "denied".into()),
+                    );
+                    let action = is("/action", "action.2".into());
+                    Box::new(move |entry| actor(entry) && outcome(entry) && action(entry))
+                }),
+                ("actorId=nobody".into(), Box::new(|_| false)),
+            ];
+            for n in 0..3 {
+                cases.push((
+                    format!("actorId=sa_{n}"),
+                    Box::new(is("/actor/id", format!("sa_{n}"))),
+                ));
+                cases.push((
+                    format!("action=action.{n}"),
+                    Box::new(is("/action", format!("action.{n}"))),
+                ));
+                cases.push((
+                    format!("targetId=thing+{n}"),
+                    Box::new(is("/target/id", format!("thing {n}"))),
+                ));
+            }
+            for decision in ["allowed", "denied", "refused", "idempotent_replay", "failed"] {
+                let wanted = is("/outcome/decision", decision.into());
+                cases.push((format!("outcome={decision}"), Box::new(wanted)));
+            }
+            for (filter, wanted) in &cases {
+                for limit in [1, 7, 100] {
+                    let (mut found, _) = read_all(world, filter, limit);
+                    // The export above is an entry by now.
+                    found.retain(|entry| entry["seq"].as_i64().unwrap() <= 150);
+                    let expected: Vec<&Value> = all.iter().filter(|entry| wanted(entry)).collect();
+                    assert_eq!(
+                        found.iter().collect::<Vec<_>>(),
+                        expected,
+                        "{filter} limit={limit}"
+                    );
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_rare_entry_is_found_in_bounded_steps() {
+        on_every_store("audit_window", |world| {
+            let acme = OrganizationId::parse("acme").unwrap();
+            world.append(&acme, &[Note::new(acme.clone(), START, "test.rare")]);
+            world.grow(45_000);
+            let first = world.get("admin", LIST, &[], "action=test.rare").json();
+            assert_eq!(
+                first["events"],
+                serde_json::json!([]),
+                "the window is full before the entry is reached"
+            );
+            let (found, calls) = read_all(world, "action=test.rare", 50);
+            assert_eq!((found.len(), calls), (1, 3));
+            assert_eq!(found[0]["seq"], 1);
+        });
+    }
+
+    #[test]
+    fn a_cursor_belongs_to_its_list_and_organization() {
+        on_every_store("audit_cursor", |world| {
+            world.grow(3);
+            let page = world.get("admin", LIST, &[], "limit=1").json();
+            let cursor = page["nextCursor"].as_str().unwrap();
+            let query = format!("cursor={cursor}");
+            assert_eq!(
+                world.get("admin", LIST, &[], &query).json()["events"]
+                    .as_array()
+                    .unwrap()
+                    .len(),
+                2
+            );
+            for (who, query) in [
+                ("stranger", query.as_str()),
+                ("admin", "cursor=AAAAAAAAAAA"),
+                ("admin", "cursor="),
+            ] {
+                let refused = world.get(who, LIST, &[], query).json();
+                assert_eq!(refused["errors"][0]["path"], "/query/cursor", "{query}");
+            }
+        });
+    }
+
+    #[test]
+    fn reading_is_for_three_roles_and_leaves_no_entry() {
+        on_every_store("audit_rights", |world| {
+            assert_eq!(
+                world.get("viewer", LIST, &[], "").json()["code"],
+                "role_forbidden"
+            );
+            assert_eq!(
+                world.get("narrow", LIST, &[], "").json()["code"],
+                "insufficient_scope"
+            );
+            world.settle();
+            for who in ["operator", "auditor", "admin", "stranger"] {
+                assert_eq!(world.get(who, LIST, &[], "").status, 200);
+            }
+            world.settle();
+            let (events, _) = read_all(world, "", 50);
+            let seen: Vec<&Value> = events.iter().map(|e| &e["outcome"]["decision"]).collect();
+            assert_eq!(seen, ["denied", "denied"], "the two denials and nothing else");
+            for query in [
+                "outcome=good",
+                "from=yesterday",
+                "actorId=",
+                "action=a%00b",
+                "limit=101",
+            ] {
+                assert_eq!(world.get("admin", LIST, &[], query).status, 400, "{query}");
+            }
+        });
+    }
+}

@@ -182,3 +182,153 @@ async fn record(
     let time = *recorded.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(time)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::areas::audit::testing::{World, on_every_store, statements::EDIT_HASH};
+    use provost_kernel::audit::Note;
+    use provost_kernel::checkpoint::parse_and_verify;
+    use provost_kernel::db::{Call, Param};
+    use provost_kernel::merkle::MemoryNodes;
+    use serde_json::Value;
+
+    fn make(world: &World) -> usize {
+        world.run(make_checkpoints(&world.kernel)).unwrap()
+    }
+
+    fn lines(world: &World) -> Vec<CheckpointLine> {
+        let lines = world.kernel.keys.checkpoint_lines().unwrap();
+        lines
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn an_idle_chain_gets_one_checkpoint_and_no_more() {
+        on_every_store("checkpoint_idle", |world| {
+            world.grow(1);
+            world.advance_secs(59);
+            assert_eq!(make(world), 0, "not a minute old");
+            world.advance_secs(1);
+            assert_eq!(make(world), 1);
+            for _ in 0..5 {
+                world.advance_secs(3600);
+                assert_eq!(make(world), 0, "its own entry is no reason for another");
+            }
+            world.grow(1);
+            world.advance_secs(60);
+            assert_eq!(make(world), 1);
+            assert_eq!(
+                lines(world).iter().map(|line| line.size).collect::<Vec<_>>(),
+                [1, 3]
+            );
+        });
+    }
+
+    #[test]
+    fn a_thousand_entries_are_signed_at_once() {
+        on_every_store("checkpoint_thousand", |world| {
+            world.grow(999);
+            assert_eq!(make(world), 0);
+            world.grow(1);
+            assert_eq!(make(world), 1);
+            assert_eq!(lines(world)[0].size, 1000);
+        });
+    }
+
+    #[test]
+    fn a_checkpoint_leaves_an_entry_an_event_and_a_line() {
+        on_every_store("checkpoint_traces", |world| {
+            world.grow(2);
+            let installation = OrganizationId::installation();
+            world.append(
+                &installation,
+                &[Note::new(installation.clone(), world.kernel.clock.now(), "test")],
+            );
+            world.advance_secs(60);
+            assert_eq!(make(world), 2, "the installation's own chain too");
+            let exported = world.exported();
+            let entry: Value = serde_json::from_str(exported.last().unwrap()).unwrap();
+            assert_eq!(entry["action"], CHECKPOINT_CREATED);
+            assert_eq!(entry["target"], json!({ "type": "audit_checkpoint", "id": "2" }));
+            let events = world.get("admin", "listHeadlessEvents", &[], "").json();
+            let leaves = exported[..2].iter().map(|line| {
+                let (_, hash) = line.split_at(line.len() - 66);
+                let byte = |at: usize| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap();
+                merkle::leaf(&std::array::from_fn::<u8, 32, _>(byte))
+            });
+            let root = hex(&merkle::root(2, &mut MemoryNodes(leaves.collect())).unwrap());
+            assert_eq!(events["events"][0]["type"], CHECKPOINT_CREATED);
+            assert_eq!(
+                events["events"][0]["data"],
+                json!({ "size": 2, "rootHash": root, "sequence": 1 })
+            );
+            let lines = lines(world);
+            let line = lines.iter().find(|line| line.organization_id == "acme").unwrap();
+            assert_eq!((line.size, &line.root_hash), (2, &root));
+            assert_eq!(line.time, world.kernel.clock.now());
+            let signed = parse_and_verify(&line.note, &world.kernel.keys.checkpoint_public_keys()).unwrap();
+            assert_eq!((signed.size, hex(&signed.root)), (2, root));
+        });
+    }
+
+    #[test]
+    fn nothing_is_signed_over_a_history_that_changed() {
+        on_every_store("checkpoint_tampered", |world| {
+            world.grow(20);
+            world.advance_secs(60);
+            assert_eq!(make(world), 1);
+            let mut conn = world.open();
+            conn.begin(&[]).unwrap();
+            let edit = vec![Param::from("acme"), Param::from(7_i64), Param::from([1_u8; 32])];
+            conn.commit(&[Call {
+                statement: &EDIT_HASH,
+                params: edit,
+            }])
+            .unwrap();
+            drop(conn);
+            world.grow(1);
+            world.advance_secs(60);
+            let error = world.run(make_checkpoints(&world.kernel)).unwrap_err();
+            assert_eq!(error.code(), Code::AuditUnavailable);
+            assert!(
+                error
+                    .message()
+                    .contains("disagrees with its signed checkpoint of 20 entries"),
+                "{error}"
+            );
+            assert_eq!(lines(world).len(), 1);
+        });
+    }
+
+    #[test]
+    fn two_servers_sign_one_checkpoint() {
+        on_every_store("checkpoint_race", |world| {
+            world.grow(2);
+            world.advance_secs(60);
+            let chains = world.run(world.kernel.read_system(store::chains)).unwrap();
+            let acme = chains
+                .iter()
+                .find(|chain| chain.organization.as_str() == "acme")
+                .unwrap();
+            assert!(world.run(make_one(&world.kernel, acme)).unwrap());
+            world.grow(1);
+            let late = Chain {
+                length: acme.length + 2,
+                ..acme.clone()
+            };
+            assert!(
+                !world.run(make_one(&world.kernel, &late)).unwrap(),
+                "somebody else was faster"
+            );
+            assert_eq!(lines(world).len(), 1);
+            assert_eq!(
+                world.exported().len(),
+                4,
+                "two entries, the checkpoint's, and one more"
+            );
+        });
+    }
+}

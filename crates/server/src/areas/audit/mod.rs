@@ -31,8 +31,6 @@ mod prove;
 mod store;
 #[cfg(test)]
 pub(crate) mod testing;
-#[cfg(test)]
-mod tests;
 mod tree;
 mod verify_entries;
 mod verify_start;

@@ -87,3 +87,101 @@ impl Operation for Prove {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::areas::audit::make_checkpoints;
+    use crate::areas::audit::testing::{START, World, on_every_store};
+    use provost_kernel::audit::entry_id;
+    use provost_kernel::checkpoint::parse_and_verify;
+    use provost_kernel::merkle::{self, Hash};
+    use serde_json::Value;
+
+    const PROVE: &str = "getHeadlessAuditProof";
+
+    fn hash(text: &Value) -> Hash {
+        let text = text.as_str().unwrap();
+        let byte = |at: usize| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap();
+        std::array::from_fn(byte)
+    }
+
+    fn prove(world: &World, line: &str, size: u64) {
+        let entry: Value = serde_json::from_str(line).unwrap();
+        let query = format!("entryId={}&checkpoint={size}", entry["id"].as_str().unwrap());
+        let proof = world.get("auditor", PROVE, &[], &query).json();
+        assert_eq!(proof["entryId"], entry["id"], "{proof}");
+        let leaf = merkle::leaf(&hash(&entry["hash"]));
+        assert_eq!(hash(&proof["leafHash"]), leaf);
+        let keys = world.kernel.keys.checkpoint_public_keys();
+        let signed = parse_and_verify(proof["checkpoint"].as_str().unwrap(), &keys).unwrap();
+        assert_eq!((signed.size, proof["treeSize"].as_u64()), (size, Some(size)));
+        assert_eq!(signed.root, hash(&proof["rootHash"]));
+        let index = proof["leafIndex"].as_u64().unwrap();
+        assert_eq!(Some(index + 1), entry["seq"].as_u64());
+        let path: Vec<Hash> = proof["hashes"].as_array().unwrap().iter().map(hash).collect();
+        assert!(
+            merkle::verify_inclusion(&leaf, index, size, &path, &signed.root),
+            "{index} in {size}"
+        );
+    }
+
+    #[test]
+    fn every_entry_is_proved_against_every_checkpoint_that_covers_it() {
+        on_every_store("audit_proof", |world| {
+            let mut sizes = Vec::new();
+            for count in [1, 2, 12, 200, 41, 256] {
+                world.grow(count);
+                world.advance_secs(60);
+                assert_eq!(world.run(make_checkpoints(&world.kernel)).unwrap(), 1);
+                let newest = world
+                    .get("operator", "getHeadlessAuditCheckpoint", &[], "")
+                    .json();
+                sizes.push(newest["size"].as_u64().unwrap());
+            }
+            assert_eq!(
+                sizes,
+                [1, 4, 17, 218, 260, 517],
+                "each covers the entry of the one before"
+            );
+            let lines = world.exported();
+            for size in sizes {
+                for line in &lines[..usize::try_from(size).unwrap()] {
+                    prove(world, line, size);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn what_no_checkpoint_covers_is_not_proved() {
+        on_every_store("audit_proof_refused", |world| {
+            world.grow(2);
+            let ask = |seq: i64, more: &str| {
+                let query = format!("entryId={}{more}", entry_id(START, seq));
+                let reply = world.get("admin", PROVE, &[], &query);
+                (
+                    reply.status,
+                    reply.json()["code"]
+                        .as_str()
+                        .map(str::to_owned)
+                        .unwrap_or_default(),
+                )
+            };
+            assert_eq!(ask(1, ""), (404, "not_found".into()), "no checkpoint yet");
+            world.advance_secs(60);
+            world.run(make_checkpoints(&world.kernel)).unwrap();
+            assert_eq!(ask(1, "").0, 200);
+            assert_eq!(ask(1, "&checkpoint=1"), (404, "not_found".into()));
+            assert_eq!(ask(1, "&checkpoint=0").0, 400);
+            assert_eq!(ask(9, ""), (404, "not_found".into()));
+            let own = entry_id(START.plus_secs(60), 3);
+            let reply = world.get("admin", PROVE, &[], &format!("entryId={own}"));
+            assert_eq!(
+                reply.json()["code"],
+                "conflict",
+                "the checkpoint's own entry is newer than it"
+            );
+            assert_eq!(world.get("admin", PROVE, &[], "").status, 400);
+        });
+    }
+}

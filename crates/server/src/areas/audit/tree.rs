@@ -101,3 +101,99 @@ fn fold(hashes: &[Hash]) -> Hash {
 fn signed(place: u64) -> Result<i64> {
     i64::try_from(place).map_err(Error::internal)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::areas::audit::make_checkpoints;
+    use crate::areas::audit::testing::{World, on_every_store};
+    use provost_kernel::merkle::MemoryNodes;
+
+    fn leaves(world: &World, size: i64) -> Vec<Hash> {
+        let read = world
+            .kernel
+            .read_system(move |tx| store::hashes(tx, "acme", 0, size));
+        world
+            .run(read)
+            .unwrap()
+            .iter()
+            .map(|(_, hash)| merkle::leaf(hash))
+            .collect()
+    }
+
+    /// Checks the root of a size, and the proof of every place that `places` lets through.
+    fn check(world: &World, leaves: &[Hash], size: u64, places: fn(u64) -> bool) {
+        let leaves = leaves[..usize::try_from(size).unwrap()].to_vec();
+        let expected = merkle::root(size, &mut MemoryNodes(leaves.clone())).unwrap();
+        let read = world.kernel.read_system(move |tx| {
+            let mut tree = StoredTree::new(tx, "acme", size);
+            let root = merkle::root(size, &mut tree)?;
+            assert_eq!(root, expected, "size {size}");
+            for (index, leaf) in (0..).zip(&leaves).filter(|(index, _)| places(*index)) {
+                let path = merkle::inclusion(index, size, &mut tree)?;
+                assert!(
+                    merkle::verify_inclusion(leaf, index, size, &path, &root),
+                    "{index} in {size}"
+                );
+            }
+            Ok(())
+        });
+        world.run(read).unwrap();
+    }
+
+    #[test]
+    fn every_entry_is_proved_at_every_size_up_to_600() {
+        on_every_store("audit_tree", |world| {
+            world.grow(600);
+            let leaves = leaves(world, 600);
+            (1..=600).for_each(|size| check(world, &leaves, size, |_| true));
+        });
+    }
+
+    #[test]
+    fn stored_nodes_are_those_of_the_tree_made_from_scratch() {
+        on_every_store("audit_nodes", |world| {
+            // 66 000 entries have a node on the second stored level.
+            let mut total = 0;
+            for count in [1, 300, 900, 30_000, 34_799] {
+                world.grow(count);
+                world.advance_secs(60);
+                assert_eq!(world.run(make_checkpoints(&world.kernel)).unwrap(), 1);
+                total += u64::try_from(count).unwrap() + 1;
+            }
+            let leaves = leaves(world, 66_004);
+            let mut memory = MemoryNodes(leaves.clone());
+            for level in [8, 16] {
+                let stored = world
+                    .kernel
+                    .read_system(move |tx| store::nodes(tx, "acme", level, 0, 1000));
+                let stored = world.run(stored).unwrap();
+                assert_eq!(stored.len() as u64, (total - 1) >> level);
+                for (place, (position, hash)) in (0..).zip(&stored) {
+                    assert_eq!(*position, i64::try_from(place).unwrap());
+                    assert_eq!(
+                        *hash,
+                        memory.node(level, place).unwrap(),
+                        "level {level} position {place}"
+                    );
+                }
+            }
+            for size in [65_535, 65_536, 65_537, 66_004] {
+                check(world, &leaves, size, |index| {
+                    index % 6_007 == 0 || index > 65_530 && index < 65_540
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_missing_entry_is_no_shorter_tree() {
+        on_every_store("audit_tree_gap", |world| {
+            world.grow(3);
+            let read = world
+                .kernel
+                .read_system(|tx| merkle::root(4, &mut StoredTree::new(tx, "acme", 4)));
+            assert!(world.run(read).is_err());
+        });
+    }
+}

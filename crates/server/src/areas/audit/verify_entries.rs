@@ -390,3 +390,308 @@ impl fmt::Display for Report {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::areas::audit::make_checkpoints;
+    use crate::areas::audit::model::Record;
+    use crate::areas::audit::testing::{START, on_every_store};
+    use provost_kernel::audit::{Head, Note};
+    use provost_kernel::auth::OrganizationId;
+    use provost_kernel::checkpoint::parse_and_verify;
+    use provost_kernel::db::Param;
+    use provost_kernel::merkle::MemoryNodes;
+
+    /// Returns the lines of a log whose reasons are these.
+    fn log(reasons: &[&str]) -> Vec<String> {
+        let acme = OrganizationId::parse("acme").unwrap();
+        let mut head = Head::empty(acme.clone());
+        let line = |reason: &&str| {
+            let mut note = Note::new(acme.clone(), START, "test");
+            note.reason = Some((*reason).to_owned());
+            let (mut calls, previous) = (Vec::new(), head.hash);
+            head.append(&note, &mut calls).unwrap();
+            let Param::Text(entry) = &calls[0].params[7] else {
+                panic!("the entry is text")
+            };
+            Record {
+                seq: head.seq,
+                entry: entry.to_string(),
+                hash: head.hash,
+                previous,
+            }
+            .line()
+            .unwrap()
+        };
+        reasons.iter().map(line).collect()
+    }
+
+    fn nine() -> Vec<String> {
+        log(&["a", "b", "c", "d", "e", "f", "g", "h", "i"])
+    }
+
+    fn checkpoint(lines: &[String], size: usize) -> Checkpoint {
+        let leaves = lines[..size]
+            .iter()
+            .map(|line| merkle::leaf(&split(line).1.unwrap().1))
+            .collect();
+        let root = merkle::root(size as u64, &mut MemoryNodes(leaves)).unwrap();
+        Checkpoint {
+            origin: "provost.audit/acme".into(),
+            size: size as u64,
+            root,
+        }
+    }
+
+    fn verify(lines: &[String], checkpoints: &[Checkpoint]) -> Result<Report, Finding> {
+        let mut verifier = Verifier::new("acme");
+        lines.iter().try_for_each(|line| verifier.feed(line))?;
+        verifier.finish(checkpoints)
+    }
+
+    fn place(lines: &[String], seq: i64) -> Place {
+        let members: Members = serde_json::from_str(&lines[usize::try_from(seq).unwrap() - 1]).unwrap();
+        Place { seq, id: members.id }
+    }
+
+    #[test]
+    fn an_untouched_log_verifies_and_says_what_vouches_for_it() {
+        let lines = nine();
+        let report = verify(&lines, &[checkpoint(&lines, 7), checkpoint(&lines, 3)]).unwrap();
+        assert_eq!(report.anchor, Some(7));
+        assert_eq!(
+            report.to_string(),
+            "the audit log of acme has 9 entries in an unbroken chain; 2 signed checkpoints agree, the largest \
+             over the first 7 entries; for the last 2 nothing but the chain itself vouches"
+        );
+        let bare = verify(&lines, &[]).unwrap().to_string();
+        assert!(bare.contains("no checkpoint was given"), "{bare}");
+        let whole = verify(&lines, &[checkpoint(&lines, 9)]).unwrap().to_string();
+        assert!(whole.ends_with("no entry came after it"), "{whole}");
+    }
+
+    #[test]
+    fn every_size_has_the_root_of_the_tree() {
+        let lines = nine();
+        for size in 1..=9 {
+            assert_eq!(
+                verify(&lines, &[checkpoint(&lines, size)]).unwrap().anchor,
+                Some(size as u64)
+            );
+        }
+    }
+
+    #[test]
+    fn an_edited_entry_is_named_wherever_it_stands() {
+        let lines = nine();
+        for at in 0..9 {
+            let mut edited = lines.clone();
+            edited[at] = edited[at].replace(r#""reason":""#, r#""reason":"x"#);
+            let seq = i64::try_from(at).unwrap() + 1;
+            let finding = verify(&edited, &[]).unwrap_err();
+            assert_eq!(finding, Finding::Edited(place(&lines, seq)));
+            let id = place(&lines, seq).id;
+            assert!(
+                finding
+                    .to_string()
+                    .starts_with(&format!("entry {id} (number {seq}) was edited"))
+            );
+        }
+    }
+
+    #[test]
+    fn every_changed_character_of_a_log_is_found() {
+        let lines = log(&["a", "b", "c"]);
+        let anchor = [checkpoint(&lines, 3)];
+        for line in 0..3 {
+            for at in 0..lines[line].len() {
+                let mut changed = lines.clone();
+                let replacement = if lines[line].as_bytes()[at] == b'1' {
+                    "2"
+                } else {
+                    "1"
+                };
+                changed[line].replace_range(at..=at, replacement);
+                verify(&changed, &anchor).unwrap_err();
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_whose_hash_was_computed_anew_breaks_the_next_one() {
+        let lines = nine();
+        let mut forged = lines.clone();
+        forged[3] = log(&["a", "b", "c", "forged"]).remove(3);
+        let finding = verify(&forged, &[]).unwrap_err();
+        assert_eq!(finding, Finding::Edited(place(&lines, 5)));
+        assert!(finding.to_string().contains("or the hash of the entry before it"));
+    }
+
+    #[test]
+    fn deleted_entries_are_named() {
+        let lines = nine();
+        for (gone, first, last) in [(0..1, 1, 1), (3..4, 4, 4), (2..6, 3, 6), (7..8, 8, 8)] {
+            let mut cut = lines.clone();
+            cut.drain(gone);
+            let next = place(&lines, last + 1);
+            let finding = verify(&cut, &[]).unwrap_err();
+            assert_eq!(finding, Finding::Deleted { first, last, next });
+        }
+        let mut cut = lines.clone();
+        cut.remove(3);
+        let sentence = verify(&cut, &[]).unwrap_err().to_string();
+        let id = place(&lines, 5).id;
+        assert_eq!(
+            sentence,
+            format!("entry number 4 was deleted: it is missing before entry {id} (number 5)")
+        );
+    }
+
+    #[test]
+    fn an_inserted_entry_is_named() {
+        let lines = nine();
+        let forged = log(&["a", "b", "c", "forged"]).remove(3);
+        for (at, line, seq) in [
+            (4, &lines[3], 4),
+            (9, &lines[0], 1),
+            (4, &forged, 4),
+            (1, &lines[0], 1),
+        ] {
+            let mut grown = lines.clone();
+            grown.insert(at, line.clone());
+            let finding = verify(&grown, &[]).unwrap_err();
+            assert_eq!(finding, Finding::Inserted(place(&lines, seq)), "at {at}");
+            assert!(finding.to_string().contains("was inserted"));
+        }
+        let mut before = lines.clone();
+        before.insert(3, forged);
+        assert_eq!(
+            verify(&before, &[]).unwrap_err(),
+            Finding::Inserted(place(&lines, 4)),
+            "the second one is named"
+        );
+    }
+
+    #[test]
+    fn swapped_entries_are_named() {
+        let lines = nine();
+        for (a, b) in [(0, 1), (3, 4), (7, 8), (2, 6), (0, 8)] {
+            let mut swapped = lines.clone();
+            swapped.swap(a, b);
+            let entry = place(&lines, i64::try_from(b).unwrap() + 1);
+            let finding = verify(&swapped, &[]).unwrap_err();
+            assert!(
+                matches!(&finding, Finding::Swapped { entry: found, .. } if *found == entry),
+                "{finding}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_truncated_log_is_found_by_a_checkpoint_alone() {
+        let lines = nine();
+        let anchor = [checkpoint(&lines, 8)];
+        assert_eq!(
+            verify(&lines[..7], &anchor).unwrap_err(),
+            Finding::Truncated {
+                last: Some(7),
+                size: 8
+            }
+        );
+        assert_eq!(
+            verify(&[], &anchor).unwrap_err(),
+            Finding::Truncated { last: None, size: 8 }
+        );
+        assert!(verify(&lines[..8], &anchor).is_ok());
+        assert!(verify(&lines[..7], &[]).is_ok(), "which is why checkpoints exist");
+    }
+
+    #[test]
+    fn a_log_that_was_written_anew_is_found_by_a_checkpoint_alone() {
+        let lines = nine();
+        let anew = log(&["a", "b", "c", "d", "forged", "f", "g", "h", "i"]);
+        assert!(verify(&anew, &[]).is_ok());
+        let anchors = [
+            checkpoint(&lines, 2),
+            checkpoint(&lines, 4),
+            checkpoint(&lines, 7),
+        ];
+        let finding = verify(&anew, &anchors).unwrap_err();
+        assert_eq!(finding, Finding::Rewritten { after: 4, size: 7 });
+        assert!(
+            finding
+                .to_string()
+                .contains("between entry number 5 and entry number 7"),
+            "{finding}"
+        );
+    }
+
+    #[test]
+    fn another_log_or_checkpoint_is_refused() {
+        let lines = nine();
+        let mut verifier = Verifier::new("globex");
+        assert!(matches!(verifier.feed(&lines[0]), Err(Finding::Foreign { .. })));
+        let foreign = Checkpoint {
+            origin: "provost.audit/globex".into(),
+            ..checkpoint(&lines, 3)
+        };
+        assert!(matches!(
+            verify(&lines, &[foreign]),
+            Err(Finding::ForeignCheckpoint { .. })
+        ));
+        for line in ["", "{}", "x", "[1]"] {
+            assert_eq!(
+                verify(&[line.to_owned()], &[]).unwrap_err(),
+                Finding::Malformed { after: 0 }
+            );
+        }
+    }
+
+    #[test]
+    fn texts_without_hashes_are_measured_by_checkpoints() {
+        let lines = nine();
+        let mut texts: Vec<String> = lines.iter().map(|line| split(line).0.into_owned()).collect();
+        let anchor = [checkpoint(&lines, 9)];
+        assert!(verify(&texts, &anchor).is_ok());
+        texts[4] = texts[4].replace(r#""reason":"e""#, r#""reason":"x""#);
+        assert_eq!(
+            verify(&texts, &anchor).unwrap_err(),
+            Finding::Rewritten { after: 0, size: 9 }
+        );
+    }
+
+    #[test]
+    fn an_export_verifies_against_the_checkpoints_beside_the_keys() {
+        on_every_store("verify_export", |world| {
+            for count in [3, 300, 40] {
+                world.grow(count);
+                world.advance_secs(60);
+                world.run(make_checkpoints(&world.kernel)).unwrap();
+            }
+            world.put(
+                "admin",
+                "updateHeadlessAutomationSettings",
+                &serde_json::json!({}),
+            );
+            let keys = world.kernel.keys.checkpoint_public_keys();
+            let checkpoints = world
+                .kernel
+                .keys
+                .checkpoint_lines()
+                .unwrap()
+                .into_iter()
+                .map(|line| {
+                    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+                    parse_and_verify(line["note"].as_str().unwrap(), &keys).unwrap()
+                });
+            let checkpoints: Vec<Checkpoint> = checkpoints.collect();
+            let lines = world.exported();
+            let report = verify(&lines, &checkpoints).unwrap();
+            assert_eq!(
+                (report.entries, report.anchor, report.checkpoints),
+                (347, Some(345), 3)
+            );
+        });
+    }
+}

@@ -111,3 +111,150 @@ fn check_line(tx: &mut Tx<'_>, keys: &Keys, line: &CheckpointLine) -> Result<()>
 fn refuse(message: String) -> Error {
     Error::new(Code::AuditUnavailable, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::areas::audit::make_checkpoints;
+    use crate::areas::audit::testing::{World, on_every_store, statements::*};
+    use provost_kernel::db::{Call, Param, Statement};
+    use provost_kernel::params;
+
+    fn verify(world: &mut World) -> Result<()> {
+        world.restart();
+        world.run(verify_start(&world.kernel))
+    }
+
+    fn refusal(world: &mut World) -> String {
+        let error = verify(world).unwrap_err();
+        assert_eq!(error.code(), Code::AuditUnavailable);
+        error.message().to_owned()
+    }
+
+    fn change(world: &World, statement: &'static Statement, params: &[Param<'_>]) {
+        let mut conn = world.open();
+        conn.begin(&[]).unwrap();
+        conn.commit(&[Call {
+            statement,
+            params: params.to_vec(),
+        }])
+        .unwrap();
+    }
+
+    fn checkpointed(world: &World, count: usize) {
+        world.grow(count);
+        world.advance_secs(60);
+        world.run(make_checkpoints(&world.kernel)).unwrap();
+    }
+
+    #[test]
+    fn an_untouched_store_starts() {
+        on_every_store("start_untouched", |world| {
+            verify(world).unwrap();
+            checkpointed(world, 700);
+            verify(world).unwrap();
+            world.grow(5);
+            verify(world).unwrap();
+        });
+    }
+
+    #[test]
+    fn a_store_that_was_rolled_back_is_refused() {
+        on_every_store("start_behind", |world| {
+            checkpointed(world, 20);
+            let head = world.run(world.kernel.read_system(|tx| {
+                tx.query_opt(&READ_HEAD, params!["acme"], |row| {
+                    Ok((
+                        row.get::<i64>(0)?,
+                        row.get::<Vec<u8>>(1)?,
+                        row.get::<Vec<u8>>(2)?,
+                        row.get::<i64>(3)?,
+                    ))
+                })
+            }));
+            let (seq, hash, mac, events) = head.unwrap().unwrap();
+            checkpointed(world, 20);
+            change(world, &CUT, params!["acme", seq]);
+            change(world, &SET_HEAD, params!["acme", seq, &hash, &mac, events]);
+            let message = refusal(world);
+            assert!(message.contains("behind its last checkpoint"), "{message}");
+            assert!(
+                message.contains("acme has 21 entries") && message.contains("covers 41"),
+                "{message}"
+            );
+        });
+    }
+
+    #[test]
+    fn a_store_whose_signed_entries_changed_is_refused() {
+        on_every_store("start_disagrees", |world| {
+            checkpointed(world, 20);
+            change(world, &EDIT_HASH, params!["acme", 7_i64, [1_u8; 32]]);
+            let message = refusal(world);
+            assert!(
+                message.contains("disagrees with its last checkpoint"),
+                "{message}"
+            );
+        });
+    }
+
+    #[test]
+    fn a_head_that_others_wrote_is_refused() {
+        on_every_store("start_mac", |world| {
+            world.grow(3);
+            change(world, &SET_MAC, params!["acme", [0_u8; 32]]);
+            let message = refusal(world);
+            assert!(
+                message.contains("does not carry this installation's MAC"),
+                "{message}"
+            );
+        });
+    }
+
+    #[test]
+    fn a_chain_without_its_last_entry_is_refused() {
+        on_every_store("start_cut", |world| {
+            world.grow(3);
+            change(world, &CUT, params!["acme", 2_i64]);
+            let message = refusal(world);
+            assert!(
+                message.contains("the audit chain acme ends with entry 2"),
+                "{message}"
+            );
+        });
+    }
+
+    #[test]
+    fn lines_that_nobody_signed_are_refused() {
+        on_every_store("start_lines", |world| {
+            checkpointed(world, 3);
+            let line = world.kernel.keys.checkpoint_lines().unwrap().remove(0);
+            let file = world.keys_dir.join("checkpoints.jsonl");
+            for (forged, expected) in [
+                (
+                    line.replace(r#""size":3"#, r#""size":2"#),
+                    "contradicts its own note",
+                ),
+                (
+                    line.replace(r"acme\n3\n", r"acme\n2\n"),
+                    "is not signed by a key of this installation",
+                ),
+                (
+                    line.replace(r#""organizationId":"acme""#, r#""organizationId":"globex""#),
+                    "contradicts its own note",
+                ),
+                (
+                    "{}".to_owned(),
+                    "line 1 of checkpoints.jsonl in the keys folder is no checkpoint",
+                ),
+            ] {
+                assert_ne!(forged, line);
+                std::fs::write(&file, forged + "\n").unwrap();
+                let message = refusal(world);
+                assert!(message.contains(expected), "{message}");
+            }
+            std::fs::write(&file, line + "\n").unwrap();
+            verify(world).unwrap();
+        });
+    }
+}
