@@ -101,6 +101,8 @@ mod tests {
 
     const LIST: &str = "listHeadlessAuditEvents";
 
+    type Wanted = Box<dyn Fn(&Value) -> bool>;
+
     /// Reads the whole list, page by page; returns the entries and how many calls it took.
     fn read_all(world: &World, filter: &str, limit: usize) -> (Vec<Value>, usize) {
         let (mut events, mut calls, mut cursor) = (Vec::new(), 0, String::new());
@@ -170,7 +172,7 @@ mod tests {
             let is = |pointer: &'static str, wanted: String| {
                 move |entry: &Value| word(entry, pointer).as_ref() == Some(&wanted)
             };
-            let mut cases: Vec<(String, Box<dyn Fn(&Value) -> bool>)> = vec![
+            let mut cases: Vec<(String, Wanted)> = vec![
                 (String::new(), Box::new(|_| true)),
                 (format!("from={from}&to={to}"), {
                     let time =

@@ -112,7 +112,7 @@ async fn store_nodes(
         });
         let nodes = computed.await?;
         if nodes.is_empty() {
-            break;
+            return Ok(());
         }
         let add = move |cx: &mut Cx<'_>| {
             nodes
@@ -121,7 +121,6 @@ async fn store_nodes(
         };
         kernel.system(organization.clone(), None, add).await?;
     }
-    Ok(())
 }
 
 /// Returns the checkpoint to sign.
