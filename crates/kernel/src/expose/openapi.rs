@@ -159,6 +159,9 @@ fn not_null(mut schema: Value) -> Value {
             schema["type"] = only.clone();
         }
     }
+    if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        words.retain(|word| !word.is_null());
+    }
     if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
         let rest: Vec<Value> = any
             .iter()
