@@ -29,7 +29,7 @@ pub(super) struct AuditCheckpoint {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
 pub(super) struct PublicKey {
     /// The key's name on the signature line.
     name: String,

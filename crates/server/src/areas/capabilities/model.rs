@@ -29,6 +29,7 @@ pub(super) struct Capabilities {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(super) struct Principal {
     /// `service_account`; more may come.
     #[serde(rename = "type")]
@@ -39,12 +40,14 @@ pub(super) struct Principal {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(inline)]
 pub(super) struct Token {
     pub id: String,
     pub token_prefix: String,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(super) struct Toolset {
     pub name: &'static str,
     /// The operations that the caller may call.
@@ -54,6 +57,7 @@ pub(super) struct Toolset {
 /// The limits of an ordinary request. Units: bytes, characters, items, as the names say.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(inline)]
 pub(super) struct Limits {
     body_bytes: usize,
     nesting_levels: usize,
@@ -68,6 +72,7 @@ pub(super) struct Limits {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 struct Rates {
     read: Rate,
     write: Rate,
@@ -75,6 +80,7 @@ struct Rates {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(inline)]
 struct Rate {
     per_second: u32,
     burst: u32,

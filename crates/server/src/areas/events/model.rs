@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// One event, in the form in which webhooks carry it (D12.1) with its id.
+/// One event, in the form in which webhooks carry it, with its id.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub(super) struct Event {
     /// The same at every delivery.

@@ -8,9 +8,12 @@ use serde_json::Value;
 
 const DAY_SECS: i64 = 86_400;
 
+// A stored document may lack members (ST-2); an answer has them all, which its schema says in `extend`.
+
 /// The automation settings of an organization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway"]))]
 pub struct Settings {
     /// Tokens of service accounts.
     pub tokens: Tokens,
@@ -23,20 +26,22 @@ pub struct Settings {
 /// How tokens of service accounts live and die.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
+#[schemars(inline, extend("required" = ["secretReplaySeconds", "defaultGraceSeconds", "maxLifetimeSeconds", "revokeFamilyOnReuse"]))]
 pub struct Tokens {
-    /// How long a lost answer can be fetched again with its secret. Units: seconds (D4.8).
+    /// How long a lost answer can be fetched again with its secret. Units: seconds.
     pub secret_replay_seconds: i64,
-    /// How long a rotated token still works when the caller does not say. Units: seconds (D5).
+    /// How long a rotated token still works when the caller does not say. Units: seconds.
     pub default_grace_seconds: i64,
-    /// The longest life of a token. Units: seconds (D2.4).
+    /// The longest life of a token. Units: seconds.
     pub max_lifetime_seconds: i64,
-    /// Whether the reuse of a dead token revokes its successors (D2.10).
+    /// Whether the reuse of a dead token revokes its successors.
     pub revoke_family_on_reuse: bool,
 }
 
 /// How managed configuration is changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
+#[schemars(inline, extend("required" = ["requirePreview"]))]
 pub struct ManagedConfig {
     /// Whether a rollback must have been previewed.
     pub require_preview: bool,
@@ -45,6 +50,7 @@ pub struct ManagedConfig {
 /// Whether the LLM gateway answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
+#[schemars(inline, extend("required" = ["enabled"]))]
 pub struct LlmGateway {
     /// Whether it does.
     pub enabled: bool,
@@ -92,7 +98,7 @@ impl Settings {
     }
 }
 
-/// The settings as somebody asks for them: absent members are the factory's, the others within bounds (ST-1).
+/// The settings as a whole; absent members have their factory value.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
@@ -182,12 +188,13 @@ impl Wanted {
     }
 }
 
-/// The settings with the time of their last change; absent in the factory state.
+/// The settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AutomationSettings {
     #[serde(flatten)]
     pub settings: Settings,
+    /// When they were last set; absent in the factory state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
 }
