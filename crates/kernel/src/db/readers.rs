@@ -4,7 +4,7 @@ use super::{Access, Conn, Location};
 use crate::error::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// What a reader runs. It answers its caller by itself, for example through a one-shot channel.
@@ -27,6 +27,7 @@ impl Readers {
     ///
     /// Errors: those of [`Conn::open`], if one of the connections cannot be opened.
     pub fn start(location: Location, threads: usize, queue: usize) -> Result<Self> {
+        let location = Arc::new(location);
         let (sender, receiver) = flume::bounded(queue);
         let readers = Self {
             queue: sender,
@@ -35,16 +36,16 @@ impl Readers {
         };
         let (opened, outcomes) = flume::bounded(threads);
         for index in 0..threads {
-            let (location, receiver, opened) = (location.clone(), receiver.clone(), opened.clone());
+            let (location, receiver, opened) = (Arc::clone(&location), receiver.clone(), opened.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("reader-{index}"))
-                .spawn(move || serve(&location, &receiver, &opened))
+                .spawn(move || serve(&location, &receiver, opened))
                 .map_err(Error::internal)?;
             readers.lock().push(thread);
         }
-        drop((location, opened));
-        // The threads keep their sender, so the channel has no end to wait for.
-        outcomes.iter().take(threads).collect::<Result<Vec<()>>>()?;
+        // Only the threads hold these from here on, so that their end is seen.
+        drop((receiver, opened));
+        outcomes.iter().collect::<Result<Vec<()>>>()?;
         Ok(readers)
     }
 
@@ -88,7 +89,7 @@ impl Drop for Readers {
 }
 
 /// A lost connection is opened again by the next job's own read, which also answers when that fails.
-fn serve(location: &Location, receiver: &flume::Receiver<Work>, opened: &flume::Sender<Result<()>>) {
+fn serve(location: &Location, receiver: &flume::Receiver<Work>, opened: flume::Sender<Result<()>>) {
     let mut conn = match Conn::open(location, Access::Read) {
         Ok(conn) => conn,
         Err(error) => {
@@ -97,6 +98,7 @@ fn serve(location: &Location, receiver: &flume::Receiver<Work>, opened: &flume::
         }
     };
     let _ = opened.send(Ok(()));
+    drop(opened);
     while let Ok(Work::Job(job)) = receiver.recv() {
         // The connection is whole after a panic because `rollback` leaves it so.
         if catch_unwind(AssertUnwindSafe(|| job(&mut conn))).is_err() {
