@@ -74,6 +74,8 @@ impl Sqlite {
         // "text" in double quotes is a mistake on PostgreSQL; let it be one here as well.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+        // A plan does not depend on the values of parameters: nothing is prepared again because one changed.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.execute_batch(settings)?;
         Ok(Self {
             connection,

@@ -332,7 +332,10 @@ fn refuse_all(units: Vec<Unit>) {
 
 fn answer_all(units: Vec<Unit>, done: Vec<Done>) {
     for (unit, done) in units.into_iter().zip(done) {
-        answer(unit.reply, done.result);
+        let Unit { run, reply, .. } = unit;
+        // The unit leaves the count of those in flight before its client can send the next one.
+        drop(run);
+        answer(reply, done.result);
     }
 }
 
