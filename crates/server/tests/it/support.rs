@@ -8,8 +8,8 @@ use http_body_util::BodyExt;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Location;
 use provost_kernel::db::testing::locations;
-use provost_kernel::entropy::SeededEntropy;
-use provost_kernel::expose::edge::{Edge, EdgeSettings};
+use provost_kernel::entropy::{Entropy, SeededEntropy, SystemEntropy, UnitRng};
+use provost_kernel::expose::edge::{self, Edge, EdgeSettings, Tls};
 use provost_kernel::expose::http::Reading;
 use provost_kernel::expose::openapi;
 use provost_kernel::kernel::Settings;
@@ -19,10 +19,14 @@ use provost_kernel::{Kernel, Timestamp};
 use provost_server::app;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 /// 2026-11-20T03:15:00.000Z
@@ -44,7 +48,7 @@ pub struct App {
 pub fn each<F: Future<Output = ()>>(name: &str, scenario: impl Fn(Arc<App>) -> F) {
     each_with(
         name,
-        Settings {
+        &Settings {
             rate_limits: false,
             ..Settings::default()
         },
@@ -405,4 +409,213 @@ impl Contract {
         };
         compiled.entry(key).or_insert_with(build).clone()
     }
+}
+
+/// Reproducible dice. The seed is printed; `PROVOST_TEST_SEED` repeats a run.
+pub struct Dice(UnitRng);
+
+impl Dice {
+    pub fn new(name: &str) -> Self {
+        let mut fresh = [0; 8];
+        fresh.copy_from_slice(&SystemEntropy.seed()[..8]);
+        let seed = number("PROVOST_TEST_SEED", u64::from_le_bytes(fresh) >> 1);
+        eprintln!("{name}: PROVOST_TEST_SEED={seed}");
+        Self(UnitRng::new(SeededEntropy::new(seed).seed()))
+    }
+
+    pub fn below(&mut self, count: usize) -> usize {
+        let mut bytes = [0; 8];
+        self.0.fill(&mut bytes);
+        usize::try_from(u64::from_le_bytes(bytes) % count as u64).unwrap()
+    }
+
+    pub fn chance(&mut self, one_in: usize) -> bool {
+        self.below(one_in) == 0
+    }
+
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len())]
+    }
+}
+
+/// Returns how much a test does: a number of the environment, else `default`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how much a test does is no configuration of the product"
+)]
+pub fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+provost_kernel::statements! {
+    /// The chain of an organization, or what comes after a place of it.
+    ENTRIES = "SELECT seq, entry FROM audit_entries WHERE organization_id = ?1 AND seq > ?2 ORDER BY seq";
+    /// The events of an organization after a sequence.
+    EVENTS = "SELECT type, data, sequence FROM outbox WHERE organization_id = ?1 AND sequence > ?2 ORDER BY sequence";
+}
+
+impl App {
+    /// Returns the audit entries of a chain behind a place, as the store holds them.
+    pub async fn entries(&self, organization: &str, after: i64) -> Vec<Value> {
+        let organization = organization.to_owned();
+        let read = move |tx: &mut provost_kernel::db::Tx<'_>| {
+            tx.query(
+                &ENTRIES,
+                provost_kernel::params![organization.as_str(), after],
+                |row| Ok(serde_json::from_str(row.str(1)?).unwrap()),
+            )
+        };
+        self.kernel.read_system(read).await.unwrap()
+    }
+
+    /// Returns the events of the first organization behind a sequence.
+    pub async fn events(&self, after: i64) -> Vec<(String, Value)> {
+        let organization = self.organization.clone();
+        let read = move |tx: &mut provost_kernel::db::Tx<'_>| {
+            tx.query(
+                &EVENTS,
+                provost_kernel::params![organization.as_str(), after],
+                |row| Ok((row.get(0)?, serde_json::from_str(row.str(1)?).unwrap())),
+            )
+        };
+        self.kernel.read_system(read).await.unwrap()
+    }
+
+    /// Waits until the notes and units that were accepted so far are written.
+    pub async fn settle(&self) {
+        self.kernel.system(self.org(), None, |_| Ok(())).await.unwrap();
+        self.kernel
+            .system(OrganizationId::installation(), None, |_| Ok(()))
+            .await
+            .unwrap();
+    }
+
+    /// One account as its reader sees it.
+    pub async fn seen(&self, id: &str) -> Value {
+        self.get(&format!("/service-accounts/{id}")).await.ok()["serviceAccount"].clone()
+    }
+
+    /// Says with which status a token is answered on an operation that every principal may call.
+    pub async fn used(&self, token: &str) -> (u16, String) {
+        let reply = self.request("GET", "/capabilities").token(token).send().await;
+        (reply.status.as_u16(), reply.code().to_owned())
+    }
+
+    /// Deletes with a new key.
+    pub async fn delete(&self, rest: &str) -> Reply {
+        self.request("DELETE", rest)
+            .header("idempotency-key", &fresh_key())
+            .header("x-reason", "a test")
+            .header("x-confirm", "true")
+            .send()
+            .await
+    }
+
+    /// Sets the automation settings' group `tokens`.
+    pub async fn token_settings(&self, tokens: Value) {
+        let body = json!({ "tokens": tokens });
+        self.write("PUT", "/automation/settings", body).await.ok();
+    }
+
+    /// Serves the application on a real socket until the returned value is stopped.
+    pub async fn serve(&self) -> Served {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let (router, token) = (self.router.clone(), stop.clone());
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let settings = EdgeSettings::default();
+            edge::serve(listener, router, &settings, Tls::Off, token)
+                .await
+                .unwrap();
+        });
+        Served { address, stop, task }
+    }
+
+    /// Returns the bytes of a request as they go over a socket.
+    pub fn on_the_wire(&self, method: &str, rest: &str, token: &str, body: &Value) -> Vec<u8> {
+        let (path, body) = (self.path(rest), body.to_string());
+        let length = body.len();
+        format!(
+            "{method} {path} HTTP/1.1\r\nhost: provost\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .into_bytes()
+    }
+}
+
+/// The application behind a socket.
+pub struct Served {
+    pub address: SocketAddr,
+    stop: CancellationToken,
+    task: JoinSet<()>,
+}
+
+impl Served {
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        self.task.join_next().await.unwrap().unwrap();
+    }
+}
+
+/// An answer as it came over a socket, whole or cut.
+pub struct RawReply {
+    pub bytes: Vec<u8>,
+}
+
+impl RawReply {
+    fn parts(&self) -> Option<(String, &[u8])> {
+        let end = self.bytes.windows(4).position(|w| w == b"\r\n\r\n")?;
+        let head = String::from_utf8_lossy(&self.bytes[..end]).to_lowercase();
+        Some((head, &self.bytes[end + 4..]))
+    }
+
+    /// The status and the body, if the answer is complete.
+    pub fn whole(&self) -> Option<(u16, &[u8])> {
+        let (head, body) = self.parts()?;
+        let length = head.split("content-length: ").nth(1)?.lines().next()?;
+        let status = head.split(' ').nth(1)?.parse().ok()?;
+        (body.len() == length.trim().parse::<usize>().ok()?).then_some((status, body))
+    }
+
+    /// The part of the body that came.
+    pub fn body(&self) -> &[u8] {
+        self.parts().map_or(&[], |(_, body)| body)
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> (u16, Value) {
+        let (status, body) = self.whole().unwrap();
+        (status, serde_json::from_slice(body).unwrap_or(Value::Null))
+    }
+}
+
+/// Sends bytes over a new connection and reads to its end.
+pub async fn exchange(address: SocketAddr, request: &[u8]) -> RawReply {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    stream.write_all(request).await.unwrap();
+    let mut bytes = Vec::new();
+    // A connection that is cut may end with an error; what came before it counts.
+    let _ = stream.read_to_end(&mut bytes).await;
+    RawReply { bytes }
+}
+
+/// Runs a future for so many polls and drops it then.
+pub async fn cut_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = Box::pin(future);
+    let mut left = polls;
+    std::future::poll_fn(move |context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        let polled = future.as_mut().poll(context).map(Some);
+        if polled.is_pending() && left == 0 {
+            context.waker().wake_by_ref();
+        }
+        polled
+    })
+    .await
 }
