@@ -10,7 +10,7 @@ use crate::credential::Use;
 use crate::error::{Code, Error, Result};
 use crate::kernel::Kernel;
 use crate::time::Timestamp;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,10 +43,17 @@ enum Counted {
 /// See the module's text.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    notes: Mutex<Vec<Note>>,
+    notes: Mutex<Waiting>,
     counts: Mutex<BTreeMap<Counted, u64>>,
     uses: Mutex<HashMap<String, Use>>,
     reused: Mutex<HashMap<String, i64>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    notes: Vec<Note>,
+    /// Chains of which a note waits, so that their writer was woken.
+    chains: BTreeSet<OrganizationId>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -54,28 +61,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Ledger {
-    /// Takes a note; says whether it is the first to wait, so that the writer must be woken.
+    /// Takes a note; says whether it is the first of its chain to wait, so that the chain's writer must be woken.
     ///
     /// Errors: `AuditUnavailable` when too many wait.
     pub fn note(&self, note: Note) -> Result<bool> {
-        let mut notes = lock(&self.notes);
-        if notes.len() >= MAX_NOTES {
+        let mut waiting = lock(&self.notes);
+        if waiting.notes.len() >= MAX_NOTES {
             return Err(
                 Error::new(Code::AuditUnavailable, "the audit log cannot take this read now").retry_after(1),
             );
         }
-        notes.push(note);
-        Ok(notes.len() == 1)
+        let is_first = !waiting.chains.contains(&note.organization);
+        if is_first {
+            waiting.chains.insert(note.organization.clone());
+        }
+        waiting.notes.push(note);
+        Ok(is_first)
     }
 
     /// Returns the notes that wait for the chains a writer owns, at most `max`.
     pub fn take_notes(&self, max: usize, owned: impl Fn(&OrganizationId) -> bool) -> Vec<Note> {
-        let mut notes = lock(&self.notes);
-        if notes.len() <= max && notes.iter().all(|n| owned(&n.organization)) {
-            return std::mem::take(&mut notes);
+        let mut waiting = lock(&self.notes);
+        waiting.chains.retain(|organization| !owned(organization));
+        if waiting.notes.len() <= max && waiting.notes.iter().all(|n| owned(&n.organization)) {
+            return std::mem::take(&mut waiting.notes);
         }
         let mut taken = Vec::new();
-        notes.retain(|note| {
+        waiting.notes.retain(|note| {
             let take = taken.len() < max && owned(&note.organization);
             if take {
                 taken.push(note.clone());
@@ -88,8 +100,14 @@ impl Ledger {
     /// Puts notes back that could not be written.
     pub fn put_back(&self, mut notes: Vec<Note>) {
         let mut waiting = lock(&self.notes);
-        notes.append(&mut waiting);
-        *waiting = notes;
+        notes.append(&mut waiting.notes);
+        waiting.notes = notes;
+    }
+
+    /// Returns the chains of the notes that wait.
+    fn waiting_chains(&self) -> BTreeSet<OrganizationId> {
+        let waiting = lock(&self.notes);
+        waiting.notes.iter().map(|n| n.organization.clone()).collect()
     }
 
     fn count(&self, what: Counted) {
@@ -182,6 +200,10 @@ pub fn flush_counts(kernel: &Kernel) {
             Err(error) => tracing::error!("an access summary was lost: {error}"),
         }
     }
+    // Notes that could not be written when they were taken have nobody else who asks for them again.
+    for organization in kernel.ledger.waiting_chains() {
+        kernel.nudge(&organization);
+    }
 }
 
 fn summary_note(what: Counted, now: Timestamp) -> Note {
@@ -267,5 +289,18 @@ mod tests {
         }
         assert_eq!(ledger.note(note).unwrap_err().code(), Code::AuditUnavailable);
         assert_eq!(ledger.take_notes(10, |_| true).len(), 10);
+    }
+
+    #[test]
+    fn every_chain_wakes_its_own_writer() {
+        let ledger = Ledger::default();
+        let of = |key: &str| Note::new(OrganizationId::parse(key).unwrap(), Timestamp::EPOCH, "x");
+        assert!(ledger.note(of("a")).unwrap());
+        assert!(ledger.note(of("b")).unwrap(), "the note of a wakes nobody for b");
+        assert!(!ledger.note(of("b")).unwrap());
+        assert_eq!(ledger.take_notes(10, |o| o.as_str() == "a").len(), 1);
+        assert!(ledger.note(of("a")).unwrap());
+        assert!(!ledger.note(of("b")).unwrap());
+        assert_eq!(ledger.take_notes(10, |_| true).len(), 4);
     }
 }
