@@ -149,7 +149,8 @@ impl Credential {
     pub fn judge(&self, now: Timestamp) -> Result<Actor> {
         let refuse = |code, message: &'static str| Err(Error::new(code, message).with("presented", true));
         let mut replay_only = false;
-        if let Some(revoked_at) = self.revoked_at.filter(|at| *at <= now) {
+        // Revoked is revoked, also when the clock was set back since.
+        if let Some(revoked_at) = self.revoked_at {
             replay_only = self.self_rotated && now < revoked_at.plus_secs(SELF_REPLAY_SECS);
             if !replay_only {
                 return refuse(Code::TokenRevoked, "the token was revoked");
@@ -226,6 +227,8 @@ mod tests {
         revoked.self_rotated = true;
         assert!(revoked.judge(Timestamp::from_ms(600_999)).unwrap().replay_only);
         assert!(revoked.judge(Timestamp::from_ms(601_000)).is_err());
+        revoked.self_rotated = false;
+        assert!(revoked.judge(Timestamp::from_ms(999)).is_err());
     }
 
     #[test]

@@ -136,6 +136,7 @@ impl Clock for SystemClock {
 pub struct ManualClock {
     start_ms: i64,
     now_ms: AtomicI64,
+    step_ms: AtomicI64,
 }
 
 impl ManualClock {
@@ -144,6 +145,7 @@ impl ManualClock {
         Self {
             start_ms: start.as_ms(),
             now_ms: AtomicI64::new(start.as_ms()),
+            step_ms: AtomicI64::new(0),
         }
     }
 
@@ -154,11 +156,16 @@ impl ManualClock {
             Ordering::SeqCst,
         );
     }
+
+    /// Sets the wall clock forward or back, as an administrator or NTP does; the monotonic clock stays.
+    pub fn step_ms(&self, ms: i64) {
+        self.step_ms.fetch_add(ms, Ordering::SeqCst);
+    }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp(self.now_ms.load(Ordering::SeqCst))
+        Timestamp(self.now_ms.load(Ordering::SeqCst) + self.step_ms.load(Ordering::SeqCst))
     }
 
     fn monotonic(&self) -> Duration {

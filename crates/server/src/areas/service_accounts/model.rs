@@ -177,7 +177,7 @@ pub struct Token {
 impl Token {
     /// Says whether the token works, its account being enabled (D5.3).
     pub fn is_usable(&self, now: Timestamp) -> bool {
-        self.revoked_at.is_none_or(|at| now < at) && now < self.expires_at
+        self.revoked_at.is_none() && now < self.expires_at
     }
 
     /// Says whether it is the one that a rotation supersedes.
