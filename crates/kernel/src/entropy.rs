@@ -58,6 +58,17 @@ impl UnitRng {
         Self(ChaCha20Rng::from_seed(seed))
     }
 
+    /// Returns another generator of the same unit, from whose bytes nobody learns anything about those of
+    /// [`Self::new`] or of another label.
+    pub fn labelled(seed: [u8; 32], label: &str) -> Self {
+        let mut context = aws_lc_rs::digest::Context::new(&aws_lc_rs::digest::SHA256);
+        context.update(&seed);
+        context.update(label.as_bytes());
+        let mut derived = [0; 32];
+        derived.copy_from_slice(context.finish().as_ref());
+        Self::new(derived)
+    }
+
     /// Fills `bytes` with random bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         self.0.fill_bytes(bytes);
@@ -77,5 +88,21 @@ mod tests {
         UnitRng::new(seed).fill(&mut b);
         assert_eq!(a, b);
         assert_ne!(SystemEntropy.seed(), SystemEntropy.seed());
+    }
+
+    #[test]
+    fn generators_of_one_seed_share_no_bytes() {
+        let seed = SeededEntropy::new(7).seed();
+        let stream = |mut rng: UnitRng| {
+            let mut bytes = [0; 4096];
+            rng.fill(&mut bytes);
+            bytes
+        };
+        let plain = stream(UnitRng::new(seed));
+        let (one, other) = (UnitRng::labelled(seed, "one"), UnitRng::labelled(seed, "other"));
+        let (one, other) = (stream(one), stream(other));
+        let shares = |a: &[u8], b: &[u8]| a.windows(8).any(|w| b.windows(8).any(|v| v == w));
+        assert!(!shares(&plain, &one[..64]) && !shares(&plain, &other[..64]) && !shares(&one, &other[..64]));
+        assert_eq!(one, stream(UnitRng::labelled(seed, "one")));
     }
 }

@@ -321,14 +321,10 @@ impl Batch<'_> {
             traces,
             replay_of,
         } = outcome;
-        let mut rng = UnitRng::new(unit.seed);
-        let (mut salt, mut skip) = ([0_u8; 16], [0_u8; 64]);
-        // The operation drew from the front of the same stream; a label keeps the salt apart from it.
-        rng.fill(&mut skip);
+        // The salt is stored in the open: it must say nothing of what the operation drew, secrets included.
+        let mut rng = UnitRng::labelled(unit.seed, "what the unit leaves behind");
+        let mut salt = [0_u8; 16];
         rng.fill(&mut salt);
-        for (byte, label) in salt.iter_mut().zip(b"replay-cell-salt") {
-            *byte ^= label;
-        }
         let mut audit_id = None;
         let action = traces.action.or(action);
         if let Some(action) = action.filter(|_| is_audited(&result)) {

@@ -4,4 +4,5 @@
 
 mod accounts;
 mod idempotency;
+mod replay_cell;
 mod support;

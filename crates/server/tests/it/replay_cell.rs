@@ -1,0 +1,365 @@
+//! What a replay can repeat ends, and leaves nothing behind (R12, invariant ID-3, D4.8).
+
+use crate::support::{App, Reply, each, fresh_key, with_trio};
+use base64::Engine;
+use provost_kernel::db::{Access, Conn, Location};
+use provost_kernel::entropy::{Entropy, SystemEntropy};
+use provost_kernel::keys::Keys;
+use provost_server::background;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+provost_kernel::statements! {
+    /// Every table of the store and its columns.
+    COLUMNS = unscoped("a test reads everything") {
+        sqlite: "SELECT m.name, p.name FROM sqlite_schema m, pragma_table_info(m.name) p WHERE m.type = 'table' ORDER BY 1, 2",
+        postgres: "SELECT table_name::text, column_name::text FROM information_schema.columns WHERE table_schema = current_schema() ORDER BY 1, 2",
+    };
+    /// What is kept of answers that showed a token.
+    CELLS = unscoped("a test reads everything") "SELECT token_id, cell, cell_salt FROM idempotency_keys WHERE token_id IS NOT NULL";
+}
+
+/// Every byte that the store and the keys folder hold.
+async fn everything(app: &App) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let folder = match app.location() {
+        Location::Sqlite(path) => {
+            let folder = path.parent().unwrap().to_owned();
+            assert!(
+                folder.join("store.sqlite-wal").exists(),
+                "the log is read as well"
+            );
+            Some(folder)
+        }
+        Location::Postgres(_) => {
+            bytes = rows(app).await;
+            None
+        }
+    };
+    for folder in [Some(app.keys_dir.clone()), folder].into_iter().flatten() {
+        for file in std::fs::read_dir(folder).unwrap() {
+            bytes.extend(std::fs::read(file.unwrap().path()).unwrap());
+        }
+    }
+    assert!(bytes.len() > 1000);
+    bytes
+}
+
+/// Every row of every table as text; bytes as hexadecimal digits and as they are.
+async fn rows(app: &App) -> Vec<u8> {
+    let columns: Vec<(String, String)> = app
+        .kernel
+        .read_system(|tx| tx.query(&COLUMNS, &[], |row| Ok((row.get(0)?, row.get(1)?))))
+        .await
+        .unwrap();
+    assert!(
+        columns
+            .iter()
+            .any(|(t, c)| t == "idempotency_keys" && c == "cell")
+    );
+    // Statements are declared; the tables of a store that a later migration makes are not known here.
+    let mut tables: Vec<&String> = columns.iter().map(|(table, _)| table).collect();
+    tables.dedup();
+    let union: Vec<String> = tables
+        .iter()
+        .map(|t| format!("SELECT {t}::text FROM {t}"))
+        .collect();
+    let sql: &'static str = Box::leak(union.join(" UNION ALL ").into_boxed_str());
+    let statement: &'static provost_kernel::db::Statement =
+        Box::leak(Box::new(provost_kernel::db::Statement {
+            name: "everything",
+            sqlite: sql,
+            postgres: sql,
+            unscoped: Some("a test reads everything"),
+        }));
+    let location = app.location();
+    let read = move || {
+        let mut conn = Conn::open(&location, Access::Read).unwrap();
+        conn.read(|tx| tx.query(statement, &[], |row| row.get::<String>(0)))
+            .unwrap()
+    };
+    let rows = tokio::task::spawn_blocking(read).await.unwrap();
+    rows.join("\n").into_bytes()
+}
+
+/// The forms in which a secret could stand somewhere.
+fn forms(token: &str) -> Vec<Vec<u8>> {
+    let secret = &token[token.len() - 49..token.len() - 6];
+    assert_eq!(secret.len(), 43);
+    let mut forms = Vec::new();
+    for text in [token, secret] {
+        forms.push(text.as_bytes().to_vec());
+        forms.push(provost_kernel::audit::hex(text.as_bytes()).into_bytes());
+        for shift in 0..3 {
+            let padded = [&b"\0\0"[..shift], text.as_bytes()].concat();
+            let encoded = base64::engine::general_purpose::STANDARD_NO_PAD.encode(&padded);
+            // What neighbours would change at both ends is left out.
+            forms.push(encoded.as_bytes()[4..encoded.len() - 4].to_vec());
+        }
+    }
+    // Half of a secret would be a leak as well.
+    forms.push(secret.as_bytes()[..22].to_vec());
+    forms.push(secret.as_bytes()[21..].to_vec());
+    forms
+}
+
+async fn assert_nowhere(app: &App, token: &str) {
+    app.settle().await;
+    let bytes = everything(app).await;
+    for form in forms(token) {
+        let found = bytes.windows(form.len()).any(|w| w == form);
+        assert!(!found, "{} is in the store", String::from_utf8_lossy(&form));
+    }
+    // The search finds what is there.
+    let prefix = &token.as_bytes()[..21];
+    assert!(bytes.windows(prefix.len()).any(|w| w == prefix));
+}
+
+struct Rotated {
+    id: String,
+    body: Value,
+    token: String,
+    token_id: String,
+}
+
+impl Rotated {
+    async fn make(app: &App, name: &str, body: Value) -> Self {
+        let (id, _) = app.account(name, "auditor", &["audit:read"]).await;
+        let body = with_trio(body, &fresh_key());
+        let path = format!("/service-accounts/{id}/tokens");
+        let first = app.request("POST", &path).json(body.clone()).send().await;
+        let token = first.ok()["token"]["token"].as_str().unwrap().to_owned();
+        let token_id = first.json["token"]["id"].as_str().unwrap().to_owned();
+        Self {
+            id,
+            body,
+            token,
+            token_id,
+        }
+    }
+
+    async fn again(&self, app: &App) -> Reply {
+        let path = format!("/service-accounts/{}/tokens", self.id);
+        app.request("POST", &path).json(self.body.clone()).send().await
+    }
+
+    async fn assert_ended(&self, app: &App) {
+        let late = self.again(app).await;
+        late.refused(409, "secret_no_longer_retrievable");
+        assert_eq!(late.json["tokenId"], self.token_id.as_str());
+        assert!(!late.text().contains(&self.token));
+        app.settle().await;
+        assert_nowhere(app, &self.token).await;
+        let token_id = self.token_id.clone();
+        let cells = app
+            .kernel
+            .read_system(|tx| {
+                tx.query(&CELLS, &[], |row| {
+                    Ok((
+                        row.get::<String>(0)?,
+                        row.get::<Option<Vec<u8>>>(1)?,
+                        row.get::<Option<Vec<u8>>>(2)?,
+                    ))
+                })
+            })
+            .await
+            .unwrap();
+        let mine = cells.into_iter().find(|(id, ..)| *id == token_id).unwrap();
+        assert_eq!((mine.1, mine.2), (None, None), "cell and salt are erased");
+    }
+}
+
+#[test]
+fn the_secret_stands_nowhere_while_it_can_be_replayed() {
+    each("cell_live", |app: Arc<App>| async move {
+        let rotated = Rotated::make(&app, "a", json!({})).await;
+        assert_eq!(
+            rotated.again(&app).await.ok()["token"]["token"],
+            rotated.token.as_str()
+        );
+        assert_nowhere(&app, &rotated.token).await;
+        let (_, created) = app.account("b", "auditor", &["audit:read"]).await;
+        assert_nowhere(&app, &created).await;
+        assert_nowhere(&app, &app.admin).await;
+    });
+}
+
+#[test]
+fn the_salt_of_a_cell_says_nothing_of_the_secret() {
+    each("cell_salt", |app: Arc<App>| async move {
+        // A salt that were drawn from the secret's own bytes would spell some of its characters.
+        const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        for n in 0..20 {
+            let rotated = Rotated::make(&app, &format!("a{n}"), json!({})).await;
+            let cells = app
+                .kernel
+                .read_system(|tx| {
+                    tx.query(&CELLS, &[], |row| {
+                        Ok((row.get::<String>(0)?, row.get::<Option<Vec<u8>>>(2)?))
+                    })
+                })
+                .await
+                .unwrap();
+            let salt = cells
+                .into_iter()
+                .find(|(id, _)| *id == rotated.token_id)
+                .unwrap()
+                .1
+                .unwrap();
+            let masks: [&[u8; 16]; 2] = [&[0; 16], b"replay-cell-salt"];
+            for mask in masks {
+                let bytes = salt.iter().zip(mask).map(|(a, b)| a ^ b).filter(|b| *b < 248);
+                let spelled: Vec<u8> = bytes.map(|b| ALPHABET[usize::from(b % 62)]).collect();
+                let spelled = &spelled[spelled.len() - 5..];
+                assert!(!rotated.token.as_bytes().windows(5).any(|w| w == spelled));
+            }
+        }
+    });
+}
+
+#[test]
+fn first_use_ends_it() {
+    each("cell_use", |app: Arc<App>| async move {
+        let rotated = Rotated::make(&app, "a", json!({})).await;
+        assert_eq!(app.used(&rotated.token).await.0, 200);
+        rotated.assert_ended(&app).await;
+    });
+}
+
+#[test]
+fn a_day_ends_it() {
+    each("cell_day", |app: Arc<App>| async move {
+        let rotated = Rotated::make(&app, "a", json!({})).await;
+        app.clock.advance(Duration::from_millis(86_400_000 - 1));
+        rotated.again(&app).await.ok();
+        app.clock.advance(Duration::from_millis(1));
+        rotated
+            .again(&app)
+            .await
+            .refused(409, "secret_no_longer_retrievable");
+        background::retain(&app.kernel).await.unwrap();
+        rotated.assert_ended(&app).await;
+        let day_keys = || {
+            let files = std::fs::read_dir(&app.keys_dir).unwrap();
+            let names = files.map(|f| f.unwrap().file_name().into_string().unwrap());
+            names.filter(|n| n.contains("day-")).count()
+        };
+        assert_eq!(day_keys(), 1);
+        app.advance(2 * 86_400);
+        background::retain(&app.kernel).await.unwrap();
+        assert_eq!(
+            day_keys(),
+            0,
+            "no copy of a cell of that day can be opened any more"
+        );
+    });
+}
+
+#[test]
+fn the_end_of_a_short_life_ends_it() {
+    each("cell_expiry", |app: Arc<App>| async move {
+        let rotated = Rotated::make(&app, "a", json!({ "expiresInSeconds": 3600 })).await;
+        app.clock.advance(Duration::from_millis(3_600_000 - 1));
+        rotated.again(&app).await.ok();
+        app.clock.advance(Duration::from_millis(1));
+        background::retain(&app.kernel).await.unwrap();
+        rotated.assert_ended(&app).await;
+    });
+}
+
+#[test]
+fn revocation_supersession_disabling_and_deletion_end_it() {
+    each("cell_ends", |app: Arc<App>| async move {
+        for end in ["revoke", "rotate", "grace", "disable"] {
+            let rotated = Rotated::make(&app, end, json!({})).await;
+            let path = format!("/service-accounts/{}", rotated.id);
+            let (path, body) = match end {
+                "revoke" => (
+                    format!("{path}/tokens/{}/revoke", rotated.token_id),
+                    json!({ "confirm": true }),
+                ),
+                "rotate" => (format!("{path}/tokens"), json!({})),
+                "grace" => (format!("{path}/tokens"), json!({ "gracePeriodSeconds": 60 })),
+                _ => (format!("{path}/disable"), json!({})),
+            };
+            app.write("POST", &path, body).await.ok();
+            rotated.assert_ended(&app).await;
+        }
+        let rotated = Rotated::make(&app, "delete", json!({})).await;
+        app.delete(&format!("/service-accounts/{}", rotated.id))
+            .await
+            .ok_status();
+        rotated.again(&app).await.refused(404, "not_found");
+        assert_nowhere(&app, &rotated.token).await;
+    });
+}
+
+trait OkStatus {
+    fn ok_status(&self);
+}
+
+impl OkStatus for Reply {
+    fn ok_status(&self) {
+        assert!(self.status.is_success(), "{}", self.text());
+    }
+}
+
+#[test]
+fn an_organization_can_do_without_replays() {
+    each("cell_none", |app: Arc<App>| async move {
+        app.token_settings(json!({ "secretReplaySeconds": 0 })).await;
+        let rotated = Rotated::make(&app, "a", json!({})).await;
+        rotated.assert_ended(&app).await;
+        assert_eq!(app.used(&rotated.token).await.0, 200);
+        app.token_settings(json!({ "secretReplaySeconds": 5 })).await;
+        let rotated = Rotated::make(&app, "b", json!({})).await;
+        app.clock.advance(Duration::from_millis(4_999));
+        rotated.again(&app).await.ok();
+        app.clock.advance(Duration::from_millis(1));
+        background::retain(&app.kernel).await.unwrap();
+        rotated.assert_ended(&app).await;
+    });
+}
+
+#[test]
+fn a_cell_opens_with_its_own_key_and_names_only() {
+    let dir = std::env::temp_dir().join(format!("provost_cells_{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    let keys = Keys::create(&dir, crate::support::START, &SystemEntropy).unwrap();
+    let names: [&[u8]; 5] = [b"acme", b"sa_1", b"rotate", b"sa_2", b"sat_3"];
+    let (salt, secret) = ([7; 16], b"the secret of the token".as_slice());
+    let sealed = keys
+        .seal_cell(20_777, &salt, &names, "the caller's own key", secret)
+        .unwrap();
+    let open = |day, salt: &[u8; 16], names: &[&[u8]], key: &str, sealed: &[u8]| {
+        let opened = keys.open_cell(day, salt, names, key, sealed).unwrap();
+        opened.map(|s| s.expose().clone())
+    };
+    let own = "the caller's own key";
+    assert_eq!(
+        open(20_777, &salt, &names, own, &sealed).unwrap().as_bytes(),
+        secret
+    );
+    assert_eq!(open(20_777, &salt, &names, "the caller's own kez", &sealed), None);
+    assert_eq!(open(20_777, &salt, &names, "", &sealed), None);
+    assert_eq!(open(20_778, &salt, &names, own, &sealed), None);
+    assert_eq!(open(20_777, &[8; 16], &names, own, &sealed), None);
+    for place in 0..names.len() {
+        let mut other = names;
+        other[place] = b"other";
+        assert_eq!(open(20_777, &salt, &other, own, &sealed), None);
+    }
+    // Names cannot run into each other.
+    let shifted: [&[u8]; 5] = [b"acmes", b"a_1", b"rotate", b"sa_2", b"sat_3"];
+    assert_eq!(open(20_777, &salt, &shifted, own, &sealed), None);
+    for bit in 0..sealed.len() * 8 {
+        let mut flipped = sealed.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(open(20_777, &salt, &names, own, &flipped), None);
+    }
+    assert_eq!(keys.destroy_day_keys(20_778).unwrap(), 1);
+    assert_eq!(open(20_777, &salt, &names, own, &sealed), None);
+    assert_ne!(SystemEntropy.seed(), [0; 32]);
+    std::fs::remove_dir_all(&dir).unwrap();
+}
