@@ -7,7 +7,7 @@ use super::model::{
 use super::store;
 use crate::areas::settings;
 use provost_kernel::auth::Role::{self, Admin};
-use provost_kernel::auth::{ScopeSet, may_mint};
+use provost_kernel::auth::{Permission, ScopeSet, may_mint};
 use provost_kernel::cx::Revealed;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -118,7 +118,7 @@ impl Operation for CreateServiceAccount {
             disabled_at: None,
         };
         cx.target("service_account", account.id.as_str());
-        may_mint(cx.actor().permission, account.permission(account.scopes))?;
+        may_mint(cx.actor().permission, body.permission())?;
         let settings = settings::load(cx)?;
         let asked = body.expires_in_seconds.map(Bounded::get);
         let lifetime = lifetime_secs(asked, None, settings.tokens.max_lifetime_seconds)?;
@@ -147,6 +147,21 @@ impl Operation for CreateServiceAccount {
             service_account,
             token: issued,
         })
+    }
+
+    fn recheck(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<()> {
+        may_mint(cx.actor().permission, input.body.permission())
+    }
+}
+
+impl CreateBody {
+    /// Returns what the account will be able to do.
+    fn permission(&self) -> Permission {
+        Permission::effective(
+            self.permission_role,
+            self.scopes.as_ref().map(ScopeList::set),
+            None,
+        )
     }
 }
 
