@@ -30,7 +30,7 @@ statements! {
     /// Lets a superseded token live until the end of its grace.
     GRACE = "UPDATE service_account_tokens SET expires_at = ?3, updated_at = ?4, superseded_by_id = ?5, replay_pending = ?6 WHERE organization_id = ?1 AND id = ?2";
     /// Hides ended tokens beyond those that a list shows.
-    HIDE = "UPDATE service_account_tokens SET hidden_at = ?3 WHERE organization_id = ?1 AND hidden_at IS NULL AND id IN (SELECT id FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id = ?2 AND hidden_at IS NULL ORDER BY created_at DESC, id DESC LIMIT 1000 OFFSET 22)";
+    HIDE = "UPDATE service_account_tokens SET hidden_at = ?3 WHERE organization_id = ?1 AND hidden_at IS NULL AND id IN (SELECT id FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id = ?2 AND hidden_at IS NULL ORDER BY created_at DESC, id DESC LIMIT 1000 OFFSET 22) AND (revoked_at IS NOT NULL OR expires_at <= ?3)";
     /// Ends the replay of a token.
     FIRST_USE = "UPDATE service_account_tokens SET replay_pending = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Notes a use.
@@ -251,7 +251,7 @@ pub struct Ending<'a> {
 
 /// Revokes a token and erases what could be replayed of it.
 pub fn revoke(cx: &mut Cx<'_>, token: &mut Token, ending: &Ending<'_>) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now().max(token.created_at));
+    let (org, now) = (cx.org(), cx.now().max(token.updated_at));
     let successor = ending.successor.map(TokenId::as_str);
     let id = token.id.as_str().to_owned();
     cx.queue(
@@ -278,7 +278,7 @@ pub fn revoke(cx: &mut Cx<'_>, token: &mut Token, ending: &Ending<'_>) -> Result
 
 /// Lets a superseded token live until `until`, and erases what could be replayed of it.
 pub fn grace(cx: &mut Cx<'_>, token: &mut Token, until: Timestamp, successor: &TokenId) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
+    let (org, now) = (cx.org(), cx.now().max(token.updated_at));
     let id = token.id.as_str().to_owned();
     cx.queue(
         &GRACE,
