@@ -31,6 +31,8 @@ pub(crate) struct Traces {
     pub action: Option<&'static str>,
     pub reveal: Option<Reveal>,
     pub secret_at: Option<usize>,
+    /// Tokens whose replay cells the unit erased.
+    pub erased: Vec<String>,
 }
 
 /// One changed member of a record, for the audit entry. Values are for people; secrets never stand here.
@@ -248,6 +250,7 @@ impl<'a> Cx<'a> {
     /// Erases what a replay could repeat of a token: it was used, revoked, superseded or disabled (D4.8).
     pub fn erase_replay(&mut self, token_id: &str) -> Result<()> {
         let org = self.org();
+        self.traces.erased.push(token_id.to_owned());
         self.queue(&crate::idempotency::ERASE_CELL, crate::params![org, token_id])
     }
 

@@ -71,6 +71,8 @@ enum Step {
         oneshot::Receiver<Result<Answer>>,
         Option<(&'static Bucket, Taken)>,
     ),
+    /// A writer answers a revoked token that may only fetch the lost answer of its own rotation.
+    Fetching(oneshot::Receiver<Result<Answer>>, Box<Credential>),
 }
 
 /// Answers a request.
@@ -98,6 +100,18 @@ pub async fn dispatch(kernel: &Arc<Kernel>, request: Request) -> Outcome {
                     .await
                     .unwrap_or_else(|_| Err(Error::unavailable("the server is shutting down")));
                 return Outcome { result, rate };
+            }
+            Ok(Step::Fetching(answer, credential)) => {
+                let result = answer
+                    .await
+                    .unwrap_or_else(|_| Err(Error::unavailable("the server is shutting down")));
+                let result = match result {
+                    Err(error) if error.code() == Code::TokenRevoked => {
+                        Err(known_but_dead(kernel, &request, &credential, error))
+                    }
+                    result => result,
+                };
+                return Outcome { result, rate: None };
             }
             Ok(Step::FirstUse(organization, token_id)) => {
                 if let Err(error) = first_use(kernel, organization, token_id).await {
@@ -171,12 +185,17 @@ fn in_snapshot(
         Ok(actor) => actor,
         Err(error) => return Ok(refused(known_but_dead(kernel, request, &credential, error), None)),
     };
-    if credential.replay_pending && !actor.replay_only {
+    if actor.replay_only {
+        return Ok(fetch_lost_answer(
+            kernel, entry, request, actor, presented, credential, now,
+        ));
+    }
+    if credential.replay_pending {
         return Ok(Step::FirstUse(actor.organization, credential.token_id));
     }
     note_use(kernel, request, &credential, now);
     let path = path_of(request);
-    if let Err(error) = admit(kernel, entry, request, &actor, &path) {
+    if let Err(error) = admit(entry, request, &actor, &path) {
         note_denial(kernel, entry, request, &actor, &error);
         return Ok(refused(error, None));
     }
@@ -199,20 +218,43 @@ fn in_snapshot(
 }
 
 /// Steps 4 and 5: the organization's binding, then role and scope.
-fn admit(kernel: &Kernel, entry: &Entry, request: &Request, actor: &Actor, path: &Value) -> Result<()> {
+fn admit(entry: &Entry, request: &Request, actor: &Actor, path: &Value) -> Result<()> {
     if request.organization != actor.organization.as_str() {
         let message = "this token does not belong to the organization of the path";
         return Err(Error::new(Code::OrganizationForbidden, message));
     }
-    authorize(entry.meta, actor, path)?;
-    if actor.replay_only {
-        if !entry.meta.reveals_secret {
-            return Err(credential::only_replays());
-        }
-        let token_id = actor.token.as_ref().map_or("", |t| t.id.as_str());
-        kernel.limit(&buckets::SELF_REPLAY, &[token_id])?;
+    authorize(entry.meta, actor, path)
+}
+
+/// A token that rotated itself may fetch the lost answer of that rotation. Whatever else it asks for, and
+/// however wrongly it asks, it is a revoked token (D5.5).
+fn fetch_lost_answer(
+    kernel: &Arc<Kernel>,
+    entry: &Entry,
+    request: &Request,
+    actor: Actor,
+    presented: &Presented,
+    credential: Credential,
+    now: crate::Timestamp,
+) -> Step {
+    let dead = || {
+        let error = credential::only_replays();
+        refused(known_but_dead(kernel, request, &credential, error), None)
+    };
+    let path = path_of(request);
+    if !entry.meta.reveals_secret || admit(entry, request, &actor, &path).is_err() {
+        return dead();
     }
-    Ok(())
+    if let Err(error) = kernel.limit(&buckets::SELF_REPLAY, &[&credential.token_id]) {
+        return refused(error, None);
+    }
+    let Ok(decoded) = decode(kernel, entry, request, &actor, path) else {
+        return dead();
+    };
+    match queue(kernel, entry, request, actor, presented, decoded, now, None) {
+        Step::Queued(answer, _) => Step::Fetching(answer, Box::new(credential)),
+        step => step,
+    }
 }
 
 type Rate = Option<(&'static Bucket, Taken)>;

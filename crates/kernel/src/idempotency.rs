@@ -305,6 +305,13 @@ impl Stored {
         )
     }
 
+    /// Forgets the replay cell, as the store did, when it belongs to one of these tokens.
+    pub fn forget_cell_of(&mut self, tokens: &[String]) {
+        if self.token_id.as_ref().is_some_and(|id| tokens.contains(id)) {
+            self.cell = None;
+        }
+    }
+
     fn erased(&self) -> Error {
         let token_id = self.token_id.clone().unwrap_or_default();
         Error::new(

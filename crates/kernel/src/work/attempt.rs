@@ -47,6 +47,9 @@ pub(super) fn run(kernel: &Kernel, conn: &mut Conn, units: &[Unit], notes: &[Not
     let mut done = Vec::with_capacity(units.len());
     for place in 0..units.len() {
         let outcome = batch.run_unit(conn, place)?;
+        if outcome.result.is_ok() {
+            batch.refresh(conn, place, &outcome.traces)?;
+        }
         let result = batch.record(place, outcome)?;
         done.push(Done { result });
     }
@@ -185,16 +188,16 @@ impl Batch<'_> {
     }
 
     fn run_call(&mut self, conn: &mut Conn, unit: &Unit, call: &Call) -> Result<Outcome> {
+        let refused = |error, actor| Outcome {
+            result: Err(error),
+            actor,
+            traces: Traces::default(),
+            replay_of: None,
+        };
         let actor = match self.actor(unit, call) {
-            Ok(actor) => actor,
-            Err(error) => {
-                return Ok(Outcome {
-                    result: Err(error),
-                    actor: None,
-                    traces: Traces::default(),
-                    replay_of: None,
-                });
-            }
+            Ok((actor, Ok(()))) => actor,
+            Ok((actor, Err(error))) => return Ok(refused(error, Some(actor))),
+            Err(error) => return Ok(refused(error, None)),
         };
         if let Some(stored) = self.stored.get(&call.key_place()).cloned() {
             let (result, traces) = self.in_savepoint(conn, unit, &actor, |cx| {
@@ -211,6 +214,13 @@ impl Batch<'_> {
             })?;
             let mut traces = traces;
             traces.target = stored.target_id.clone().map(|id| ("record", id));
+            // A token that only fetches its lost answer is a revoked one whenever it does not get it (D5.5).
+            let result = match result {
+                Err(error) if actor.replay_only && error.code().status() < 500 => {
+                    Err(credential::only_replays())
+                }
+                result => result,
+            };
             let replay_of = result.is_ok().then(|| stored.audit_id.clone());
             return Ok(Outcome {
                 result,
@@ -220,19 +230,9 @@ impl Batch<'_> {
             });
         }
         if actor.replay_only {
-            let result = Err(credential::only_replays());
-            return Ok(Outcome {
-                result,
-                actor: Some(actor),
-                traces: Traces::default(),
-                replay_of: None,
-            });
+            return Ok(refused(credential::only_replays(), Some(actor)));
         }
         let (result, traces) = self.in_savepoint(conn, unit, &actor, |cx| call.bound.call(cx))?;
-        if result.is_ok() && traces.target.as_ref().is_some_and(|(_, id)| *id == actor.id) {
-            // The unit changed its own principal: what the prologue read of it is old for the units behind.
-            self.reread(conn, &call.lookup_id)?;
-        }
         Ok(Outcome {
             result,
             actor: Some(actor),
@@ -242,18 +242,43 @@ impl Batch<'_> {
     }
 
     /// Judges the caller again, inside this transaction (WK-4).
-    fn actor(&self, unit: &Unit, call: &Call) -> Result<Actor> {
+    ///
+    /// Errors: those of authentication; whether the caller may do this stands beside the actor.
+    fn actor(&self, unit: &Unit, call: &Call) -> Result<(Actor, Result<()>)> {
         let credential = self.credentials.get(&call.lookup_id).and_then(Option::as_ref);
         let credential = credential.ok_or_else(credential::invalid_token)?;
         let actor = credential.judge(self.kernel.clock.now().max(unit.now))?;
         if actor.organization != unit.organization || actor.id != call.principal_id {
             return Err(credential::invalid_token());
         }
-        authorize(call.meta, &actor, &call.path)?;
-        if actor.replay_only && !call.key.is_unguessable() {
+        let allowed = authorize(call.meta, &actor, &call.path);
+        if actor.replay_only && (allowed.is_err() || !call.key.is_unguessable()) {
             return Err(credential::only_replays());
         }
-        Ok(actor)
+        Ok((actor, allowed))
+    }
+
+    /// Renews what the prologue read and this unit changed, for the units behind it: the rights of the
+    /// account that it was about, and the replay cells that it erased.
+    fn refresh(&mut self, conn: &mut Conn, place: usize, traces: &Traces) -> Result<()> {
+        if !traces.erased.is_empty() {
+            for stored in self.stored.values_mut() {
+                stored.forget_cell_of(&traces.erased);
+            }
+        }
+        let target = traces.target.as_ref().map(|(_, id)| id.as_str());
+        // The program's own named acts may change any account, for example all tokens of a family.
+        let any = matches!(&self.units[place].run, Run::System { action: Some(_), .. });
+        let is_stale = |c: &Option<Credential>| {
+            any || c
+                .as_ref()
+                .is_some_and(|c| target == Some(c.principal_id.as_str()))
+        };
+        let stale = self.credentials.iter().filter(|(_, c)| is_stale(c));
+        let stale: Vec<String> = stale.map(|(lookup_id, _)| lookup_id.clone()).collect();
+        stale
+            .iter()
+            .try_for_each(|lookup_id| self.reread(conn, lookup_id))
     }
 
     fn reread(&mut self, conn: &mut Conn, lookup_id: &str) -> Result<()> {

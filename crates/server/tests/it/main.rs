@@ -5,4 +5,5 @@
 mod accounts;
 mod idempotency;
 mod replay_cell;
+mod rotation;
 mod support;
