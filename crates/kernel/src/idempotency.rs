@@ -28,6 +28,8 @@ crate::statements! {
     INSERT = "INSERT INTO idempotency_keys (organization_id, principal_id, operation_id, key_mac, fingerprint, status, headers, body, media_type, audit_id, target_id, token_id, secret_at, cell_day, cell_salt, cell, cell_expires_at, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
     /// Erases the replay cell of a token.
     ERASE_CELL = "UPDATE idempotency_keys SET cell = NULL, cell_salt = NULL WHERE organization_id = ?1 AND token_id = ?2 AND cell IS NOT NULL";
+    /// Erases every replay cell of an organization: after a restore none may be read again (D12.9).
+    ERASE_EVERY_CELL = "UPDATE idempotency_keys SET cell = NULL, cell_salt = NULL WHERE organization_id = ?1 AND cell IS NOT NULL";
     /// Erases every cell that has ended.
     ERASE_EXPIRED_CELLS = unscoped("cells end by time in every organization") "UPDATE idempotency_keys SET cell = NULL, cell_salt = NULL WHERE cell IS NOT NULL AND cell_expires_at <= ?1";
     /// Forgets records beyond the retention.
