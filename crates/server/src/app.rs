@@ -32,7 +32,7 @@ pub fn registry() -> Registry {
 
 /// Returns every statement catalogue, by place, for the test that prepares them on both engines.
 pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
-    vec![
+    let mut all = vec![
         provost_kernel::audit::STATEMENTS,
         provost_kernel::idempotency::STATEMENTS,
         provost_kernel::jobs::STATEMENTS,
@@ -41,8 +41,11 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         audit::STATEMENTS,
         events::STATEMENTS,
         settings::STATEMENTS,
+        service_accounts::UPKEEP_STATEMENTS,
         store::STATEMENTS,
-    ]
+    ];
+    all.extend(crate::commands::statements());
+    all
 }
 
 /// Where an installation lies and how it behaves.
@@ -153,6 +156,29 @@ async fn make_organization(
         service_account_id: id.as_str().to_owned(),
         token,
     })
+}
+
+/// Makes a new admin account in an organization that is there, and leaves an audit entry of it (D3.3).
+///
+/// Errors: `NotFound` for an unknown organization, which gets no chain by being asked for.
+pub async fn recover(kernel: &Arc<Kernel>, organization: &str) -> Result<Bootstrapped> {
+    let wanted = organization.to_owned();
+    let known = kernel.read_system(move |tx| store::organizations(tx)).await?;
+    let organization_id = known.into_iter().find(|known| known.as_str() == wanted).ok_or_else(|| {
+        Error::new(provost_kernel::Code::NotFound, format!("there is no organization with the key {organization:?}"))
+    })?;
+    let issued = Arc::new(Mutex::new(None));
+    let sink = issued.clone();
+    let run = move |cx: &mut provost_kernel::Cx<'_>| {
+        let name = format!("recovered-admin {}", cx.now());
+        let made = service_accounts::issue_admin(cx, &name)?;
+        *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        Ok(())
+    };
+    kernel.system(organization_id.clone(), Some("organization.recovered"), run).await?;
+    let made = issued.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let (id, token) = made.ok_or_else(|| Error::internal("the organization was recovered without an account"))?;
+    Ok(Bootstrapped { organization_id, service_account_id: id.as_str().to_owned(), token })
 }
 
 /// Returns how many organizations the store holds.

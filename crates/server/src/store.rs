@@ -116,3 +116,13 @@ pub fn organizations(tx: &mut provost_kernel::db::Tx<'_>) -> Result<Vec<Organiza
         Ok(OrganizationId::from_store(row.get(0)?))
     })
 }
+
+/// Returns a fact about the installation.
+pub fn fact(tx: &mut provost_kernel::db::Tx<'_>, name: &str) -> Result<Option<String>> {
+    tx.query_opt(&FACT, params![name], |row| row.get(0))
+}
+
+/// Sets a fact about the installation, in a unit of its own chain.
+pub fn set_fact(cx: &mut Cx<'_>, name: &str, value: &str) -> Result<()> {
+    cx.queue(&SET_FACT, params![name, value])
+}

@@ -12,6 +12,9 @@ pub struct Failure {
     code: u8,
 }
 
+/// The target of the cause in the log. Commands that are over soon leave it out: they say one sentence.
+pub const FATAL: &str = "provost::fatal";
+
 /// What every command returns.
 pub type Outcome = Result<(), Failure>;
 
@@ -46,13 +49,25 @@ impl Failure {
         self
     }
 
+    /// Replaces the message and keeps the cause.
+    #[must_use]
+    pub fn said(self, message: String) -> Self {
+        Self { message, ..self }
+    }
+
     /// Writes the sentence to standard error and the cause to the log.
     pub fn report(&self) -> ExitCode {
         if let Some(cause) = &self.cause {
-            tracing::error!(cause, "{}", self.message);
+            tracing::error!(target: FATAL, cause, "{}", self.message);
         }
         eprintln!("provost: {}", self.message);
         ExitCode::from(self.code)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

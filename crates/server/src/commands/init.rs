@@ -1,9 +1,9 @@
 //! `provost init`: an organization and its admin account, without serving.
 
 use super::failure::{Failure, Outcome};
+use super::show;
 use super::store_flags::{Absent, Place, StoreFlags, block_on, brief};
-use crate::app::{self, Bootstrapped};
-use serde_json::json;
+use crate::app;
 
 /// Make an organization and its first admin account, without starting a server.
 ///
@@ -40,30 +40,12 @@ impl Init {
             kernel.stop().await;
             made
         })?;
-        print(&made.map_err(Failure::from)?, self.json);
+        let made = made.map_err(Failure::from)?;
+        if self.json {
+            show::account_json(&made)
+        } else {
+            show::account(&made)
+        }
         Ok(())
     }
-}
-
-/// Shows a new account and its token on standard output.
-pub fn print(made: &Bootstrapped, as_json: bool) {
-    let Bootstrapped {
-        organization_id,
-        service_account_id,
-        token,
-    } = made;
-    if as_json {
-        let object = json!({
-            "organizationId": organization_id.as_str(),
-            "serviceAccountId": service_account_id,
-            "token": token.expose(),
-        });
-        println!("{object}");
-        return;
-    }
-    println!("organization     {organization_id}");
-    println!("service account  {service_account_id}");
-    println!("token            {}", token.expose());
-    println!();
-    println!("The token is shown this once. It may do everything in the organization.");
 }

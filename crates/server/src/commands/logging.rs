@@ -9,6 +9,12 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// The target of the lines that drivers wait for; no filter takes them out.
 pub const ANNOUNCE: &str = "provost::announce";
 
+/// What the server logs when nobody says what.
+pub const SERVER: &str = "info";
+
+/// What other commands log.
+pub const BRIEF: &str = "warn,provost::fatal=off";
+
 /// Starts the log.
 ///
 /// Errors: a filter that cannot be understood.

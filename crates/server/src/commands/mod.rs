@@ -2,17 +2,26 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 called wrongly.
 
+mod audit;
+mod completions;
+mod config;
 mod failure;
 mod init;
+mod keys;
 mod lock;
 mod logging;
 mod metrics;
+mod openapi;
+mod recover;
 mod serve;
+mod show;
+mod store;
 mod store_flags;
 
 pub use failure::{Failure, Outcome};
 
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+use provost_kernel::db::Statement;
 use std::process::ExitCode;
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 called wrongly.
@@ -44,6 +53,43 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(serve::Serve::command())
         .subcommand(init::Init::command())
+        .subcommand(recover::Recover::command())
+        .subcommand(
+            group("keys", "Look after the keys of an installation")
+                .subcommand(keys::List::command())
+                .subcommand(keys::Export::command())
+                .subcommand(keys::Import::command())
+                .subcommand(keys::Rotate::command()),
+        )
+        .subcommand(
+            group("store", "Look after the store")
+                .subcommand(store::Check::command())
+                .subcommand(store::Backup::command())
+                .subcommand(store::Restore::command())
+                .subcommand(store::Move::command()),
+        )
+        .subcommand(group("audit", "Read and verify the audit log").subcommand(audit::Verify::command()))
+        .subcommand(
+            group("config", "Look at the configuration")
+                .subcommand(config::Check::command())
+                .subcommand(config::Schema::command()),
+        )
+        .subcommand(openapi::OpenApi::command())
+        .subcommand(completions::Completions::command())
+}
+
+/// Returns every statement of the commands, for the test that prepares them on both engines.
+pub fn statements() -> Vec<&'static [&'static Statement]> {
+    let mut all = store::statements();
+    all.push(audit::STATEMENTS);
+    all
+}
+
+fn group(name: &'static str, about: &'static str) -> Command {
+    Command::new(name)
+        .about(about)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
 }
 
 fn run(matches: &ArgMatches) -> Outcome {
@@ -56,6 +102,20 @@ fn run(matches: &ArgMatches) -> Outcome {
     match path.as_slice() {
         ["serve"] => read::<serve::Serve>(inner)?.run(),
         ["init"] => read::<init::Init>(inner)?.run(),
+        ["recover"] => read::<recover::Recover>(inner)?.run(),
+        ["keys", "list"] => read::<keys::List>(inner)?.run(),
+        ["keys", "export"] => read::<keys::Export>(inner)?.run(),
+        ["keys", "import"] => read::<keys::Import>(inner)?.run(),
+        ["keys", "rotate"] => read::<keys::Rotate>(inner)?.run(),
+        ["store", "check"] => read::<store::Check>(inner)?.run(),
+        ["store", "backup"] => read::<store::Backup>(inner)?.run(),
+        ["store", "restore"] => read::<store::Restore>(inner)?.run(),
+        ["store", "move"] => read::<store::Move>(inner)?.run(),
+        ["audit", "verify"] => read::<audit::Verify>(inner)?.run(),
+        ["config", "check"] => read::<config::Check>(inner)?.run(),
+        ["config", "schema"] => read::<config::Schema>(inner)?.run(),
+        ["openapi"] => read::<openapi::OpenApi>(inner)?.run(),
+        ["completions"] => read::<completions::Completions>(inner)?.run(),
         _ => Err(Failure::usage(format!(
             "there is no command {:?}",
             path.join(" ")

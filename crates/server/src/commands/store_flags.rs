@@ -65,7 +65,7 @@ impl StoreFlags {
     /// Returns the configuration of a command that is over soon, with its log started.
     pub fn load_quietly(&self) -> Result<Config, Failure> {
         let config = self.load()?;
-        logging::start(&config.log, "warn")?;
+        logging::start(&config.log, logging::BRIEF)?;
         Ok(config)
     }
 }
@@ -182,6 +182,9 @@ pub fn opening(error: provost_kernel::Error, location: &Location) -> Failure {
     let failure = Failure::from(error);
     match (failure_class, location) {
         (Class::Refused, _) => failure,
+        (Class::Broken, Location::Sqlite(file)) => {
+            failure.said(format!("{} is damaged, or is no SQLite file", file.display()))
+        }
         (_, Location::Sqlite(file)) => {
             failure.during(&format!("the store {} cannot be opened", file.display()))
         }

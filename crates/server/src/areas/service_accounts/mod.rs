@@ -26,10 +26,12 @@ mod rotate;
 mod status;
 mod store;
 mod update;
+mod upkeep;
 mod worker;
 
 pub use credentials::ServiceAccountCredentials;
 pub use store::STATEMENTS;
+pub use upkeep::{STATEMENTS as UPKEEP_STATEMENTS, broken_invariants, revoke_every_token};
 pub use worker::{HANDLER, warn_of_expiry};
 
 use provost_kernel::operation::Entry;

@@ -80,7 +80,7 @@ impl Serve {
     pub fn run(&self) -> Outcome {
         let config = self.configure()?;
         config.check()?;
-        logging::start(&config.log, "info")?;
+        logging::start(&config.log, logging::SERVER)?;
         let tls = config.http.tls()?;
         tls.check()?;
         let _lock = take_folder(&config)?;

@@ -1,0 +1,31 @@
+//! `provost completions`.
+
+use super::failure::Outcome;
+use clap_complete::Shell;
+
+/// Print a script that completes commands and flags in a shell.
+#[derive(clap::Parser)]
+#[command(
+    name = "completions",
+    after_help = "Examples:
+  provost completions bash > /etc/bash_completion.d/provost
+  provost completions zsh > ~/.zfunc/_provost"
+)]
+pub struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    /// Runs the command.
+    #[expect(clippy::unnecessary_wraps, reason = "every command returns an outcome")]
+    pub fn run(&self) -> Outcome {
+        clap_complete::generate(
+            self.shell,
+            &mut super::command(),
+            "provost",
+            &mut std::io::stdout(),
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! `provost recover`: a way back into an organization that nobody can administer any more (D3.3).
+
+use super::failure::{Failure, Outcome};
+use super::show;
+use super::store_flags::{Absent, Place, StoreFlags, block_on, brief};
+use crate::app;
+
+/// Make a new admin account in an organization whose admins have lost their tokens.
+///
+/// Needs the store and the keys, and leaves the entry `organization.recovered` in the audit log. Runs beside a
+/// server. The token is shown once.
+#[derive(clap::Parser)]
+#[command(
+    name = "recover",
+    after_help = "Examples:
+  provost recover --organization default
+  provost recover --organization acme --json --database-url-file /run/secrets/database-url"
+)]
+pub struct Recover {
+    /// The organization's key, as in the paths
+    #[arg(long, value_name = "KEY")]
+    organization: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreFlags,
+}
+
+impl Recover {
+    /// Runs the command.
+    pub fn run(&self) -> Outcome {
+        let config = self.store.load_quietly()?;
+        let kernel = Place::find(&config, Absent::Refuse)?.start(brief())?;
+        let made = block_on(async {
+            let made = app::recover(&kernel, &self.organization).await;
+            kernel.stop().await;
+            made
+        })?;
+        let made = made.map_err(Failure::from)?;
+        if self.json {
+            show::account_json(&made)
+        } else {
+            show::account(&made)
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! `provost store backup`: a consistent copy, taken while the server works.
+
+use super::{copy, unhurried};
+use crate::commands::failure::{Failure, Outcome};
+use crate::commands::store_flags::{StoreFlags, opening};
+use crate::migrations;
+use provost_kernel::Timestamp;
+use provost_kernel::db::{Access, Conn, Engine, Location, is_migrated, migrate};
+use provost_kernel::time::{Clock, SystemClock};
+use provost_kernel::{params, statements};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+statements! {
+    /// Copies the database into an empty file, from one snapshot.
+    COPY_INTO = unscoped("a backup takes every organization") {
+        sqlite: "VACUUM INTO ?1",
+        postgres: "SELECT CAST(?1 AS TEXT)",
+    };
+    /// Names the keys that the store was written with.
+    KEY_IDS = unscoped("the keys are the installation's") "SELECT key_id FROM key_checks ORDER BY key_id";
+}
+
+/// Copy the store into one new file, while a server uses it.
+///
+/// The copy is a SQLite file whatever the store is. It never contains keys; the ids of those that a restore
+/// needs are printed.
+#[derive(clap::Parser)]
+#[command(
+    name = "backup",
+    after_help = "Examples:
+  provost store backup /var/backups/provost/
+  provost store backup provost-monday.db --database-url-file /run/secrets/database-url"
+)]
+pub struct Backup {
+    /// The new file, or a folder for a file named by the time
+    target: PathBuf,
+    #[command(flatten)]
+    store: StoreFlags,
+}
+
+impl Backup {
+    /// Runs the command.
+    pub fn run(&self) -> Outcome {
+        let config = self.store.load_quietly()?;
+        let location = config.store.location()?;
+        let now = SystemClock::new().now();
+        let file = self.file(now);
+        let mut conn = open(&location)?;
+        let keys = conn.read(|tx| tx.query(&KEY_IDS, params![], |row| row.get::<String>(0)))?;
+        create(&file)?;
+        if let Err(failure) = fill(&mut conn, &file, now) {
+            // Half a backup would only be mistaken for one.
+            let _ = std::fs::remove_file(&file);
+            return Err(failure);
+        }
+        let failed = |error| Failure::of_file("the backup cannot be made durable", &file, &error);
+        let size_bytes = sync(&file).map_err(failed)?;
+        println!("{}  {size_bytes} bytes", file.display());
+        println!(
+            "A restore needs these keys, which are not in the backup: {}",
+            keys.join(", ")
+        );
+        Ok(())
+    }
+
+    fn file(&self, now: Timestamp) -> PathBuf {
+        if !self.target.is_dir() {
+            return self.target.clone();
+        }
+        let stamp = now.to_rfc3339().replace([':', '.'], "-");
+        self.target.join(format!("provost-{stamp}.db"))
+    }
+}
+
+/// Opens a store that is there and of this version.
+pub fn open(location: &Location) -> Result<Conn, Failure> {
+    if let Location::Sqlite(file) = location
+        && !file.is_file()
+    {
+        return Err(Failure::new(format!("there is no store at {}", file.display())));
+    }
+    let mut conn = Conn::open(location, Access::Write).map_err(|error| opening(error, location))?;
+    if !is_migrated(&mut conn, migrations::ALL).map_err(|error| opening(error, location))? {
+        return Err(Failure::new(
+            "the store is of an older version; start `provost serve` on it once",
+        ));
+    }
+    unhurried(&mut conn)?;
+    Ok(conn)
+}
+
+/// Creates a file for its owner alone; one that is there is never overwritten.
+pub fn create(file: &Path) -> Outcome {
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file);
+    made.map(drop)
+        .map_err(|error| Failure::of_file("the file cannot be made", file, &error))
+}
+
+fn fill(conn: &mut Conn, file: &Path, now: Timestamp) -> Outcome {
+    if conn.engine() == Engine::Sqlite {
+        let path = file
+            .to_str()
+            .ok_or_else(|| Failure::usage("the backup's path is not UTF-8"))?;
+        conn.tx().execute(&COPY_INTO, params![path])?;
+        return Ok(());
+    }
+    let mut target = Conn::open(&Location::Sqlite(file.to_owned()), Access::Write)?;
+    migrate(&mut target, migrations::ALL, now)?;
+    copy::all(conn, &mut target)?;
+    // One file, without a log beside it.
+    Ok(target.batch("PRAGMA journal_mode = DELETE")?)
+}
+
+/// Makes a file and its name durable and returns its size.
+pub fn sync(file: &Path) -> std::io::Result<u64> {
+    let opened = File::open(file)?;
+    opened.sync_all()?;
+    let folder = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()?;
+    Ok(opened.metadata()?.len())
+}

@@ -1,0 +1,35 @@
+//! `provost store`: looking after the store (D12.9, D12.10).
+
+mod backup;
+mod check;
+mod copy;
+mod move_store;
+mod restore;
+mod restored_line;
+mod schema;
+
+pub use backup::{Backup, open};
+pub use check::Check;
+pub use move_store::Move;
+pub use restore::Restore;
+
+use super::failure::Failure;
+use provost_kernel::db::{Conn, Engine, Statement};
+
+/// Returns every statement of these commands, for the test that prepares them on both engines.
+pub fn statements() -> Vec<&'static [&'static Statement]> {
+    vec![
+        backup::STATEMENTS,
+        check::STATEMENTS,
+        restore::STATEMENTS,
+        schema::STATEMENTS,
+    ]
+}
+
+/// Lifts the server-side limits that suit requests: these commands read whole tables.
+fn unhurried(conn: &mut Conn) -> Result<(), Failure> {
+    if conn.engine() == Engine::Postgres {
+        conn.batch("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")?;
+    }
+    Ok(())
+}

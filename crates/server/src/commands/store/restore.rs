@@ -1,0 +1,260 @@
+//! `provost store restore`: a backup becomes a store (D12.9).
+//!
+//! ```text
+//! backup → staged copy → whole? → epoch, audit entries, tokens revoked, cells cleared, new admins   in the copy
+//! lines in checkpoints.jsonl, durable → rename into the data folder | one transaction into PostgreSQL
+//! ```
+//!
+//! A crash before the last step leaves no store that a server could start with tokens of the past. A crash
+//! between the last two leaves lines that the next restore supersedes.
+
+use super::restored_line::{Chain, highest_epoch, line};
+use super::{backup, check, copy};
+use crate::app::Bootstrapped;
+use crate::areas::service_accounts;
+use crate::commands::failure::{Failure, Outcome};
+use crate::commands::lock;
+use crate::commands::show;
+use crate::commands::store_flags::{Place, StoreFlags, block_on, brief, make_private, opening};
+use crate::{migrations, store};
+use provost_kernel::auth::OrganizationId;
+use provost_kernel::db::{Access, Conn, Location, migrate};
+use provost_kernel::kernel::Settings;
+use provost_kernel::keys::Keys;
+use provost_kernel::merkle::Hash;
+use provost_kernel::time::{Clock, SystemClock};
+use provost_kernel::{Error, Kernel, Result, idempotency, params, statements};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+statements! {
+    /// Every chain.
+    CHAINS = unscoped("a restore touches every chain") "SELECT organization_id FROM chain_heads ORDER BY organization_id";
+    /// The hashes of a chain's entries after a place.
+    HASHES = "SELECT seq, hash FROM audit_entries WHERE organization_id = ?1 AND seq > ?2 ORDER BY seq LIMIT 10000";
+}
+
+/// The name of the fact that counts restores.
+const EPOCH: &str = "store_epoch";
+
+/// Make a store of a backup, in an empty data folder or an empty PostgreSQL database.
+///
+/// Needs the keys that `store backup` named. Every token of the backup is revoked, because one that was revoked
+/// after the backup must not come back to life; a new admin token for each organization is printed once.
+#[derive(clap::Parser)]
+#[command(
+    name = "restore",
+    after_help = "Examples:
+  provost store restore provost-monday.db --data-dir ./restored --keys-dir /etc/provost/keys
+  provost store restore provost-monday.db --database-url-file /run/secrets/database-url --json"
+)]
+pub struct Restore {
+    /// The backup
+    file: PathBuf,
+    /// Keep the tokens of the backup alive, those that were revoked after it included
+    #[arg(long)]
+    keep_tokens: bool,
+    /// Print one JSON object for each organization
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreFlags,
+}
+
+impl Restore {
+    /// Runs the command.
+    pub fn run(&self) -> Outcome {
+        let config = self.store.load_quietly()?;
+        let target = config.store.location()?;
+        let folder = config.store.data_dir();
+        let keys_dir = config.store.keys_dir().0;
+        Keys::open(&keys_dir)?;
+        make_private(&folder)?;
+        let _lock = lock::take(&folder)?;
+        if let Location::Sqlite(file) = &target
+            && file.exists()
+        {
+            return Err(Failure::new(format!(
+                "{} is there already; restore into an empty folder",
+                file.display()
+            )));
+        }
+        let staged = Staged::of(&self.file, &folder)?;
+        let location = Location::Sqlite(staged.0.clone());
+        let keys = Keys::open(&keys_dir)?;
+        let named = |error| opening(error, &Location::Sqlite(self.file.clone()));
+        let mut conn = Conn::open(&location, Access::Write).map_err(named)?;
+        migrate(&mut conn, migrations::ALL, SystemClock::new().now()).map_err(named)?;
+        drop(conn);
+        let now = SystemClock::new().now();
+        if let Some(finding) = check::findings(&location, &keys, now).into_iter().next() {
+            return Err(Failure::new(format!("the backup cannot be restored: {finding}")));
+        }
+        let place = Place {
+            location: location.clone(),
+            data_dir: None,
+            keys,
+            clock: Arc::new(SystemClock::new()),
+        };
+        // A unit of a restore touches every token of an organization.
+        let kernel = place.start(Settings {
+            unit_deadline: Duration::from_hours(1),
+            ..brief()
+        })?;
+        let (made, epoch) = block_on(async {
+            let done = self.renew(&kernel).await;
+            kernel.stop().await;
+            done
+        })??;
+        let chains = chains(&mut Conn::open(&location, Access::Write)?)?;
+        for chain in &chains {
+            kernel
+                .keys
+                .append_checkpoint_line(&line(chain, epoch, now, &kernel.keys)?)?;
+        }
+        staged.become_store(&target)?;
+        self.tell(&made, epoch);
+        Ok(())
+    }
+
+    /// Does in the staged copy what makes a restore more than a copy.
+    async fn renew(&self, kernel: &Arc<Kernel>) -> Result<(Vec<Bootstrapped>, i64)> {
+        let (known, organizations) = kernel
+            .read_system(|tx| Ok((store::fact(tx, EPOCH)?, store::organizations(tx)?)))
+            .await?;
+        let known = known.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let epoch = highest_epoch(&kernel.keys)?.max(known) + 1;
+        let raise = move |cx: &mut provost_kernel::Cx<'_>| {
+            cx.target("store", epoch.to_string());
+            cx.change("/storeEpoch", known, epoch);
+            store::set_fact(cx, EPOCH, &epoch.to_string())
+        };
+        kernel
+            .system(OrganizationId::installation(), Some("store.restored"), raise)
+            .await?;
+        let mut made = Vec::new();
+        for organization in organizations {
+            let keep_tokens = self.keep_tokens;
+            let issued = Arc::new(Mutex::new(None));
+            let sink = issued.clone();
+            let run = move |cx: &mut provost_kernel::Cx<'_>| {
+                let org = cx.org();
+                cx.queue(&idempotency::ERASE_EVERY_CELL, params![org])?;
+                cx.target("store", epoch.to_string());
+                if keep_tokens {
+                    return Ok(());
+                }
+                service_accounts::revoke_every_token(cx, "store_restored")?;
+                let name = format!("restored-admin {}", cx.now());
+                let account = service_accounts::issue_admin(cx, &name)?;
+                *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(account);
+                Ok(())
+            };
+            kernel
+                .system(organization.clone(), Some("store.restored"), run)
+                .await?;
+            let account = issued.lock().unwrap_or_else(PoisonError::into_inner).take();
+            made.extend(account.map(|(id, token)| Bootstrapped {
+                organization_id: organization,
+                service_account_id: id.as_str().to_owned(),
+                token,
+            }));
+        }
+        Ok((made, epoch))
+    }
+
+    fn tell(&self, made: &[Bootstrapped], epoch: i64) {
+        if self.keep_tokens {
+            eprintln!(
+                "warning: every token of the backup works again, those that were revoked after it included; \
+                 rotate or revoke them"
+            );
+        }
+        if self.json {
+            made.iter().for_each(show::account_json);
+            return;
+        }
+        println!("The store was restored (epoch {epoch}).");
+        if made.is_empty() {
+            return;
+        }
+        println!("Every token of the backup is revoked. These are new, and shown this once:\n");
+        let mut table = show::table(["ORGANIZATION", "SERVICE ACCOUNT", "TOKEN"]);
+        for account in made {
+            table.add_row([
+                account.organization_id.as_str(),
+                &account.service_account_id,
+                account.token.expose(),
+            ]);
+        }
+        println!("{table}");
+    }
+}
+
+fn chains(conn: &mut Conn) -> Result<Vec<Chain>> {
+    conn.read(|tx| {
+        let mut chains = Vec::new();
+        for organization in tx.query(&CHAINS, params![], |row| row.get::<String>(0))? {
+            let mut hashes: Vec<Hash> = Vec::new();
+            loop {
+                let after = i64::try_from(hashes.len()).map_err(Error::internal)?;
+                let page = tx.query(&HASHES, params![organization.as_str(), after], |row| {
+                    let hash: Vec<u8> = row.get(1)?;
+                    Hash::try_from(hash.as_slice()).map_err(|_| Error::internal("a hash has not 32 bytes"))
+                })?;
+                if page.is_empty() {
+                    break;
+                }
+                hashes.extend(page);
+            }
+            chains.push(Chain { organization, hashes });
+        }
+        Ok(chains)
+    })
+}
+
+/// The copy that is worked on; it goes away unless it becomes the store.
+struct Staged(PathBuf);
+
+impl Staged {
+    fn of(file: &Path, folder: &Path) -> Result<Self, Failure> {
+        let mut source = std::fs::File::open(file)
+            .map_err(|error| Failure::of_file("the backup cannot be read", file, &error))?;
+        let staged = Self(folder.join(format!("restore-{}.db", std::process::id())));
+        backup::create(&staged.0)?;
+        let target = std::fs::OpenOptions::new().write(true).open(&staged.0);
+        target
+            .and_then(|mut target| std::io::copy(&mut source, &mut target))
+            .map_err(|error| Failure::of_file("the backup cannot be copied to", &staged.0, &error))?;
+        Ok(staged)
+    }
+
+    fn become_store(&self, target: &Location) -> Outcome {
+        match target {
+            Location::Sqlite(file) => {
+                let moved = backup::sync(&self.0).and_then(|_| std::fs::rename(&self.0, file));
+                let moved = moved.and_then(|()| backup::sync(file).map(drop));
+                moved.map_err(|error| Failure::of_file("the store cannot be put in its place", file, &error))
+            }
+            Location::Postgres(_) => {
+                let mut from = backup::open(&Location::Sqlite(self.0.clone()))?;
+                let mut to = Conn::open(target, Access::Write).map_err(|error| opening(error, target))?;
+                migrate(&mut to, migrations::ALL, SystemClock::new().now())
+                    .map_err(|error| opening(error, target))?;
+                copy::all(&mut from, &mut to).map(drop)
+            }
+        }
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        for end in ["", "-wal", "-shm"] {
+            let mut path = self.0.clone().into_os_string();
+            path.push(end);
+            // After a restore into a folder the first of them has become the store.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

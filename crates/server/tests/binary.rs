@@ -1,0 +1,14 @@
+//! The real binary, as operators and drivers run it.
+
+#[path = "binary/audit.rs"]
+mod audit;
+#[path = "binary/first_start.rs"]
+mod first_start;
+#[path = "binary/harness.rs"]
+mod harness;
+#[path = "binary/keys.rs"]
+mod keys;
+#[path = "binary/refusals.rs"]
+mod refusals;
+#[path = "binary/store.rs"]
+mod store;

@@ -1,0 +1,289 @@
+//! The first start, the second, several at once, and the end.
+
+use crate::harness::{get, home, homes, succeed};
+use provost_kernel::db::{Access, Conn};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+#[test]
+fn the_first_start_prints_a_token_that_works_and_the_second_prints_nothing() {
+    for home in homes("first") {
+        let first = home.serve(&[]);
+        let token = first.token();
+        let (status, body) = first.accounts("default", &token);
+        assert_eq!((status, body["total"].as_i64()), (200, Some(1)), "{body}");
+        assert!(!first.log.contains(&token));
+        assert_eq!(first.stop(), 0);
+        let second = home.serve(&[]);
+        assert_eq!(second.stdout, "");
+        assert_eq!(second.accounts("default", &token).0, 200);
+    }
+}
+
+#[test]
+fn the_printed_curl_line_works_when_pasted() {
+    let home = home("curl");
+    let server = home.serve(&["--organization", "Acme & Söhne"]);
+    assert!(
+        server.stdout.starts_with("organization  acme-s-hne\n"),
+        "{}",
+        server.stdout
+    );
+    let line = server
+        .stdout
+        .lines()
+        .find(|line| line.trim_start().starts_with("curl "))
+        .unwrap();
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(line);
+    let answer: Value = serde_json::from_str(&succeed(shell)).unwrap();
+    assert_eq!(answer["total"], 1);
+}
+
+#[test]
+fn the_token_file_is_private_new_and_instead_of_standard_output() {
+    for home in homes("tokenfile") {
+        let file = home.path("it's the token");
+        let path = file.to_str().unwrap();
+        let server = home.serve(&["--bootstrap-token-file", path]);
+        let token = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(
+            std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert!(!server.stdout.contains(token.trim()));
+        assert_eq!(server.accounts("default", token.trim()).0, 200);
+        let line = server
+            .stdout
+            .lines()
+            .find(|line| line.trim_start().starts_with("curl "))
+            .unwrap();
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(line);
+        assert!(succeed(shell).contains("\"total\":1"));
+        // A later start has nothing to write, so the file is no obstacle.
+        server.stop();
+        home.serve(&["--bootstrap-token-file", path]);
+    }
+}
+
+#[test]
+fn a_token_file_that_is_there_is_not_overwritten_and_nothing_is_made() {
+    for home in homes("tokenkept") {
+        let file = home.path("token");
+        std::fs::write(&file, "precious").unwrap();
+        let words = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--metrics-listen",
+            "off",
+            "--bootstrap-token-file",
+        ];
+        let (code, said) = home.refuse(&[&words[..], &[file.to_str().unwrap()]].concat());
+        assert_eq!(code, 1);
+        assert!(said.contains("bootstrap token file cannot be made"), "{said}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+        let server = home.serve(&[]);
+        assert!(
+            server.stdout.starts_with("organization  default"),
+            "{}",
+            server.stdout
+        );
+    }
+}
+
+#[test]
+fn servers_that_start_together_on_one_database_make_one_organization() {
+    for home in homes("together").into_iter().filter(|home| !home.is_sqlite()) {
+        let outs: Vec<_> = (0..4).map(|n| home.path(&format!("out{n}"))).collect();
+        let start = |out: &std::path::PathBuf| {
+            let words = ["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"];
+            crate::harness::Server::start(home.command(&words), out)
+        };
+        let servers: Vec<_> = std::thread::scope(|scope| {
+            let starting: Vec<_> = outs.iter().map(|out| scope.spawn(|| start(out))).collect();
+            starting
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        let tokens: Vec<_> = servers
+            .iter()
+            .filter(|server| !server.stdout.is_empty())
+            .collect();
+        assert_eq!(tokens.len(), 1);
+        let token = tokens[0].token();
+        for server in &servers {
+            let (status, body) = server.accounts("default", &token);
+            assert_eq!((status, body["total"].as_i64()), (200, Some(1)));
+        }
+    }
+}
+
+#[test]
+fn servers_with_other_names_for_the_first_organization_make_one_as_well() {
+    for home in homes("names").into_iter().filter(|home| !home.is_sqlite()) {
+        let names = ["One", "Two", "Three", "Four"];
+        let start = |name: &str| {
+            let words = [
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--metrics-listen",
+                "off",
+                "--organization",
+                name,
+            ];
+            crate::harness::Server::start(home.command(&words), &home.path(name))
+        };
+        let servers: Vec<_> = std::thread::scope(|scope| {
+            let starting: Vec<_> = names.iter().map(|name| scope.spawn(|| start(name))).collect();
+            starting
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        assert_eq!(
+            servers.iter().filter(|server| !server.stdout.is_empty()).count(),
+            1
+        );
+    }
+}
+
+#[test]
+fn organizations_are_made_beside_a_server() {
+    for home in homes("beside") {
+        let server = home.serve(&[]);
+        let token = home.init();
+        assert_eq!(server.accounts("acme", &token).0, 200);
+        let (code, said) = home.refuse(&["init", "--organization", "Acme"]);
+        assert_eq!((code, said.contains("exists already")), (1, true), "{said}");
+        let text = home.run(&["init", "--organization", "Other", "--organization-id", "other-1"]);
+        assert!(text.starts_with("organization     other-1\n"), "{text}");
+    }
+}
+
+#[test]
+fn the_documents_that_need_no_token_are_served() {
+    let home = home("public");
+    let server = home.serve(&[]);
+    for path in [
+        "/healthz",
+        "/readyz",
+        "/api/headless/v1/openapi.json",
+        "/.well-known/provost-keys.json",
+    ] {
+        assert_eq!(get(server.port, path, None).0, 200, "{path}");
+    }
+}
+
+#[test]
+fn metrics_count_requests_and_name_nobody() {
+    let home = home("metrics");
+    let words = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--metrics-listen",
+        "127.0.0.1:0",
+    ];
+    let server = crate::harness::Server::start(home.command(&words), &home.path("stdout"));
+    let token = server.token();
+    assert_eq!(server.accounts("default", &token).0, 200);
+    let (_, after) = server.log.split_once("metrics on http://127.0.0.1:").unwrap();
+    let port = after.split('/').next().unwrap().parse().unwrap();
+    let (status, text) = get(port, "/metrics", None);
+    assert_eq!(status, 200);
+    for part in [
+        r#"provost_requests_total{operation="listHeadlessServiceAccounts",status="200"} 1"#,
+        r#"provost_request_seconds_bucket{operation="listHeadlessServiceAccounts",le="0.05"} "#,
+        "process_resident_memory_bytes ",
+        "provost_waiting_units 0",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    assert!(!text.contains("default") && !text.contains("sa_"), "{text}");
+    // The operator chose the port, so it must not be silently left out.
+    let taken = format!("127.0.0.1:{port}");
+    let other = crate::harness::home("metrics2");
+    let (code, said) = other.refuse(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", &taken]);
+    assert!(code == 1 && said.contains("http.metrics_listen"), "{said}");
+}
+
+#[test]
+fn a_stop_finishes_what_was_accepted_and_ends_with_0() {
+    for home in homes("stop") {
+        let mut server = home.serve(&[]);
+        let token = server.token();
+        let body = r#"{"name":"late","permissionRole":"viewer","scopes":["audit:read"]}"#;
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        let head = format!(
+            "POST /api/headless/v1/organizations/default/service-accounts HTTP/1.1\r\nHost: localhost\r\n\
+             Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+             X-Reason: a test\r\nIdempotency-Key: a-key-for-the-late-one\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        // The request has begun when the stop comes, and its body follows the stop.
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&body.as_bytes()[..10]).unwrap();
+        get(server.port, "/healthz", None);
+        server.signal("TERM");
+        server.wait_for("stopping");
+        stream.write_all(&body.as_bytes()[10..]).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+        assert_eq!(server.child.wait().unwrap().code(), Some(0));
+        assert!(TcpStream::connect(("127.0.0.1", server.port)).is_err());
+        let again = home.serve(&[]);
+        assert_eq!(again.accounts("default", &token).1["total"], 2);
+    }
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let home = home("twice");
+    let mut server = home.serve(&[]);
+    // A request that never completes keeps the graceful stop waiting.
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    let head = "POST /api/headless/v1/organizations/default/service-accounts HTTP/1.1\r\nHost: localhost\r\n\
+                Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+    stream.write_all(head.as_bytes()).unwrap();
+    get(server.port, "/healthz", None);
+    server.signal("INT");
+    server.wait_for("stopping");
+    server.signal("INT");
+    server.wait_for("stopped without waiting");
+    assert_eq!(server.child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn a_recovered_organization_has_a_new_admin_and_an_audit_entry() {
+    for home in homes("recover") {
+        let server = home.serve(&[]);
+        let made: Value =
+            serde_json::from_str(&home.run(&["recover", "--organization", "default", "--json"])).unwrap();
+        let (status, body) = server.accounts("default", made["token"].as_str().unwrap());
+        assert_eq!((status, body["total"].as_i64()), (200, Some(2)));
+        provost_kernel::statements! {
+            FIND = "SELECT COUNT(*) FROM audit_entries WHERE organization_id = ?1 AND action = 'organization.recovered'";
+        }
+        let count = |organization: &str| {
+            let mut conn = Conn::open(&home.location(), Access::Write).unwrap();
+            let params = provost_kernel::params![organization];
+            conn.read(|tx| tx.query_opt(&FIND, params, |row| row.get::<i64>(0)))
+                .unwrap()
+        };
+        assert_eq!(count("default"), Some(1));
+        let (code, said) = home.refuse(&["recover", "--organization", "nobody"]);
+        assert!(
+            code == 1 && said.contains("no organization with the key \"nobody\""),
+            "{said}"
+        );
+        assert_eq!(count("nobody"), Some(0));
+    }
+}

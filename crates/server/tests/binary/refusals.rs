@@ -1,0 +1,308 @@
+//! What is refused before anything happens, with a sentence.
+
+use crate::harness::{bare, home, homes, refuse, succeed};
+use std::path::Path;
+
+#[test]
+fn a_second_server_on_a_folder_is_told_the_pid_of_the_first() {
+    let home = home("lock");
+    let server = home.serve(&[]);
+    let (code, said) = home.refuse(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(code, 1);
+    assert!(said.contains(&format!("pid {}", server.child.id())), "{said}");
+    let data = home.path("data");
+    let (_, said) = home.refuse(&[
+        "store",
+        "move",
+        "--from",
+        data.to_str().unwrap(),
+        "--to",
+        "postgres://localhost:1/x",
+    ]);
+    assert!(said.contains(&format!("pid {}", server.child.id())), "{said}");
+    server.stop();
+    home.serve(&[]);
+}
+
+#[test]
+fn an_open_address_without_tls_is_refused() {
+    let home = home("open");
+    let (code, said) = home.refuse(&["serve", "--listen", "0.0.0.0:0"]);
+    assert!(code == 2 && said.contains("not a loopback address"), "{said}");
+    assert!(!home.path("data").exists());
+    let words = [
+        "serve",
+        "--listen",
+        "0.0.0.0:0",
+        "--behind-proxy",
+        "--metrics-listen",
+        "off",
+    ];
+    let mut command = home.command(&words);
+    command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    // It runs until it is stopped: the address is accepted.
+    while !home.path("data/provost.lock").exists() {
+        assert!(child.try_wait().unwrap().is_none());
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn tls_files_that_cannot_be_used_are_refused_before_anything_is_made() {
+    let home = home("tls");
+    let certificates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/tests/tls");
+    let file = |name: &str| certificates.join(name).to_string_lossy().into_owned();
+    let (cert, wrong_key) = (file("localhost.pem"), home.path("other.key"));
+    std::fs::copy(file("other.key"), &wrong_key).unwrap();
+    private(&wrong_key);
+    let wrong_key = wrong_key.to_string_lossy().into_owned();
+    for (cert, key, expected) in [
+        (cert.as_str(), wrong_key.as_str(), "does not belong to"),
+        (cert.as_str(), "missing.key", "cannot be read"),
+        (wrong_key.as_str(), wrong_key.as_str(), "no certificate"),
+    ] {
+        let (code, said) = home.refuse(&[
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--tls-cert",
+            cert,
+            "--tls-key",
+            key,
+        ]);
+        assert!(code == 1 && said.contains(expected), "{said}");
+    }
+    let (code, _) = home.refuse(&["serve", "--tls-cert", &cert]);
+    assert_eq!(code, 2);
+    assert!(!home.path("data").exists());
+    let key = home.path("localhost.key");
+    std::fs::copy(file("localhost.key"), &key).unwrap();
+    private(&key);
+    let server = home.serve(&["--tls-cert", &cert, "--tls-key", key.to_str().unwrap()]);
+    assert!(
+        server.log.contains("listening on https://127.0.0.1:"),
+        "{}",
+        server.log
+    );
+}
+
+fn private(file: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn unknown_and_wrong_configuration_is_refused_by_name() {
+    let home = home("config");
+    let file = home.path("provost.toml");
+    let path = file.to_str().unwrap();
+    for (text, expected) in [
+        ("[http]\nlistn = \"127.0.0.1:1\"", "listn"),
+        ("[htp]\n", "htp"),
+        ("[writer]\nmax_batch = 65", "writer.max_batch must be 1 to 64"),
+        ("[writer]\nmax_batch = \"many\"", "writer.max_batch"),
+        ("[rate_limits]\nenabled = 1", "rate_limits.enabled"),
+        ("[http]\npublic_url = \"ftp://x\"", "http.public_url"),
+        (
+            "[http]\ntrusted_proxies = [\"10.0.0.0/40\"]",
+            "http.trusted_proxies",
+        ),
+        ("[log]\nformat = \"xml\"", "log.format"),
+        ("[http\n", "line 1"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        for words in [
+            &["config", "check", "--config", path][..],
+            &["serve", "--config", path],
+        ] {
+            let (code, said) = home.refuse(words);
+            assert!(code == 2 && said.contains(expected), "{text}: {said}");
+            assert_eq!(said.lines().count(), 1, "{said}");
+        }
+    }
+    let mut command = home.command(&["config", "check"]);
+    command.env("PROVOST_WRITER_MAXBATCH", "1");
+    let (code, said) = refuse(command);
+    assert!(code == 2 && said.contains("PROVOST_WRITER_MAXBATCH"), "{said}");
+}
+
+#[test]
+fn flags_win_over_the_environment_and_that_over_the_file() {
+    let home = home("layers");
+    let file = home.path("provost.toml");
+    std::fs::write(&file, "[http]\nlisten = \"127.0.0.1:1111\"\n[writer]\nmax_batch = 7\nthreads = 3\n[log]\nfilter = \"debug\"\n").unwrap();
+    let mut command = bare(&[
+        "config",
+        "check",
+        "--config",
+        file.to_str().unwrap(),
+        "--data-dir",
+        "/flag",
+    ]);
+    command
+        .env("PROVOST_WRITER_MAX_BATCH", "1")
+        .env("PROVOST_RATE_LIMITS_ENABLED", "false");
+    command
+        .env("PROVOST_DATA_DIR", "/environment")
+        .env("PROVOST_HTTP_TRUSTED_PROXIES", "10.0.0.0/8, ::1");
+    command.env("PROVOST_DATABASE_URL", "postgres://u:hunter2@localhost/x");
+    let shown = succeed(command);
+    for line in [
+        "listen = \"127.0.0.1:1111\"",
+        "max_batch = 1",
+        "threads = 3",
+        "enabled = false",
+        "data_dir = \"/flag\"",
+        "trusted_proxies = [\"10.0.0.0/8\",\"::1\"]",
+        "filter = \"debug\"",
+    ] {
+        assert!(shown.contains(line), "{line} is not in\n{shown}");
+    }
+    assert!(
+        !shown.contains("database_url") && !shown.contains("hunter2"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_password_in_the_url_is_shown_nowhere() {
+    let home = home("password");
+    let url = "postgres://provost:hunter2@127.0.0.1:1/provost";
+    let mut check = bare(&["config", "check"]);
+    check.env("PROVOST_DATABASE_URL", url);
+    let shown = succeed(check);
+    assert!(
+        shown.contains("database_url = …") && !shown.contains("hunter2"),
+        "{shown}"
+    );
+    for words in [
+        &["serve", "--database-url", url][..],
+        &["init", "--organization", "A", "--database-url", url],
+    ] {
+        let mut command = bare(words);
+        command.current_dir(&home.dir).env("PROVOST_LOG", "trace");
+        let (code, said) = refuse(command);
+        assert!(
+            code == 1 && said.contains("cannot be reached") && !said.contains("hunter2"),
+            "{said}"
+        );
+    }
+    let file = home.path("url");
+    std::fs::write(&file, format!("{url}\n")).unwrap();
+    let (_, said) = refuse(bare(&[
+        "store",
+        "check",
+        "--database-url-file",
+        file.to_str().unwrap(),
+    ]));
+    assert!(!said.contains("hunter2"), "{said}");
+}
+
+#[test]
+fn the_start_says_when_rate_limits_are_off() {
+    let home = home("limits");
+    let mut command = home.command(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
+    command
+        .env("PROVOST_RATE_LIMITS_ENABLED", "false")
+        .env("PROVOST_WRITER_MAX_BATCH", "1");
+    let server = crate::harness::Server::start(command, &home.path("stdout"));
+    assert!(server.log.contains("rate limits are off"), "{}", server.log);
+}
+
+#[test]
+fn drivers_find_the_port_whatever_the_filter() {
+    let home = home("quiet");
+    let mut command = home.command(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
+    command.env("PROVOST_LOG", "error");
+    let server = crate::harness::Server::start(command, &home.path("stdout"));
+    assert_ne!(server.port, 0);
+    assert_eq!(server.log.lines().count(), 2, "{}", server.log);
+}
+
+#[test]
+fn wrong_and_missing_keys_are_refused() {
+    for home in homes("wrongkeys") {
+        let token = home.init();
+        std::fs::rename(home.path("keys"), home.path("kept")).unwrap();
+        for words in [
+            &["serve", "--listen", "127.0.0.1:0"][..],
+            &["init", "--organization", "B"],
+        ] {
+            let (code, said) = home.refuse(words);
+            assert!(
+                code == 1 && said.contains("this store was written with keys that are not in"),
+                "{said}"
+            );
+        }
+        assert!(!home.path("keys").exists());
+        // The keys of another installation.
+        let mut other = bare(&["init", "--organization", "B"]);
+        other
+            .current_dir(&home.dir)
+            .env("PROVOST_DATA_DIR", home.path("other"))
+            .env("PROVOST_KEYS_DIR", home.path("keys"));
+        succeed(other);
+        let (code, said) = home.refuse(&["serve", "--listen", "127.0.0.1:0"]);
+        assert!(
+            code == 1 && said.contains("is not the one that this store was written with"),
+            "{said}"
+        );
+        std::fs::remove_dir_all(home.path("keys")).unwrap();
+        std::fs::rename(home.path("kept"), home.path("keys")).unwrap();
+        std::fs::remove_file(home.path("keys/pepper-1.key")).unwrap();
+        let (code, said) = home.refuse(&["serve", "--listen", "127.0.0.1:0"]);
+        assert!(code == 1 && said.contains("pepper"), "{said}");
+        assert!(!said.contains(&token));
+    }
+}
+
+#[test]
+fn usage_errors_end_with_2_and_every_command_has_help() {
+    let (code, said) = refuse(bare(&["nonsense"]));
+    assert!(code == 2 && said.contains("nonsense"), "{said}");
+    let (code, _) = refuse(bare(&["serve", "--data-dir", "x", "--database-url", "y"]));
+    assert_eq!(code, 2);
+    let mut waiting = vec![(Vec::<String>::new(), provost_server::commands::command())];
+    while let Some((path, command)) = waiting.pop() {
+        let words: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = succeed(bare(&words));
+        let is_group = command.has_subcommands();
+        assert!(is_group || help.contains("Example"), "{words:?}: {help}");
+        for below in command.get_subcommands() {
+            let mut path = path.clone();
+            path.push(below.get_name().to_owned());
+            waiting.push((path, below.clone()));
+        }
+    }
+    assert!(succeed(bare(&["--version"])).starts_with("provost "));
+}
+
+#[test]
+fn documents_are_printed() {
+    let openapi: serde_json::Value = serde_json::from_str(&succeed(bare(&["openapi"]))).unwrap();
+    assert_eq!(openapi["openapi"], "3.1.0");
+    let tools: serde_json::Value = serde_json::from_str(&succeed(bare(&["openapi", "--mcp"]))).unwrap();
+    assert!(
+        tools
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|tool| tool["name"] == "listHeadlessServiceAccounts")
+    );
+    assert!(succeed(bare(&["completions", "bash"])).contains("provost"));
+}
+
+#[test]
+fn the_committed_schema_of_the_configuration_is_the_one_that_is_printed() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("config.schema.json");
+    let committed = std::fs::read_to_string(file).unwrap_or_default();
+    assert_eq!(
+        committed,
+        succeed(bare(&["config", "schema"])),
+        "write it with: provost config schema > crates/server/config.schema.json"
+    );
+}

@@ -1,0 +1,296 @@
+//! Backups, restores, moves, checks.
+
+use crate::harness::{Home, Server, bare, home, homes, post, refuse, succeed};
+use provost_kernel::db::{Access, Conn, Location};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+/// Returns a command that restores a backup of `home` into `target`, with the keys of `home`.
+fn restore(home: &Home, target: &Home, words: &[&str]) -> Command {
+    let mut all = vec!["store", "restore"];
+    all.extend(words);
+    let mut command = target.command(&all);
+    command
+        .current_dir(&home.dir)
+        .env("PROVOST_KEYS_DIR", home.path("keys"));
+    command
+}
+
+fn serve_restored(home: &Home, target: &Home) -> Server {
+    let mut command = target.command(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
+    command.env("PROVOST_KEYS_DIR", home.path("keys"));
+    Server::start(command, &target.path("stdout"))
+}
+
+#[test]
+fn a_backup_of_a_running_server_is_restored_elsewhere_without_its_tokens() {
+    for (home, targets) in homes("backup")
+        .into_iter()
+        .zip([homes("restored1"), homes("restored2")])
+    {
+        let server = home.serve(&[]);
+        let old = server.token();
+        let acme = home.init();
+        let said = home.run(&["store", "backup", "backup.db"]);
+        for key in ["pepper/pepper-1", "checkpoint/checkpoint-1"] {
+            assert!(said.contains(key), "{said}");
+        }
+        assert_eq!(
+            std::fs::metadata(home.path("backup.db"))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
+        let (_, again) = home.refuse(&["store", "backup", "backup.db"]);
+        assert!(again.contains("exists"), "{again}");
+        server.stop();
+        for target in &targets {
+            let printed = succeed(restore(&home, target, &["backup.db", "--json"]));
+            let made: Vec<Value> = printed
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect();
+            let organizations: Vec<_> = made
+                .iter()
+                .map(|account| account["organizationId"].as_str().unwrap())
+                .collect();
+            assert_eq!(organizations, ["acme", "default"]);
+            let server = serve_restored(&home, target);
+            assert_eq!(server.stdout, "");
+            assert_eq!(server.accounts("default", &old).0, 401);
+            assert_eq!(server.accounts("acme", &acme).0, 401);
+            for account in &made {
+                let organization = account["organizationId"].as_str().unwrap();
+                let (status, body) = server.accounts(organization, account["token"].as_str().unwrap());
+                assert_eq!((status, body["total"].as_i64()), (200, Some(2)));
+            }
+            server.stop();
+            let mut check = target.command(&["store", "check"]);
+            check.env("PROVOST_KEYS_DIR", home.path("keys"));
+            assert_eq!(succeed(check), "the store is whole\n");
+            let (_, said) = refuse(restore(&home, target, &["backup.db"]));
+            assert!(said.contains("already") || said.contains("not empty"), "{said}");
+        }
+        // The restored stores are measured against lines of their own, so the first one is overtaken by now.
+        let lines = std::fs::read_to_string(home.path("keys/checkpoints.jsonl")).unwrap();
+        let epochs: Vec<i64> = lines
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).unwrap()["storeEpoch"].as_i64())
+            .collect();
+        assert_eq!(epochs.iter().max(), Some(&i64::try_from(targets.len()).unwrap()));
+    }
+}
+
+#[test]
+fn a_restore_that_keeps_tokens_says_what_that_means() {
+    let (home, target) = (home("keep"), home("kept"));
+    let token = home.init();
+    home.run(&["store", "backup", "."]);
+    let backup = std::fs::read_dir(&home.dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let backup = backup.into_iter().find(|name| name.ends_with(".db")).unwrap();
+    let output = restore(&home, &target, &[&backup, "--keep-tokens"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .starts_with("warning: every token")
+    );
+    let server = serve_restored(&home, &target);
+    assert_eq!(server.accounts("acme", &token).0, 200);
+}
+
+#[test]
+fn a_restore_without_the_keys_or_of_something_else_leaves_nothing() {
+    let (home, target) = (home("nokeys"), home("nothing"));
+    home.init();
+    home.run(&["store", "backup", "backup.db"]);
+    let mut other = bare(&["init", "--organization", "B"]);
+    other
+        .current_dir(&home.dir)
+        .env("PROVOST_DATA_DIR", home.path("b"))
+        .env("PROVOST_KEYS_DIR", home.path("b-keys"));
+    succeed(other);
+    let mut command = restore(&home, &target, &["backup.db"]);
+    command.env("PROVOST_KEYS_DIR", home.path("b-keys"));
+    let (_, said) = refuse(command);
+    assert!(
+        said.contains("is not the one that this store was written with"),
+        "{said}"
+    );
+    std::fs::write(
+        home.path("text.db"),
+        "this is no database, but it is long enough to be looked at",
+    )
+    .unwrap();
+    let (_, said) = refuse(restore(&home, &target, &[home.path("text.db").to_str().unwrap()]));
+    assert_eq!(
+        said,
+        format!(
+            "provost: {} is damaged, or is no SQLite file\n",
+            home.path("text.db").display()
+        )
+    );
+    let left: Vec<_> = std::fs::read_dir(target.path("data"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["provost.lock"]);
+}
+
+#[test]
+fn a_moved_store_serves_the_same_tokens_from_postgresql() {
+    let mut homes = homes("move").into_iter();
+    let home = homes.next().unwrap();
+    let Some(target) = homes.next() else { return };
+    let server = home.serve(&[]);
+    let token = server.token();
+    home.init();
+    server.stop();
+    let Location::Postgres(url) = target.location() else {
+        panic!("the second engine is PostgreSQL")
+    };
+    std::fs::write(home.path("url"), url.expose()).unwrap();
+    let data = home.path("data");
+    let words = [
+        "store",
+        "move",
+        "--from",
+        data.to_str().unwrap(),
+        "--to-file",
+        "url",
+    ];
+    let said = home.run(&words);
+    assert!(said.contains("rows were copied and counted"), "{said}");
+    let (_, again) = home.refuse(&words);
+    assert!(again.contains("not empty"), "{again}");
+    let server = serve_restored(&home, &target);
+    let (status, body) = server.accounts("default", &token);
+    assert_eq!((status, body["total"].as_i64()), (200, Some(1)));
+    assert_eq!(body["serviceAccounts"][0]["allOfRole"], true);
+    server.stop();
+    let mut check = target.command(&["store", "check"]);
+    check.env("PROVOST_KEYS_DIR", home.path("keys"));
+    assert_eq!(succeed(check), "the store is whole\n");
+}
+
+#[test]
+fn a_check_finds_what_is_wrong() {
+    for home in homes("check") {
+        home.init();
+        assert_eq!(home.run(&["store", "check"]), "the store is whole\n");
+        let change = |sql: &str| {
+            Conn::open(&home.location(), Access::Write)
+                .unwrap()
+                .batch(sql)
+                .unwrap()
+        };
+        for (sql, undo, expected) in [
+            (
+                "UPDATE chain_heads SET event_sequence = event_sequence + 1 WHERE organization_id = 'acme'",
+                "UPDATE chain_heads SET event_sequence = event_sequence - 1 WHERE organization_id = 'acme'",
+                "the head of the audit log of acme does not carry",
+            ),
+            (
+                "UPDATE audit_entries SET seq = 7 WHERE organization_id = 'acme' AND seq = 1",
+                "UPDATE audit_entries SET seq = 1 WHERE organization_id = 'acme' AND seq = 7",
+                "the audit log of acme has 1 entries from number 7 to 7",
+            ),
+            (
+                "UPDATE service_accounts SET deleted_at = 1",
+                "UPDATE service_accounts SET deleted_at = NULL",
+                "belongs to a deleted account",
+            ),
+            (
+                "INSERT INTO service_account_tokens (organization_id, id, service_account_id, lookup_id, name, token_prefix, mac, pepper_id, created_at, updated_at, expires_at, self_rotated, replay_pending) \
+                 SELECT organization_id, 'sat_2', service_account_id, 'x', name, token_prefix, mac, pepper_id, created_at, updated_at, expires_at, self_rotated, replay_pending FROM service_account_tokens",
+                "DELETE FROM service_account_tokens WHERE id = 'sat_2'",
+                "has 2 current tokens",
+            ),
+        ] {
+            change(sql);
+            let (code, said) = home.refuse(&["store", "check"]);
+            assert!(code == 1 && said.contains(expected), "{sql}: {said}");
+            change(undo);
+        }
+        assert_eq!(home.run(&["store", "check"]), "the store is whole\n");
+    }
+}
+
+#[test]
+fn a_check_fails_on_a_damaged_file() {
+    let home = home("damaged");
+    home.init();
+    let file = home.path("data/provost.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    for place in (4096 * 3..bytes.len()).step_by(64) {
+        bytes[place] ^= 0x55;
+    }
+    std::fs::write(&file, bytes).unwrap();
+    let (code, said) = home.refuse(&["store", "check"]);
+    assert_eq!(code, 1, "{said}");
+    std::fs::write(
+        &file,
+        "no database at all, but long enough that somebody reads it as one",
+    )
+    .unwrap();
+    assert_eq!(home.refuse(&["store", "check"]).0, 1);
+    let (code, said) = home.refuse(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(
+        code == 1 && said.contains("is damaged, or is no SQLite file"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_backup_under_load_is_consistent() {
+    for home in homes("load") {
+        let mut command = home.command(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
+        command.env("PROVOST_RATE_LIMITS_ENABLED", "false");
+        let server = Server::start(command, &home.path("stdout"));
+        let token = server.token();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let (token, done, port) = (&token, &done, server.port);
+                scope.spawn(move || {
+                    let mut count = 0;
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        let body = format!(r#"{{"name":"w{writer}-{count}","permissionRole":"viewer","scopes":["audit:read"]}}"#);
+                        let (status, answer) =
+                            post(port, "/api/headless/v1/organizations/default/service-accounts", token, &body);
+                        assert_eq!(status, 201, "{answer}");
+                        count += 1;
+                    }
+                });
+            }
+            // The writers end even when a backup fails.
+            let _end = End(&done);
+            for round in 0..3 {
+                home.run(&["store", "backup", &format!("backup{round}.db")]);
+            }
+        });
+        for round in 0..3 {
+            let folder = home.path(&format!("copy{round}"));
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::copy(home.path(&format!("backup{round}.db")), folder.join("provost.db")).unwrap();
+            let mut check = bare(&["store", "check", "--data-dir", folder.to_str().unwrap()]);
+            check.env("PROVOST_KEYS_DIR", home.path("keys"));
+            assert_eq!(succeed(check), "the store is whole\n");
+        }
+    }
+}
+
+struct End<'a>(&'a std::sync::atomic::AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
