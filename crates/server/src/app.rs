@@ -112,7 +112,7 @@ pub async fn bootstrap(kernel: &Arc<Kernel>, name: &str, key: Option<&str>) -> R
 /// Makes the first organization of an installation, once: of several servers that start together on one
 /// store, one makes it.
 ///
-/// Errors: `AlreadyExists` when there is an organization; otherwise as [`bootstrap`].
+/// Errors: `Unavailable` when there is an organization; otherwise as [`bootstrap`].
 pub async fn bootstrap_first(kernel: &Arc<Kernel>, name: &str, key: Option<&str>) -> Result<Bootstrapped> {
     make_organization(kernel, name, key, true).await
 }
@@ -163,7 +163,7 @@ async fn make_organization(
 /// Errors: `NotFound` for an unknown organization, which gets no chain by being asked for.
 pub async fn recover(kernel: &Arc<Kernel>, organization: &str) -> Result<Bootstrapped> {
     let wanted = organization.to_owned();
-    let known = kernel.read_system(move |tx| store::organizations(tx)).await?;
+    let known = kernel.read_system(store::organizations).await?;
     let organization_id = known.into_iter().find(|known| known.as_str() == wanted).ok_or_else(|| {
         Error::new(provost_kernel::Code::NotFound, format!("there is no organization with the key {organization:?}"))
     })?;

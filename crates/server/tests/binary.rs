@@ -1,5 +1,7 @@
 //! The real binary, as operators and drivers run it.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
 #[path = "binary/audit.rs"]
 mod audit;
 #[path = "binary/first_start.rs"]

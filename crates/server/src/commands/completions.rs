@@ -1,6 +1,5 @@
 //! `provost completions`.
 
-use super::failure::Outcome;
 use clap_complete::Shell;
 
 /// Print a script that completes commands and flags in a shell.
@@ -18,14 +17,12 @@ pub struct Completions {
 
 impl Completions {
     /// Runs the command.
-    #[expect(clippy::unnecessary_wraps, reason = "every command returns an outcome")]
-    pub fn run(&self) -> Outcome {
+    pub fn run(&self) {
         clap_complete::generate(
             self.shell,
             &mut super::command(),
             "provost",
             &mut std::io::stdout(),
         );
-        Ok(())
     }
 }

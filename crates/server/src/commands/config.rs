@@ -3,6 +3,7 @@
 use super::failure::{Failure, Outcome};
 use super::store_flags::StoreFlags;
 use crate::config::{self, Config};
+use std::fmt::Write;
 
 /// Print the configuration that is in effect, and say what is wrong with it.
 ///
@@ -42,15 +43,9 @@ pub struct Schema {}
 
 impl Schema {
     /// Runs the command.
-    pub fn run(&self) -> Outcome {
-        print!("{}", schema());
-        Ok(())
+    pub fn run() {
+        println!("{:#}", config::schema());
     }
-}
-
-/// Returns the schema as it is committed.
-pub fn schema() -> String {
-    format!("{:#}\n", config::schema())
 }
 
 /// JSON's strings, numbers, booleans and lists of strings read the same in TOML.
@@ -60,14 +55,14 @@ fn shown(config: &Config) -> Result<String, Failure> {
     let sections = serde_json::to_value(config).map_err(unreadable)?;
     let mut text = String::new();
     for (name, section) in sections.as_object().into_iter().flatten() {
-        text.push_str(&format!("[{name}]\n"));
+        let _ = writeln!(text, "[{name}]");
         for (key, value) in section
             .as_object()
             .into_iter()
             .flatten()
             .filter(|(_, value)| !value.is_null())
         {
-            text.push_str(&format!("{key} = {value}\n"));
+            let _ = writeln!(text, "{key} = {value}");
         }
         if name == "store" && config.store.database_url.is_some() {
             text.push_str("# database_url = …  (from PROVOST_DATABASE_URL or --database-url)\n");

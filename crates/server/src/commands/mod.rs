@@ -113,9 +113,18 @@ fn run(matches: &ArgMatches) -> Outcome {
         ["store", "move"] => read::<store::Move>(inner)?.run(),
         ["audit", "verify"] => read::<audit::Verify>(inner)?.run(),
         ["config", "check"] => read::<config::Check>(inner)?.run(),
-        ["config", "schema"] => read::<config::Schema>(inner)?.run(),
-        ["openapi"] => read::<openapi::OpenApi>(inner)?.run(),
-        ["completions"] => read::<completions::Completions>(inner)?.run(),
+        ["config", "schema"] => {
+            config::Schema::run();
+            Ok(())
+        }
+        ["openapi"] => {
+            read::<openapi::OpenApi>(inner)?.run();
+            Ok(())
+        }
+        ["completions"] => {
+            read::<completions::Completions>(inner)?.run();
+            Ok(())
+        }
         _ => Err(Failure::usage(format!(
             "there is no command {:?}",
             path.join(" ")

@@ -1,6 +1,5 @@
 //! `provost openapi`: the description of the API, without a server.
 
-use super::failure::Outcome;
 use crate::app;
 use provost_kernel::expose::{mcp, openapi};
 
@@ -20,7 +19,7 @@ pub struct OpenApi {
 
 impl OpenApi {
     /// Runs the command.
-    pub fn run(&self) -> Outcome {
+    pub fn run(&self) {
         let registry = app::registry();
         let document = if self.mcp {
             serde_json::Value::Array(mcp::tools(&registry))
@@ -28,6 +27,5 @@ impl OpenApi {
             openapi::document(&registry)
         };
         println!("{document:#}");
-        Ok(())
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 /// Where the store is. Every flag is also a key of the configuration file and a `PROVOST_…` variable.
 #[derive(clap::Args)]
+#[expect(clippy::doc_markdown, reason = "the texts are shown as they are, in the help")]
 pub struct StoreFlags {
     /// Read the configuration from this TOML file [env: PROVOST_CONFIG]
     #[arg(long, value_name = "FILE")]

@@ -98,7 +98,7 @@ fn a_changed_store_names_the_first_change() {
             Conn::open(&home.location(), Access::Write)
                 .unwrap()
                 .batch(sql)
-                .unwrap()
+                .unwrap();
         };
         for (sql, expected) in [
             (

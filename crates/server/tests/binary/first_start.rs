@@ -208,9 +208,9 @@ fn metrics_count_requests_and_name_nobody() {
     }
     assert!(!text.contains("default") && !text.contains("sa_"), "{text}");
     // The operator chose the port, so it must not be silently left out.
-    let taken = format!("127.0.0.1:{port}");
+    let in_use = format!("127.0.0.1:{port}");
     let other = crate::harness::home("metrics2");
-    let (code, said) = other.refuse(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", &taken]);
+    let (code, said) = other.refuse(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", &in_use]);
     assert!(code == 1 && said.contains("http.metrics_listen"), "{said}");
 }
 
@@ -221,14 +221,14 @@ fn a_stop_finishes_what_was_accepted_and_ends_with_0() {
         let token = server.token();
         let body = r#"{"name":"late","permissionRole":"viewer","scopes":["audit:read"]}"#;
         let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-        let head = format!(
+        let late = format!(
             "POST /api/headless/v1/organizations/default/service-accounts HTTP/1.1\r\nHost: localhost\r\n\
              Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
              X-Reason: a test\r\nIdempotency-Key: a-key-for-the-late-one\r\nConnection: close\r\n\r\n",
             body.len()
         );
         // The request has begun when the stop comes, and its body follows the stop.
-        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(late.as_bytes()).unwrap();
         stream.write_all(&body.as_bytes()[..10]).unwrap();
         get(server.port, "/healthz", None);
         server.signal("TERM");

@@ -92,7 +92,10 @@ fn a_restore_that_keeps_tokens_says_what_that_means() {
     let backup = std::fs::read_dir(&home.dir)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let backup = backup.into_iter().find(|name| name.ends_with(".db")).unwrap();
+    let backup = backup
+        .into_iter()
+        .find(|name| name.starts_with("provost-") && name.contains(".db"))
+        .unwrap();
     let output = restore(&home, &target, &[&backup, "--keep-tokens"])
         .output()
         .unwrap();
@@ -189,7 +192,7 @@ fn a_check_finds_what_is_wrong() {
             Conn::open(&home.location(), Access::Write)
                 .unwrap()
                 .batch(sql)
-                .unwrap()
+                .unwrap();
         };
         for (sql, undo, expected) in [
             (

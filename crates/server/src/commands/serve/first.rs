@@ -2,7 +2,7 @@
 
 use crate::app::{self, Bootstrapped};
 use crate::commands::failure::{Failure, Outcome};
-use provost_kernel::{Code, Kernel};
+use provost_kernel::Kernel;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -26,11 +26,10 @@ pub async fn make(kernel: &Arc<Kernel>, name: Option<&str>, file: Option<&Path>,
                 file.discard();
             }
             // Another server on the same database was first; its operator has the token.
-            return if error.code() == Code::AlreadyExists {
-                Ok(())
-            } else {
-                Err(error.into())
-            };
+            let was_second = app::count_organizations(kernel)
+                .await
+                .is_ok_and(|count| count > 0);
+            return if was_second { Ok(()) } else { Err(error.into()) };
         }
     };
     match file {

@@ -38,6 +38,7 @@ const BACKGROUND_GRACE: Duration = Duration::from_secs(5);
 /// On an empty store the first organization and its admin account are made, and the token is printed once.
 /// SIGTERM and SIGINT stop it gracefully; a second signal ends it at once.
 #[derive(clap::Parser)]
+#[expect(clippy::doc_markdown, reason = "the texts are shown as they are, in the help")]
 #[command(
     name = "serve",
     after_help = "Examples:
