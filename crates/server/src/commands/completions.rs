@@ -1,5 +1,7 @@
 //! `provost completions`.
 
+use super::failure::Outcome;
+use super::show;
 use clap_complete::Shell;
 
 /// Print a script that completes commands and flags in a shell.
@@ -17,12 +19,9 @@ pub struct Completions {
 
 impl Completions {
     /// Runs the command.
-    pub fn run(&self) {
-        clap_complete::generate(
-            self.shell,
-            &mut super::command(),
-            "provost",
-            &mut std::io::stdout(),
-        );
+    pub fn run(&self) -> Outcome {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut super::command(), "provost", &mut script);
+        show::out(&String::from_utf8_lossy(&script))
     }
 }

@@ -1,6 +1,7 @@
 //! `provost config`: what is in effect, and what the file may hold.
 
 use super::failure::{Failure, Outcome};
+use super::show;
 use super::store_flags::StoreFlags;
 use crate::config::{self, Config};
 use std::fmt::Write;
@@ -27,8 +28,7 @@ impl Check {
         config.check()?;
         config.http.tls()?.check()?;
         config.store.location()?;
-        print!("{}", shown(&config)?);
-        Ok(())
+        show::out(&shown(&config)?)
     }
 }
 
@@ -43,8 +43,8 @@ pub struct Schema {}
 
 impl Schema {
     /// Runs the command.
-    pub fn run() {
-        println!("{:#}", config::schema());
+    pub fn run() -> Outcome {
+        show::out(&format!("{:#}\n", config::schema()))
     }
 }
 

@@ -42,10 +42,9 @@ impl Init {
         })?;
         let made = made.map_err(Failure::from)?;
         if self.json {
-            show::account_json(&made);
+            show::account_json(&made)
         } else {
-            show::account(&made);
+            show::account(&made)
         }
-        Ok(())
     }
 }

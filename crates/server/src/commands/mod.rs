@@ -113,18 +113,9 @@ fn run(matches: &ArgMatches) -> Outcome {
         ["store", "move"] => read::<store::Move>(inner)?.run(),
         ["audit", "verify"] => read::<audit::Verify>(inner)?.run(),
         ["config", "check"] => read::<config::Check>(inner)?.run(),
-        ["config", "schema"] => {
-            config::Schema::run();
-            Ok(())
-        }
-        ["openapi"] => {
-            read::<openapi::OpenApi>(inner)?.run();
-            Ok(())
-        }
-        ["completions"] => {
-            read::<completions::Completions>(inner)?.run();
-            Ok(())
-        }
+        ["config", "schema"] => config::Schema::run(),
+        ["openapi"] => read::<openapi::OpenApi>(inner)?.run(),
+        ["completions"] => read::<completions::Completions>(inner)?.run(),
         _ => Err(Failure::usage(format!(
             "there is no command {:?}",
             path.join(" ")

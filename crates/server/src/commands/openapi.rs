@@ -1,5 +1,7 @@
 //! `provost openapi`: the description of the API, without a server.
 
+use super::failure::Outcome;
+use super::show;
 use crate::app;
 use provost_kernel::expose::{mcp, openapi};
 
@@ -19,13 +21,13 @@ pub struct OpenApi {
 
 impl OpenApi {
     /// Runs the command.
-    pub fn run(&self) {
+    pub fn run(&self) -> Outcome {
         let registry = app::registry();
         let document = if self.mcp {
             serde_json::Value::Array(mcp::tools(&registry))
         } else {
             openapi::document(&registry)
         };
-        println!("{document:#}");
+        show::out(&format!("{document:#}\n"))
     }
 }

@@ -39,10 +39,9 @@ impl Recover {
         })?;
         let made = made.map_err(Failure::from)?;
         if self.json {
-            show::account_json(&made);
+            show::account_json(&made)
         } else {
-            show::account(&made);
+            show::account(&made)
         }
-        Ok(())
     }
 }

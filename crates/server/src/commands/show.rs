@@ -1,9 +1,12 @@
 //! How commands show things on standard output.
 
+use super::failure::{Failure, Outcome};
 use crate::app::Bootstrapped;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
+use provost_kernel::auth::OrganizationId;
 use serde_json::json;
+use std::io::Write;
 
 /// Returns a table without lines, which reads well and cuts well.
 pub fn table<const N: usize>(header: [&str; N]) -> Table {
@@ -12,21 +15,46 @@ pub fn table<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
+/// Writes to standard output. A reader that has seen enough, such as `head`, is no failure.
+pub fn out(text: &str) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(format!(
+            "standard output cannot be written: {error}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a token to standard output, where a reader that is gone is a failure: the token is lost.
+pub fn token(text: &str, organization: &OrganizationId) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| {
+        Failure::new(format!(
+            "the token could not be printed ({error}); `provost recover --organization {organization}` issues another"
+        ))
+    })
+}
+
 /// Shows a new account and its token as one JSON object.
-pub fn account_json(made: &Bootstrapped) {
+pub fn account_json(made: &Bootstrapped) -> Outcome {
     let object = json!({
         "organizationId": made.organization_id.as_str(),
         "serviceAccountId": made.service_account_id,
         "token": made.token.expose(),
     });
-    println!("{object}");
+    token(&format!("{object}\n"), &made.organization_id)
 }
 
 /// Shows a new account and its token to a person.
-pub fn account(made: &Bootstrapped) {
-    println!("organization     {}", made.organization_id);
-    println!("service account  {}", made.service_account_id);
-    println!("token            {}", made.token.expose());
-    println!();
-    println!("The token is shown this once. It may do everything in the organization.");
+pub fn account(made: &Bootstrapped) -> Outcome {
+    let text = format!(
+        "organization     {}\nservice account  {}\ntoken            {}\n\n\
+         The token is shown this once. It may do everything in the organization.\n",
+        made.organization_id,
+        made.service_account_id,
+        made.token.expose(),
+    );
+    token(&text, &made.organization_id)
 }

@@ -294,6 +294,12 @@ fn documents_are_printed() {
             .any(|tool| tool["name"] == "listHeadlessServiceAccounts")
     );
     assert!(succeed(bare(&["completions", "bash"])).contains("provost"));
+    // A reader that has seen enough is no failure.
+    let mut head = std::process::Command::new("sh");
+    head.arg("-c")
+        .arg(format!("{} openapi | head -c 1", env!("CARGO_BIN_EXE_provost")));
+    let output = head.output().unwrap();
+    assert_eq!((output.stdout, output.stderr), (b"{".to_vec(), Vec::new()));
 }
 
 #[test]

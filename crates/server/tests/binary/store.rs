@@ -85,6 +85,32 @@ fn a_backup_of_a_running_server_is_restored_elsewhere_without_its_tokens() {
 }
 
 #[test]
+fn a_second_restore_overtakes_the_first() {
+    let (home, first, second) = (
+        home("overtaken"),
+        crate::harness::home("one"),
+        crate::harness::home("two"),
+    );
+    home.init();
+    home.run(&["store", "backup", "backup.db"]);
+    succeed(restore(&home, &first, &["backup.db"]));
+    serve_restored(&home, &first).stop();
+    let said = succeed(restore(&home, &second, &["backup.db"]));
+    assert!(said.starts_with("The store was restored (epoch 2).\n"), "{said}");
+    let mut command = first.command(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
+    command.env("PROVOST_KEYS_DIR", home.path("keys"));
+    let (code, said) = refuse(command);
+    assert!(
+        code == 1 && said.contains("disagrees with its last checkpoint"),
+        "{said}"
+    );
+    serve_restored(&home, &second);
+    // The store that the backup was taken of is the past as well.
+    let (code, said) = home.refuse(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(code == 1 && said.contains("checkpoint"), "{said}");
+}
+
+#[test]
 fn a_restore_that_keeps_tokens_says_what_that_means() {
     let (home, target) = (home("keep"), home("kept"));
     let token = home.init();
@@ -178,9 +204,15 @@ fn a_moved_store_serves_the_same_tokens_from_postgresql() {
     assert_eq!((status, body["total"].as_i64()), (200, Some(1)));
     assert_eq!(body["serviceAccounts"][0]["allOfRole"], true);
     server.stop();
-    let mut check = target.command(&["store", "check"]);
-    check.env("PROVOST_KEYS_DIR", home.path("keys"));
-    assert_eq!(succeed(check), "the store is whole\n");
+    for (words, expected) in [
+        (["store", "check"], "the store is whole"),
+        (["audit", "verify"], "in an unbroken chain"),
+    ] {
+        let mut command = target.command(&words);
+        command.env("PROVOST_KEYS_DIR", home.path("keys"));
+        let said = succeed(command);
+        assert!(said.contains(expected), "{said}");
+    }
 }
 
 #[test]

@@ -35,17 +35,18 @@ impl List {
         let (dir, _) = self.store.load_quietly()?.store.keys_dir();
         let keys = Keys::open(&dir)?.ids();
         if self.json {
-            let show = |key: &provost_kernel::keys::KeyInfo| json!({ "id": key.id, "purpose": key.purpose, "createdAt": key.created, "current": key.current });
-            println!("{}", serde_json::Value::Array(keys.iter().map(show).collect()));
-            return Ok(());
+            let entry = |key: &provost_kernel::keys::KeyInfo| json!({ "id": key.id, "purpose": key.purpose, "createdAt": key.created, "current": key.current });
+            return show::out(&format!(
+                "{}\n",
+                serde_json::Value::Array(keys.iter().map(entry).collect())
+            ));
         }
         let mut table = show::table(["ID", "PURPOSE", "CREATED", "CURRENT"]);
         for key in keys {
             let current = if key.current { "yes" } else { "no" };
             table.add_row([key.id.as_str(), key.purpose, &key.created.to_string(), current]);
         }
-        println!("{table}");
-        Ok(())
+        show::out(&format!("{table}\n"))
     }
 }
 

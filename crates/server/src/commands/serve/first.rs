@@ -2,6 +2,7 @@
 
 use crate::app::{self, Bootstrapped};
 use crate::commands::failure::{Failure, Outcome};
+use crate::commands::show;
 use provost_kernel::Kernel;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -64,13 +65,7 @@ fn tell(made: &Bootstrapped, url: &str, shown: &Shown) -> Outcome {
          \n  curl -sS -H \"Authorization: Bearer {token}\" {url}/api/headless/v1/organizations/{organization}/service-accounts\n\
          \n  PROVOST_URL={url} PROVOST_ORGANIZATION={organization} PROVOST_TOKEN=\"{token}\" provost service-accounts list\n\n"
     );
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| {
-        Failure::new(format!(
-            "the first token could not be printed ({error}); `provost recover --organization {organization}` issues another"
-        ))
-    })
+    show::token(&text, organization)
 }
 
 /// A file that waits for the token.

@@ -114,8 +114,7 @@ impl Restore {
                 .append_checkpoint_line(&line(chain, epoch, now, &kernel.keys)?)?;
         }
         staged.become_store(&target)?;
-        self.tell(&made, epoch);
-        Ok(())
+        self.tell(&made, epoch)
     }
 
     /// Does in the staged copy what makes a restore more than a copy.
@@ -164,7 +163,7 @@ impl Restore {
         Ok((made, epoch))
     }
 
-    fn tell(&self, made: &[Bootstrapped], epoch: i64) {
+    fn tell(&self, made: &[Bootstrapped], epoch: i64) -> Outcome {
         if self.keep_tokens {
             eprintln!(
                 "warning: every token of the backup works again, those that were revoked after it included; \
@@ -172,14 +171,10 @@ impl Restore {
             );
         }
         if self.json {
-            made.iter().for_each(show::account_json);
-            return;
+            return made.iter().try_for_each(show::account_json);
         }
-        println!("The store was restored (epoch {epoch}).");
-        if made.is_empty() {
-            return;
-        }
-        println!("Every token of the backup is revoked. These are new, and shown this once:\n");
+        show::out(&format!("The store was restored (epoch {epoch}).\n"))?;
+        let Some(first) = made.first() else { return Ok(()) };
         let mut table = show::table(["ORGANIZATION", "SERVICE ACCOUNT", "TOKEN"]);
         for account in made {
             table.add_row([
@@ -188,7 +183,8 @@ impl Restore {
                 account.token.expose(),
             ]);
         }
-        println!("{table}");
+        let words = "Every token of the backup is revoked. These are new, and shown this once:";
+        show::token(&format!("{words}\n\n{table}\n"), &first.organization_id)
     }
 }
 
