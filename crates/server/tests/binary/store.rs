@@ -111,6 +111,23 @@ fn a_second_restore_overtakes_the_first() {
 }
 
 #[test]
+fn a_restore_into_a_store_that_is_there_changes_neither() {
+    for (home, other) in homes("source").into_iter().zip(homes("occupied")) {
+        home.init();
+        home.run(&["store", "backup", "backup.db"]);
+        let kept = other.init();
+        let (code, said) = refuse(restore(&home, &other, &["backup.db"]));
+        assert!(
+            code == 1 && (said.contains("already") || said.contains("not empty")),
+            "{said}"
+        );
+        assert_eq!(other.serve(&[]).accounts("acme", &kept).0, 200);
+        home.serve(&[]);
+        assert!(!home.path("keys/checkpoints.jsonl").exists());
+    }
+}
+
+#[test]
 fn a_restore_that_keeps_tokens_says_what_that_means() {
     let (home, target) = (home("keep"), home("kept"));
     let token = home.init();

@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! backup → staged copy → whole? → epoch, audit entries, tokens revoked, cells cleared, new admins   in the copy
-//! lines in checkpoints.jsonl, durable → rename into the data folder | one transaction into PostgreSQL
+//! rename into the data folder | one transaction into PostgreSQL → lines in checkpoints.jsonl, durable
 //! ```
 //!
-//! A crash before the last step leaves no store that a server could start with tokens of the past. A crash
-//! between the last two leaves lines that the next restore supersedes.
+//! A crash before the second line leaves no store that a server could start with tokens of the past. The lines
+//! come last, because from them on the store that was lost, or was not, counts as overtaken: a restore that
+//! fails must not condemn it. A crash between the two leaves a store that does not start where it is behind the
+//! last checkpoint; it is restored again.
 
 use super::restored_line::{Chain, highest_epoch, line};
 use super::{backup, check, copy};
@@ -73,7 +75,7 @@ impl Restore {
         make_private(&folder)?;
         let _lock = lock::take(&folder)?;
         if let Location::Sqlite(file) = &target
-            && file.exists()
+            && (file.exists() || file.with_extension("db-wal").exists())
         {
             return Err(Failure::new(format!(
                 "{} is there already; restore into an empty folder",
@@ -108,12 +110,16 @@ impl Restore {
             done
         })??;
         let chains = chains(&mut Conn::open(&location, Access::Write)?)?;
-        for chain in &chains {
-            kernel
-                .keys
-                .append_checkpoint_line(&line(chain, epoch, now, &kernel.keys)?)?;
-        }
         staged.become_store(&target)?;
+        for chain in &chains {
+            let line = line(chain, epoch, now, &kernel.keys)?;
+            kernel.keys.append_checkpoint_line(&line).map_err(|error| {
+                Failure::from(error).during(
+                    "the store is in its place, but checkpoints.jsonl in the keys folder cannot be written; empty the \
+                     target and restore again",
+                )
+            })?;
+        }
         self.tell(&made, epoch)
     }
 
