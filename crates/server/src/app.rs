@@ -164,9 +164,15 @@ async fn make_organization(
 pub async fn recover(kernel: &Arc<Kernel>, organization: &str) -> Result<Bootstrapped> {
     let wanted = organization.to_owned();
     let known = kernel.read_system(store::organizations).await?;
-    let organization_id = known.into_iter().find(|known| known.as_str() == wanted).ok_or_else(|| {
-        Error::new(provost_kernel::Code::NotFound, format!("there is no organization with the key {organization:?}"))
-    })?;
+    let organization_id = known
+        .into_iter()
+        .find(|known| known.as_str() == wanted)
+        .ok_or_else(|| {
+            Error::new(
+                provost_kernel::Code::NotFound,
+                format!("there is no organization with the key {organization:?}"),
+            )
+        })?;
     let issued = Arc::new(Mutex::new(None));
     let sink = issued.clone();
     let run = move |cx: &mut provost_kernel::Cx<'_>| {
@@ -175,10 +181,17 @@ pub async fn recover(kernel: &Arc<Kernel>, organization: &str) -> Result<Bootstr
         *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
         Ok(())
     };
-    kernel.system(organization_id.clone(), Some("organization.recovered"), run).await?;
+    kernel
+        .system(organization_id.clone(), Some("organization.recovered"), run)
+        .await?;
     let made = issued.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let (id, token) = made.ok_or_else(|| Error::internal("the organization was recovered without an account"))?;
-    Ok(Bootstrapped { organization_id, service_account_id: id.as_str().to_owned(), token })
+    let (id, token) =
+        made.ok_or_else(|| Error::internal("the organization was recovered without an account"))?;
+    Ok(Bootstrapped {
+        organization_id,
+        service_account_id: id.as_str().to_owned(),
+        token,
+    })
 }
 
 /// Returns how many organizations the store holds.

@@ -48,7 +48,11 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
         .filter(|(id, _)| !known.iter().any(|(known, _)| known == id))
         .map(|(id, value)| Call {
             statement: &ADD_KEY_CHECK,
-            params: vec![Param::from(id.as_str()), Param::from(value.as_slice()), Param::from(now)],
+            params: vec![
+                Param::from(id.as_str()),
+                Param::from(value.as_slice()),
+                Param::from(now),
+            ],
         })
         .collect();
     if new.is_empty() {
@@ -84,7 +88,10 @@ pub fn add_organization(cx: &mut Cx<'_>, name: &str) -> Result<()> {
     if cx.execute(&ADD_ORGANIZATION, params![org, name, now])? == 1 {
         return Ok(());
     }
-    Err(Error::new(provost_kernel::Code::AlreadyExists, format!("the organization {org} exists already")))
+    Err(Error::new(
+        provost_kernel::Code::AlreadyExists,
+        format!("the organization {org} exists already"),
+    ))
 }
 
 /// Takes the right to make the first organization, within the unit that makes it.
@@ -97,12 +104,16 @@ pub fn take_bootstrap(cx: &mut Cx<'_>) -> Result<()> {
     if is_first {
         return Ok(());
     }
-    Err(Error::unavailable("the first organization is made by another server"))
+    Err(Error::unavailable(
+        "the first organization is made by another server",
+    ))
 }
 
 /// Returns the keys of every organization.
 pub fn organizations(tx: &mut provost_kernel::db::Tx<'_>) -> Result<Vec<OrganizationId>> {
-    tx.query(&ORGANIZATIONS, params![], |row| Ok(OrganizationId::from_store(row.get(0)?)))
+    tx.query(&ORGANIZATIONS, params![], |row| {
+        Ok(OrganizationId::from_store(row.get(0)?))
+    })
 }
 
 /// Returns a fact about the installation.

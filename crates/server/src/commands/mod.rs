@@ -1,8 +1,9 @@
 //! The commands of the binary. Those that talk to a server are derived from the API and plugged in here.
 //!
-//! Exit codes: 0 done, 1 failed, 2 called wrongly.
+//! Exit codes: 0 done, 1 failed, 2 called wrongly; client commands have more (`provost service-accounts --help`).
 
 mod audit;
+mod client;
 mod completions;
 mod config;
 mod failure;
@@ -24,7 +25,7 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 use provost_kernel::db::Statement;
 use std::process::ExitCode;
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 called wrongly.
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 called wrongly; commands that talk to a server have more, see their --help.
 Every flag of the server is also a key of its configuration file and a PROVOST_… variable; see `provost config`.";
 
 /// Runs the program.
@@ -37,14 +38,21 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
+    if let Some(code) = client::run(&matches) {
+        return code;
+    }
     match run(&matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
-/// Returns the whole command line. Subcommands made elsewhere are added here.
+/// Returns the whole command line: the program's own commands and those of the API's client.
 pub fn command() -> Command {
+    client::add_to(own_command())
+}
+
+fn own_command() -> Command {
     Command::new("provost")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A self-hosted control plane for an organization's use of AI")

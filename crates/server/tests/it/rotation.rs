@@ -65,7 +65,10 @@ async fn repair_at_every_offset(
         let (status, body) = repaired.json();
         assert!(status < 300, "offset {offset}: {body}");
         let whole = repaired.whole().unwrap().1;
-        assert!(whole.starts_with(cut.body()), "offset {offset}: the repair gives another answer");
+        assert!(
+            whole.starts_with(cut.body()),
+            "offset {offset}: the repair gives another answer"
+        );
         let issued = token_of(&body);
         assert_eq!(app.used(&issued).await.0, 200, "offset {offset}");
         token = Some(issued);

@@ -21,12 +21,22 @@ pub fn revoke_every_token(cx: &mut Cx<'_>, reason: &str) -> Result<()> {
 /// Returns a sentence for every record that breaks an invariant of the area.
 pub fn broken_invariants(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<String>> {
     let mut found = tx.query(&CROWDED, params![now], |row| {
-        let kind = if row.get::<i64>(2)? == 1 { "current tokens" } else { "superseded tokens in grace" };
+        let kind = if row.get::<i64>(2)? == 1 {
+            "current tokens"
+        } else {
+            "superseded tokens in grace"
+        };
         let (organization, account, count) = (row.str(0)?, row.str(1)?, row.get::<i64>(3)?);
-        Ok(format!("the service account {account} of {organization} has {count} {kind}; it may have one"))
+        Ok(format!(
+            "the service account {account} of {organization} has {count} {kind}; it may have one"
+        ))
     })?;
     found.extend(tx.query(&UNDEAD, params![], |row| {
-        Ok(format!("the token {} of {} belongs to a deleted account and is not revoked", row.str(1)?, row.str(0)?))
+        Ok(format!(
+            "the token {} of {} belongs to a deleted account and is not revoked",
+            row.str(1)?,
+            row.str(0)?
+        ))
     })?);
     Ok(found)
 }
