@@ -31,7 +31,6 @@ fn group(api: &Api, group: &str) -> Command {
         .about(format!("Server: {}", verbs.join(", ")))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .args(connection::args().into_iter().map(|arg| arg.global(true)))
         .after_long_help(EXIT_CODES)
         .subcommands(operations.into_iter().map(operation))
 }
@@ -43,7 +42,7 @@ fn operation(operation: &Operation) -> Command {
     let mut command = Command::new(operation.verb.clone())
         .about(operation.summary.clone())
         .long_about(long_about(operation))
-        .after_long_help(EXIT_CODES)
+        .after_long_help(format!("Example:\n  {}\n\n{EXIT_CODES}", example(operation)))
         .args(operation.path_parameters.iter().map(flags::positional));
     for field in &operation.query {
         let long = names.take(Place::Query, field);
@@ -60,7 +59,39 @@ fn operation(operation: &Operation) -> Command {
         };
         command = command.arg(arg).args(clear);
     }
-    command.args(own)
+    // Not global flags of the group: the program adds verbs of its own to some groups.
+    command.args(own).args(connection::args())
+}
+
+/// Returns a command line with everything that is required.
+fn example(operation: &Operation) -> String {
+    let mut words = vec![
+        "provost".to_owned(),
+        operation.group.clone(),
+        operation.verb.clone(),
+    ];
+    words.extend(
+        operation
+            .path_parameters
+            .iter()
+            .map(|field| flags::placeholder(field)),
+    );
+    let members = operation.body.iter().flat_map(|body| &body.fields);
+    for field in operation
+        .query
+        .iter()
+        .chain(members)
+        .filter(|field| field.required)
+    {
+        words.push(format!("--{} …", flags::long(field)));
+    }
+    if let Effect::Write { confirm, .. } = operation.kind {
+        words.push("--reason 'who asked for it'".to_owned());
+        if confirm {
+            words.push("--confirm".to_owned());
+        }
+    }
+    words.join(" ")
 }
 
 /// Returns the flags that are about the request and not in its schema.

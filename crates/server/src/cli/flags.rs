@@ -80,9 +80,19 @@ pub(super) fn kebab(name: &str) -> String {
 pub(super) fn positional(field: &Field) -> Arg {
     Arg::new(Place::Path.id(field))
         .required(true)
-        .value_name(kebab(&field.name()).replace('-', "_").to_uppercase())
+        .value_name(placeholder(field))
         .value_parser(segment)
         .help(help(field))
+}
+
+/// Returns the word that stands for a path parameter in help.
+pub(super) fn placeholder(field: &Field) -> String {
+    kebab(&field.name()).replace('-', "_").to_uppercase()
+}
+
+/// Returns the flag's name when nothing else has it.
+pub(super) fn long(field: &Field) -> String {
+    kebab(&field.name())
 }
 
 /// A dot or two would be taken for a folder by what stands between here and the server.

@@ -42,7 +42,8 @@ pub(super) fn command() -> Command {
                 .long("no-token")
                 .action(ArgAction::SetTrue)
                 .help("Neither asks for a token nor reads one; an earlier one stays"),
-        );
+        )
+        .after_long_help("Example:\n  provost profile set work --url https://provost.example.com --organization acme < token-file");
     Command::new("profile")
         .about("Keeps names for servers, with organization and token")
         .subcommand_required(true)
@@ -50,15 +51,21 @@ pub(super) fn command() -> Command {
         .args([profile_file_arg().global(true), output_arg().global(true)])
         .after_long_help(EXIT_CODES)
         .subcommand(set)
-        .subcommand(Command::new("list").about("Lists the profiles; tokens are not shown"))
+        .subcommand(
+            Command::new("list")
+                .about("Lists the profiles; tokens are not shown")
+                .after_long_help("Example:\n  provost profile list --output json"),
+        )
         .subcommand(
             Command::new("use")
                 .about("Makes a profile the one that is used when none is named")
+                .after_long_help("Example:\n  provost profile use work")
                 .arg(name()),
         )
         .subcommand(
             Command::new("remove")
                 .about("Forgets a profile and its token")
+                .after_long_help("Example:\n  provost profile remove work")
                 .arg(name()),
         )
 }
