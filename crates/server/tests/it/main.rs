@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 mod accounts;
+mod clock;
+mod escalation;
 mod idempotency;
+mod model;
 mod replay_cell;
+mod revocation;
 mod rotation;
 mod support;

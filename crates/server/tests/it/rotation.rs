@@ -81,10 +81,11 @@ async fn repair_at_every_offset(
 #[test]
 fn a_cut_answer_of_a_rotation_is_repaired_at_every_offset() {
     each("cut_rotation", |app: Arc<App>| async move {
-        let (id, _) = app.account("deploy", "auditor", &["audit:read"]).await;
-        let path = format!("/service-accounts/{id}/tokens");
         let step = number("PROVOST_TEST_OFFSET_STEP", 1);
         repair_at_every_offset(&app, step, async |_| {
+            // A new account each time: its answer is short, and so is the test.
+            let (id, _) = app.account(&fresh_key(), "auditor", &["audit:read"]).await;
+            let path = format!("/service-accounts/{id}/tokens");
             app.on_the_wire("POST", &path, &app.admin, &with_trio(json!({}), &fresh_key()))
         })
         .await;

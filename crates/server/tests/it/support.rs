@@ -123,6 +123,21 @@ impl App {
         )
     }
 
+    /// Returns the same application as the admin of another organization sees it.
+    pub fn view_of(&self, organization: String, admin: String) -> Self {
+        Self {
+            kernel: self.kernel.clone(),
+            clock: self.clock.clone(),
+            router: self.router.clone(),
+            organization,
+            admin_id: String::new(),
+            admin,
+            keys_dir: self.keys_dir.clone(),
+            contract: self.contract.clone(),
+            location: self.location.clone(),
+        }
+    }
+
     pub fn location(&self) -> Location {
         self.location.clone()
     }
