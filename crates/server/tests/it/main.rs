@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 mod accounts;
+mod audit_complete;
 mod clock;
 mod escalation;
 mod idempotency;
@@ -11,3 +12,4 @@ mod replay_cell;
 mod revocation;
 mod rotation;
 mod support;
+mod writer;

@@ -12,8 +12,9 @@ use provost_kernel::entropy::{Entropy, SeededEntropy, SystemEntropy, UnitRng};
 use provost_kernel::expose::edge::{self, Edge, EdgeSettings, Tls};
 use provost_kernel::expose::http::Reading;
 use provost_kernel::expose::openapi;
-use provost_kernel::kernel::Settings;
+use provost_kernel::kernel::{Parts, Settings};
 use provost_kernel::keys::Keys;
+use provost_kernel::operation::Entry;
 use provost_kernel::time::{Clock, ManualClock};
 use provost_kernel::{Kernel, Timestamp};
 use provost_server::app;
@@ -31,6 +32,11 @@ use tower::ServiceExt;
 
 /// 2026-11-20T03:15:00.000Z
 pub const START: Timestamp = Timestamp::from_ms(1_795_144_500_000);
+
+const READING: Reading = Reading {
+    max_body_bytes: 256 * 1024,
+    timeout: Duration::from_secs(10),
+};
 
 pub struct App {
     pub kernel: Arc<Kernel>,
@@ -94,12 +100,8 @@ impl App {
         };
         let kernel = app::start(installation).unwrap();
         let made = app::bootstrap(&kernel, "Acme", None).await.unwrap();
-        let reading = Reading {
-            max_body_bytes: 256 * 1024,
-            timeout: Duration::from_secs(10),
-        };
         let edge = Edge::new(EdgeSettings::default(), clock.clone(), entropy);
-        let router = edge.wrap(app::router(&kernel, reading));
+        let router = edge.wrap(app::router(&kernel, READING));
         let contract = Arc::new(Contract::of(&openapi::document(&kernel.registry)));
         Self {
             router,
@@ -135,6 +137,35 @@ impl App {
             keys_dir: self.keys_dir.clone(),
             contract: self.contract.clone(),
             location: self.location.clone(),
+        }
+    }
+
+    /// Starts one more server on the same store, with more operations than the product's.
+    pub fn beside(
+        &self,
+        more: Vec<Entry>,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+        location: Location,
+    ) -> Self {
+        let entropy = Arc::new(SystemEntropy);
+        let kernel = Kernel::start(Parts {
+            registry: app::registry().with(more),
+            credentials: Box::new(provost_server::areas::service_accounts::ServiceAccountCredentials),
+            keys: Keys::open(&self.keys_dir).unwrap(),
+            location,
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            settings,
+        });
+        let kernel = kernel.unwrap();
+        let edge = Edge::new(EdgeSettings::default(), clock, entropy);
+        let router = edge.wrap(app::router(&kernel, READING));
+        Self {
+            kernel,
+            router,
+            admin_id: self.admin_id.clone(),
+            ..self.view_of(self.organization.clone(), self.admin.clone())
         }
     }
 
