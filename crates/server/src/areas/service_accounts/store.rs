@@ -44,7 +44,7 @@ statements! {
     /// Tokens that ended by time and of which nobody was told yet.
     EXPIRED = unscoped("the worker serves every organization") "SELECT t.organization_id, t.id, t.service_account_id, t.expires_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id WHERE t.revoked_at IS NULL AND a.deleted_at IS NULL AND t.expires_at <= ?1 AND (t.expiry_warned_days IS NULL OR t.expiry_warned_days > 0) ORDER BY t.expires_at, t.id LIMIT 200";
     /// Remembers the last warning.
-    WARNED = "UPDATE service_account_tokens SET expiry_warned_days = ?3 WHERE organization_id = ?1 AND id = ?2 AND (expiry_warned_days IS NULL OR expiry_warned_days > ?3)";
+    WARNED = "UPDATE service_account_tokens SET expiry_warned_days = ?3 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL AND (expiry_warned_days IS NULL OR expiry_warned_days > ?3)";
     /// Removes the tokens of an account that was deleted long ago.
     PURGE_TOKENS = "DELETE FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id IN (SELECT id FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NOT NULL)";
     /// Removes an account that was deleted long ago.

@@ -78,10 +78,12 @@ fn read(row: &provost_kernel::db::Row<'_>) -> Result<Ending> {
 async fn warn(kernel: &Arc<Kernel>, token: Ending, days: i64, event: &'static str) -> Result<()> {
     let organization = token.organization.clone();
     kernel
-        .system(organization, Some(event), move |cx| {
+        .system(organization, None, move |cx| {
             let (org, token) = (cx.org(), &token);
-            cx.target("token", token.token_id.as_str());
             if cx.execute(&store::WARNED, params![org, token.token_id.as_str(), days])? == 1 {
+                // Named only here: another server may have warned, or the token may have been revoked since.
+                cx.action(event);
+                cx.target("token", token.token_id.as_str());
                 let data = json!({
                     "serviceAccountId": token.account_id, "tokenId": token.token_id, "expiresAt": token.expires_at,
                 });
