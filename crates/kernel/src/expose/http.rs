@@ -219,7 +219,7 @@ fn success(answer: Answer) -> Response {
     response
 }
 
-/// Adds `WWW-Authenticate` to a 401 and to a missing scope (D1.7).
+/// Adds `WWW-Authenticate` to a 401 and to a missing scope, and to a 415 what would be read (D1.7).
 fn challenge(kernel: &Kernel, error: &Error, headers: &mut HeaderMap) {
     let url = &kernel.settings.public_url;
     let metadata =
@@ -237,6 +237,10 @@ fn challenge(kernel: &Kernel, error: &Error, headers: &mut HeaderMap) {
         Code::InsufficientScope => {
             let scope = error.member("scope").and_then(|s| s.as_str()).unwrap_or_default();
             format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\", {metadata}")
+        }
+        Code::UnsupportedMediaType => {
+            headers.insert("accept-post", HeaderValue::from_static("application/json"));
+            return;
         }
         _ => return,
     };
