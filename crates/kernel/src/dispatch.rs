@@ -157,7 +157,7 @@ fn on_reader(kernel: &Arc<Kernel>, conn: &mut Conn, request: &Request) -> Step {
             } else {
                 "absent"
             };
-            return refused(stranger(kernel, request, code, error), None);
+            return stranger(kernel, request, code, error);
         }
     };
     let step = conn.read(|tx| in_snapshot(kernel, tx, entry, request, &presented));
@@ -177,13 +177,12 @@ fn in_snapshot(
     })?;
     let found = found.filter(|credential| presented.matches(credential, &kernel.keys));
     let Some(credential) = found else {
-        let error = stranger(kernel, request, "invalid", credential::invalid_token());
-        return Ok(refused(error, None));
+        return Ok(stranger(kernel, request, "invalid", credential::invalid_token()));
     };
     let now = kernel.clock.now();
     let actor = match credential.judge(now) {
         Ok(actor) => actor,
-        Err(error) => return Ok(refused(known_but_dead(kernel, request, &credential, error), None)),
+        Err(error) => return Ok(known_but_dead(kernel, request, &credential, error)),
     };
     if actor.replay_only {
         return Ok(fetch_lost_answer(
@@ -197,7 +196,7 @@ fn in_snapshot(
     let path = path_of(request);
     if let Err(error) = admit(entry, request, &actor, &path) {
         note_denial(kernel, entry, request, &actor, &error);
-        return Ok(refused(error, None));
+        return Ok(refused(error, peek_rate(kernel, entry, &actor)));
     }
     let rate = match take_rate(kernel, entry, &actor) {
         Ok(rate) => rate,
@@ -272,6 +271,16 @@ fn take_rate(kernel: &Kernel, entry: &Entry, actor: &Actor) -> std::result::Resu
         },
         Err(error) => Err((error, Some((own, kernel.limiter.peek(own, &key))))),
     }
+}
+
+/// What the principal's bucket holds, for an answer that takes nothing from it (D1.11).
+fn peek_rate(kernel: &Kernel, entry: &Entry, actor: &Actor) -> Rate {
+    let (own, _) = Kernel::class_buckets(entry.meta.rate);
+    let key = [actor.organization.as_str(), actor.id.as_str()];
+    kernel
+        .settings
+        .rate_limits
+        .then(|| (own, kernel.limiter.peek(own, &key)))
 }
 
 struct Decoded {
@@ -557,17 +566,23 @@ impl Drop for InFlight {
     }
 }
 
-/// Counts a failure of somebody unknown; beyond the limit of its network the answer is 429 (D1.11).
-fn stranger(kernel: &Kernel, request: &Request, code: &'static str, error: Error) -> Error {
-    let ip = request.origin.source_ip;
-    kernel.ledger.count_stranger(code, ip);
-    kernel
-        .limit(&buckets::AUTHENTICATION, &[&network(ip)])
-        .err()
-        .unwrap_or(error)
+/// Counts a failure of somebody unknown.
+fn stranger(kernel: &Kernel, request: &Request, code: &'static str, error: Error) -> Step {
+    kernel.ledger.count_stranger(code, request.origin.source_ip);
+    failed(kernel, request, error)
 }
 
-fn known_but_dead(kernel: &Arc<Kernel>, request: &Request, credential: &Credential, error: Error) -> Error {
+/// Answers a failed authentication; beyond the limit of its network with 429 (D1.11).
+fn failed(kernel: &Kernel, request: &Request, error: Error) -> Step {
+    let bucket = &buckets::AUTHENTICATION;
+    let network = network(request.origin.source_ip);
+    match kernel.limit(bucket, &[&network]) {
+        Ok(_) => refused(error, None),
+        Err(limited) => refused(limited, Some((bucket, kernel.limiter.peek(bucket, &[&network])))),
+    }
+}
+
+fn known_but_dead(kernel: &Arc<Kernel>, request: &Request, credential: &Credential, error: Error) -> Step {
     let organization = &credential.organization;
     kernel
         .ledger
@@ -586,11 +601,7 @@ fn known_but_dead(kernel: &Arc<Kernel>, request: &Request, credential: &Credenti
             tracing::warn!("the reuse of a revoked token could not be recorded: {error}");
         }
     }
-    let ip = network(request.origin.source_ip);
-    kernel
-        .limit(&buckets::AUTHENTICATION, &[&ip])
-        .err()
-        .unwrap_or(error)
+    failed(kernel, request, error)
 }
 
 fn note_use(kernel: &Kernel, request: &Request, credential: &Credential, now: crate::Timestamp) {
