@@ -267,13 +267,14 @@ impl Meta {
             .collect()
     }
 
-    /// Returns the statuses that the specification's counts name (decisions.md section 0, A).
+    /// Returns the statuses that the specification's counts name (decision A), as far as the operation can
+    /// answer them: without a record in its path it misses none.
     pub fn named_errors(&self, has_body: bool) -> Vec<u16> {
         let mut statuses = vec![401, 403];
         if has_body {
             statuses.insert(0, 400);
         }
-        if has_body || !self.path_parameters().is_empty() {
+        if !self.path_parameters().is_empty() {
             statuses.push(404);
         }
         statuses
