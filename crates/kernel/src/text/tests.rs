@@ -53,6 +53,7 @@ fn a_name_has_one_line_of_1_to_128_characters() {
         " a",
         "a ",
         "a\u{a0}",
+        "\u{feff}a",
         "\ta",
         "a\nb",
         "a\tb",
@@ -70,6 +71,9 @@ fn a_name_has_one_line_of_1_to_128_characters() {
         Name::parse(&"A\u{30a}".repeat(128)).is_ok(),
         "counted when composed"
     );
+    let grows = "\u{958}".repeat(128);
+    assert_eq!(grows.nfc().count(), 256);
+    assert!(Name::parse(&grows).is_ok(), "counted as sent");
 }
 
 #[test]
@@ -91,6 +95,7 @@ fn a_reason_is_trimmed_and_stays_on_one_line() {
         "",
         "   ",
         "\u{3000}",
+        "\u{feff}",
         "a\nb",
         "a\n",
         "\ta",
