@@ -1,6 +1,6 @@
 //! The descriptions of MCP tools, derived from the registry. The endpoint that serves them comes later.
 
-use super::openapi::flat_input;
+use super::openapi::{flat_input, without_null};
 use crate::operation::{Kind, Method, Registry};
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
@@ -29,7 +29,9 @@ pub fn tools(registry: &Registry) -> Vec<Value> {
             let mut generator = SchemaSettings::draft2020_12()
                 .with(|s| s.inline_subschemas = true)
                 .into_generator();
-            tool["outputSchema"] = (entry.schemas[3])(&mut generator).to_value();
+            let mut output = (entry.schemas[3])(&mut generator).to_value();
+            without_null(&mut output);
+            tool["outputSchema"] = output;
         }
         tool
     };

@@ -32,6 +32,8 @@ pub fn document(registry: &Registry) -> Value {
     tags.dedup();
     let tags: Vec<Value> = tags.into_iter().map(|tag| json!({ "name": tag })).collect();
     let mut schemas: Map<String, Value> = generator.take_definitions(true);
+    // Only answers have named schemas; what requests may say stands in them.
+    schemas.values_mut().for_each(without_null);
     schemas.insert("Error".into(), envelope_schema());
     json!({
         "openapi": "3.1.0",
@@ -124,7 +126,8 @@ fn success(
     if entry.meta.status == 204 {
         return json!({ "description": "done; no body" });
     }
-    let schema = output(generator);
+    let mut schema = output(generator).to_value();
+    without_null(&mut schema);
     let mut content = Map::new();
     content.insert(entry.meta.produces.into(), json!({ "schema": schema }));
     json!({ "description": "success", "content": content })
@@ -149,6 +152,18 @@ fn parameters_of(schema: &Schema, place: &str) -> Vec<Value> {
     members
         .map(|m| m.iter().map(parameter).collect())
         .unwrap_or_default()
+}
+
+/// Takes `null` out of the schema of an answer, at every depth: what has no value is absent (D1.2).
+pub(super) fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(without_null),
+        Value::Object(members) => {
+            members.values_mut().for_each(without_null);
+            *schema = not_null(schema.take());
+        }
+        _ => {}
+    }
 }
 
 /// A query parameter is absent or present; `null` cannot be said.
