@@ -197,7 +197,9 @@ fn trio_headers(entry: &Entry, generator: &mut SchemaGenerator) -> Vec<Value> {
         return Vec::new();
     }
     let header = |name: &str, required: bool, schema: Value, description: &str| json!({ "name": name, "in": "header", "required": required, "schema": schema, "description": description });
-    let key = IdempotencyKey::json_schema(generator).to_value();
+    let mut key = IdempotencyKey::json_schema(generator).to_value();
+    // Quotes around a key are not part of it; without this, two of them would spell an empty key.
+    key["pattern"] = r#"^([!#-~][!-~]*|"([!#-~][!-~]*)?|""[!-~]+)$"#.into();
     let reason =
         json!({ "type": "string", "minLength": 1, "maxLength": 500, "pattern": "^[!-~]([ -~]*[!-~])?$" });
     let mut headers = vec![
