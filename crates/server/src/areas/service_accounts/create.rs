@@ -27,7 +27,10 @@ pub struct CreateServiceAccount;
 /// What an account is made of.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(inline)]
+#[schemars(inline, extend("oneOf" = [
+    { "required": ["scopes"], "properties": { "scopes": { "type": "array" }, "allOfRole": { "const": false } } },
+    { "required": ["allOfRole"], "properties": { "scopes": { "type": "null" }, "allOfRole": { "const": true } } },
+]))]
 pub struct CreateBody {
     /// Unique in the organization, upper and lower case alike.
     name: Name,

@@ -80,8 +80,8 @@ impl JsonSchema for ScopeName {
 /// A set of scopes as a client writes it. LIMIT: 1 to 64 (D1.10).
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "Vec<ScopeName>")]
-#[schemars(inline)]
-pub struct ScopeList(#[schemars(length(min = 1, max = 64))] Vec<ScopeName>);
+#[schemars(inline, extend("minItems" = 1, "maxItems" = 64))]
+pub struct ScopeList(Vec<ScopeName>);
 
 impl TryFrom<Vec<ScopeName>> for ScopeList {
     type Error = &'static str;

@@ -19,7 +19,10 @@ pub struct UpdateServiceAccount;
 /// What can change.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(inline)]
+#[schemars(inline, extend("oneOf" = [
+    { "required": ["scopes"], "properties": { "scopes": { "type": "array" }, "allOfRole": { "enum": [false, null] } } },
+    { "properties": { "scopes": { "type": "null" }, "allOfRole": { "enum": [true, null] } } },
+]))]
 pub struct UpdateBody {
     /// The new name.
     name: Option<Name>,
