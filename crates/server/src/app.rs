@@ -219,7 +219,12 @@ pub fn router(kernel: &Arc<Kernel>, reading: routes::Reading) -> Router {
     routes::router(kernel, reading).merge(public)
 }
 
+/// Answers `OPTIONS` with the methods, and every other method with a refusal that names them (D1.8).
 async fn method_not_allowed(request: axum::extract::Request) -> Response {
+    let allow = http::HeaderValue::from_static("GET, HEAD, OPTIONS");
+    if request.method() == http::Method::OPTIONS {
+        return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
+    }
     let error = Error::new(
         provost_kernel::Code::MethodNotAllowed,
         "this route does not have this method",
@@ -228,9 +233,7 @@ async fn method_not_allowed(request: axum::extract::Request) -> Response {
     let id = id.unwrap_or_else(|| provost_kernel::expose::edge::RequestId(String::new()));
     let mut response =
         provost_kernel::expose::edge::respond(&error, &id, request.headers().get(header::ACCEPT));
-    response
-        .headers_mut()
-        .insert(header::ALLOW, http::HeaderValue::from_static("GET, HEAD"));
+    response.headers_mut().insert(header::ALLOW, allow);
     response
 }
 
