@@ -290,6 +290,7 @@ impl Call<'_> {
         self
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers make the body in place")]
     pub fn json(mut self, body: Value) -> Self {
         self.headers
             .entry("content-type")
