@@ -1,0 +1,446 @@
+//! The published documents: committed, valid, and exact about what requests may say.
+
+use crate::samples::{self, assert_golden};
+use crate::support::{App, each, fresh_key};
+use provost_kernel::entropy::UnitRng;
+use provost_kernel::expose::{mcp, openapi};
+use provost_kernel::operation::{Entry, Kind, Method};
+use provost_server::app;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+fn document() -> Value {
+    openapi::document(&app::registry())
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap() + "\n"
+}
+
+/// Returns every operation of the document: path, method, object.
+fn operations(document: &Value) -> Vec<(String, String, Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let of = |(path, item): (&String, &Value)| {
+        let of = |(method, operation): (&String, &Value)| (path.clone(), method.clone(), operation.clone());
+        item.as_object().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(of).collect()
+}
+
+fn walk(value: &Value, visit: &mut dyn FnMut(&Value)) {
+    visit(value);
+    match value {
+        Value::Array(items) => items.iter().for_each(|v| walk(v, visit)),
+        Value::Object(members) => members.values().for_each(|v| walk(v, visit)),
+        _ => {}
+    }
+}
+
+/// Compiles a schema of the document.
+fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
+    let mut root = schema.clone();
+    root["components"] = document["components"].clone();
+    jsonschema::draft202012::new(&root).unwrap_or_else(|e| panic!("{e}: {schema}"))
+}
+
+#[test]
+fn the_committed_documents_are_those_of_the_program() {
+    assert_golden("openapi/headless-v1.json", &pretty(&document()));
+    let tools = Value::from(mcp::tools(&app::registry()));
+    assert_golden("openapi/mcp-tools.json", &pretty(&tools));
+}
+
+#[test]
+fn the_document_is_the_one_that_is_served() {
+    each("openapi", |app: Arc<App>| async move {
+        let call = app
+            .request("GET", "")
+            .anonymous()
+            .at("/api/headless/v1/openapi.json");
+        assert_eq!(call.send().await.ok(), &document());
+    });
+}
+
+#[test]
+fn every_reference_resolves() {
+    let document = document();
+    let mut seen = 0;
+    walk(&document, &mut |value| {
+        if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{reference}");
+            seen += 1;
+        }
+    });
+    assert!(seen > 0);
+}
+
+#[test]
+fn every_operation_is_named_described_and_declared_whole() {
+    let document = document();
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["info"]["version"], "0.1.0");
+    let operations = operations(&document);
+    assert_eq!(operations.len(), app::registry().entries().len());
+    let mut ids = BTreeSet::new();
+    let tags: Vec<&Value> = document["tags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| &t["name"])
+        .collect();
+    for (path, method, operation) in &operations {
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(ids.insert(id.to_owned()), "{id} is there twice");
+        assert!(!operation["summary"].as_str().unwrap().is_empty(), "{id}");
+        let writes = operation["x-provost"]["kind"] == "write";
+        assert!(
+            !writes || operation["description"].as_str().is_some_and(|d| !d.is_empty()),
+            "{id} has no description"
+        );
+        for tag in operation["tags"].as_array().unwrap() {
+            assert!(tags.contains(&tag), "{id}: {tag}");
+        }
+        let mut declared: Vec<(&str, &str)> = Vec::new();
+        for parameter in operation["parameters"].as_array().unwrap() {
+            let of = |name: &str| parameter[name].as_str().unwrap();
+            assert!(
+                !declared.contains(&(of("in"), of("name"))),
+                "{id}: {parameter} is there twice"
+            );
+            declared.push((of("in"), of("name")));
+            validator(&document, &parameter["schema"]);
+            assert!(parameter["schema"].is_object(), "{id}: {parameter}");
+            assert!(
+                of("in") != "path" || parameter["required"] == true,
+                "{id}: {parameter}"
+            );
+        }
+        let in_path: Vec<&str> = path
+            .split('/')
+            .filter_map(|s| s.strip_prefix('{')?.strip_suffix('}'))
+            .collect();
+        let mut known: Vec<&str> = declared
+            .iter()
+            .filter(|(place, _)| *place == "path")
+            .map(|(_, n)| *n)
+            .collect();
+        let mut wanted = in_path.clone();
+        known.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(known, wanted, "{id}");
+        let has_body = operation.get("requestBody").is_some();
+        assert_eq!(
+            has_body,
+            matches!(method.as_str(), "post" | "put" | "patch"),
+            "{id}"
+        );
+        if has_body {
+            validator(
+                &document,
+                &operation["requestBody"]["content"]["application/json"]["schema"],
+            );
+        }
+        let responses = operation["responses"].as_object().unwrap();
+        assert!(responses.contains_key("default"), "{id}");
+        assert_eq!(responses.keys().filter(|s| s.starts_with('2')).count(), 1, "{id}");
+        for (status, response) in responses {
+            assert!(response["description"].is_string(), "{id} {status}");
+            let content = response.get("content").and_then(Value::as_object);
+            assert_eq!(content.is_none(), status == "204", "{id} {status}");
+            for media in content.into_iter().flat_map(Map::values) {
+                validator(&document, &media["schema"]);
+            }
+            if !status.starts_with('2') {
+                let schema = &response["content"]["application/json"]["schema"];
+                assert_eq!(schema["$ref"], "#/components/schemas/Error", "{id} {status}");
+            }
+        }
+    }
+}
+
+#[test]
+fn answers_have_no_null() {
+    let document = document();
+    for (_, _, operation) in operations(&document) {
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            walk(response, &mut |value| {
+                assert_ne!(value, &json!("null"), "{} {status}", operation["operationId"]);
+            });
+        }
+    }
+    walk(&document["components"], &mut |value| {
+        assert_ne!(value, &json!("null"));
+    });
+}
+
+#[test]
+fn every_command_is_unique() {
+    let mut commands = BTreeSet::new();
+    for entry in app::registry().entries() {
+        let [group, verb] = entry.meta.command;
+        assert!(!group.is_empty() && !verb.is_empty(), "{}", entry.meta.id);
+        assert!(commands.insert((group, verb)), "{group} {verb} is there twice");
+    }
+}
+
+#[test]
+fn every_tool_can_be_offered_to_a_model() {
+    let registry = app::registry();
+    let tools = mcp::tools(&registry);
+    assert_eq!(tools.len(), registry.entries().len());
+    for (tool, entry) in tools.iter().zip(registry.entries()) {
+        let name = tool["name"].as_str().unwrap();
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        assert!(name.len() <= 64 && name.bytes().all(is_plain), "{name}");
+        assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
+        jsonschema::draft202012::new(&tool["inputSchema"]).unwrap();
+        if let Some(output) = tool.get("outputSchema") {
+            assert_eq!(output["type"], "object", "{name}");
+            jsonschema::draft202012::new(output).unwrap();
+        }
+        let names = &tool["inputSchema"]["properties"];
+        for parameter in entry.meta.path_parameters() {
+            assert!(names.get(parameter).is_some(), "{name}: {parameter}");
+        }
+        let is_write = entry.meta.kind == Kind::Write;
+        assert_eq!(tool["annotations"]["readOnlyHint"], !is_write, "{name}");
+        assert_eq!(names.get("idempotencyKey").is_some(), is_write, "{name}");
+    }
+}
+
+/// Texts at the borders of what the types of text take.
+fn texts() -> Vec<String> {
+    let words = [
+        "a",
+        "",
+        " ",
+        " a",
+        "a ",
+        "a b",
+        "\"",
+        "\\",
+        "\0",
+        "a\0b",
+        "a\nb",
+        "a\tb",
+        "a\rb",
+        "a\u{7f}",
+        "a\u{85}b",
+        "\u{a0}",
+        "a\u{a0}",
+        "\u{3000}a",
+        "\u{2028}",
+        "a\u{2029}b",
+        "\u{feff}a",
+        "\u{200b}",
+        "İ",
+        "ß",
+        "ﬁ",
+        "A\u{30a}",
+        "\u{958}",
+        "😀",
+        "\u{10ffff}",
+        "true",
+        "null",
+        "admin",
+        "sa_1",
+        "a'; DROP TABLE service_accounts; --",
+    ];
+    let mut texts: Vec<String> = words.map(str::to_owned).to_vec();
+    for unit in ["x", "\u{958}", "😀", "A\u{30a}"] {
+        for length in [64, 127, 128, 129, 255, 256, 500, 501, 1024, 1025] {
+            let count = length / unit.chars().count();
+            texts.push(unit.repeat(count));
+        }
+    }
+    texts
+}
+
+/// Draws values for a schema, most of them near what it takes.
+struct Draw {
+    rng: UnitRng,
+    texts: Vec<String>,
+}
+
+impl Draw {
+    fn below(&mut self, count: usize) -> usize {
+        let mut bytes = [0; 8];
+        self.rng.fill(&mut bytes);
+        usize::try_from(u64::from_le_bytes(bytes) % count as u64).unwrap()
+    }
+
+    fn one(&mut self, choices: &[Value]) -> Value {
+        choices[self.below(choices.len())].clone()
+    }
+
+    fn value(&mut self, schema: &Value) -> Value {
+        if self.below(40) == 0 {
+            let odd = [
+                json!(null),
+                json!(true),
+                json!(-1),
+                json!(0),
+                json!("x"),
+                json!([]),
+                json!({}),
+                json!([["x"]]),
+            ];
+            return self.one(&odd);
+        }
+        if let Some(words) = schema.get("enum").and_then(Value::as_array) {
+            return self.one(words);
+        }
+        if let Some(word) = schema.get("const") {
+            return word.clone();
+        }
+        for union in ["oneOf", "anyOf"] {
+            if let Some(branches) = schema.get(union).and_then(Value::as_array)
+                && schema.get("properties").is_none()
+            {
+                let branch = self.one(branches);
+                return self.value(&branch);
+            }
+        }
+        let types = match &schema["type"] {
+            Value::Array(types) => types.clone(),
+            one => vec![one.clone()],
+        };
+        let kind = self.one(&types);
+        match kind.as_str() {
+            Some("string") if self.below(3) > 0 => fresh_key().into(),
+            Some("string") => {
+                let place = self.below(self.texts.len());
+                self.texts[place].clone().into()
+            }
+            Some("integer") => {
+                let edge = |name: &str| schema[name].as_i64().unwrap_or(0);
+                let (low, high) = (edge("minimum"), edge("maximum"));
+                let numbers = [low, low - 1, low + 1, high, high.saturating_add(1), 0, -1, 7200];
+                numbers[self.below(numbers.len())].into()
+            }
+            Some("boolean") => (self.below(2) == 0).into(),
+            Some("array") => {
+                let count = [0, 1, 1, 2, 64, 65][self.below(6)];
+                (0..count)
+                    .map(|_| self.value(&schema["items"]))
+                    .collect::<Vec<_>>()
+                    .into()
+            }
+            Some("object") => self.object(schema),
+            _ => Value::Null,
+        }
+    }
+
+    fn object(&mut self, schema: &Value) -> Value {
+        let mut members = Map::new();
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+            let is_required = required.iter().any(|r| r == name);
+            if (is_required && self.below(30) > 0) || self.below(3) == 0 {
+                let value = self.value(member);
+                members.insert(name.clone(), value);
+            }
+        }
+        if self.below(25) == 0 {
+            members.insert("unknownMember".into(), json!(1));
+        }
+        members.into()
+    }
+}
+
+/// Exactly the bodies that the published schema takes are not answered 400, both ways.
+#[test]
+fn a_body_is_refused_exactly_when_the_schema_says_so() {
+    each("bodies", |app: Arc<App>| async move {
+        let document = document();
+        let mut draw = Draw {
+            rng: UnitRng::new([42; 32]),
+            texts: texts(),
+        };
+        for entry in app.kernel.registry.entries() {
+            if !entry.has_body {
+                continue;
+            }
+            let (taken, refused) = try_bodies(&app, &document, entry, &mut draw).await;
+            assert!(
+                taken >= 25 && refused >= 25,
+                "{}: {taken} {refused}",
+                entry.meta.id
+            );
+        }
+    });
+}
+
+async fn try_bodies(app: &App, document: &Value, entry: &Entry, draw: &mut Draw) -> (u32, u32) {
+    let meta = entry.meta;
+    let pointer = format!(
+        "/paths/{}/{}/requestBody/content/application~1json/schema",
+        format!("/api/headless/v1/organizations/{{organizationId}}{}", meta.path).replace('/', "~1"),
+        meta.method.as_str().to_lowercase()
+    );
+    let schema = document.pointer(&pointer).unwrap();
+    let validator = validator(document, schema);
+    let target = samples::fresh_target(app).await;
+    let (mut taken, mut refused) = (0, 0);
+    for _ in 0..400 {
+        let mut body = draw.object(schema);
+        // Most keys are new, or the second body of a key would be answered for its key alone.
+        if draw.below(8) > 0 {
+            body["idempotencyKey"] = fresh_key().into();
+        }
+        let is_valid = validator.is_valid(&body);
+        let call = app.request(meta.method.as_str(), &samples::path(meta, &target));
+        let reply = call.json(body.clone()).send().await;
+        let status = reply.status.as_u16();
+        assert_ne!(status, 500, "{} {body}", meta.id);
+        if is_valid {
+            assert_ne!(status, 400, "{} {body}\n{}", meta.id, reply.text());
+            taken += 1;
+        } else {
+            assert_eq!(status, 400, "{} {body}\n{}", meta.id, reply.text());
+            refused += 1;
+        }
+    }
+    (taken, refused)
+}
+
+/// The same for the headers that carry the trio where there is no body.
+#[test]
+fn headers_are_refused_exactly_when_the_schema_says_so() {
+    each("headers", |app: Arc<App>| async move {
+        let document = document();
+        let (_, _, operation) = operations(&document)
+            .into_iter()
+            .find(|(_, method, _)| method == "delete")
+            .unwrap();
+        let schema_of = |name: &str| {
+            let mut parameters = operation["parameters"].as_array().unwrap().iter();
+            validator(
+                &document,
+                &parameters.find(|p| p["name"] == name).unwrap()["schema"],
+            )
+        };
+        let (keys, reasons) = (schema_of("Idempotency-Key"), schema_of("X-Reason"));
+        let longest = "k".repeat(255);
+        let too_long = "k".repeat(256);
+        let path = format!("/service-accounts/{}", samples::Target::absent().account);
+        for text in [
+            "a", "\"", "\"\"", "\"\"\"", "\"a\"", "\\", "\"\\\"", "a b", "~", &longest, &too_long,
+        ] {
+            let call = app.request(Method::Delete.as_str(), &path);
+            let call = call.header("x-reason", "a test").header("x-confirm", "true");
+            let reply = call.header("idempotency-key", text).send().await;
+            let expected = if keys.is_valid(&json!(text)) { 404 } else { 400 };
+            assert_eq!(reply.status.as_u16(), expected, "key {text}: {}", reply.text());
+            let call = app.request(Method::Delete.as_str(), &path);
+            let call = call
+                .header("idempotency-key", &fresh_key())
+                .header("x-confirm", "true");
+            let reply = call.header("x-reason", text).send().await;
+            let expected = if reasons.is_valid(&json!(text)) { 404 } else { 400 };
+            assert_eq!(reply.status.as_u16(), expected, "reason {text}: {}", reply.text());
+        }
+    });
+}

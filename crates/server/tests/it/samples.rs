@@ -1,0 +1,180 @@
+//! How every operation of the registry is called, and the records that it can be aimed at.
+//!
+//! A new operation works here as it stands when its body may be empty; a path parameter of a new kind
+//! fails until it is named here.
+
+use crate::support::{App, Call, fresh_key};
+use provost_kernel::operation::{Entry, Kind, Meta, Method};
+use provost_server::areas::audit;
+use serde_json::{Value, json};
+
+/// The records that a path can name.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub account: String,
+    pub token: String,
+    pub entry: String,
+}
+
+impl Target {
+    /// Well-formed ids of nothing.
+    pub fn absent() -> Self {
+        let ulid = "01kadh5j9v0000000000000000";
+        Self {
+            account: format!("sa_{ulid}"),
+            token: format!("sat_{ulid}"),
+            entry: format!("aud_{ulid}"),
+        }
+    }
+
+    /// Text that is no id.
+    pub fn malformed() -> Self {
+        let text = "no%20id%00%2F".to_owned();
+        Self {
+            account: text.clone(),
+            token: text.clone(),
+            entry: text,
+        }
+    }
+}
+
+/// Says whether a call of this operation names a record.
+pub fn names_a_record(entry: &Entry) -> bool {
+    !entry.meta.path_parameters().is_empty() || entry.query_names.iter().any(|name| name == "entryId")
+}
+
+/// Returns the path behind the organization, with its query.
+pub fn path(meta: &Meta, target: &Target) -> String {
+    let mut path = meta.path.to_owned();
+    for name in meta.path_parameters() {
+        let value = match name {
+            "serviceAccountId" => &target.account,
+            "tokenId" => &target.token,
+            "entryId" => &target.entry,
+            other => panic!("say in samples.rs what {other} names"),
+        };
+        path = path.replace(&format!("{{{name}}}"), value);
+    }
+    if meta.id == "getHeadlessAuditProof" {
+        path.push_str("?entryId=");
+        path.push_str(&target.entry);
+    }
+    path
+}
+
+/// Returns a body, without the trio, with which the operation succeeds.
+pub fn body(meta: &Meta) -> Value {
+    match meta.id {
+        "createHeadlessServiceAccount" => {
+            json!({ "name": fresh_key(), "permissionRole": "viewer", "scopes": ["fleet:read"] })
+        }
+        "updateHeadlessServiceAccount" => json!({ "description": fresh_key() }),
+        _ => json!({}),
+    }
+}
+
+/// Returns a call as the first admin that breaks no rule, with a key of its own.
+pub fn call<'a>(app: &'a App, entry: &Entry, target: &Target) -> Call<'a> {
+    let meta = entry.meta;
+    let call = app.request(meta.method.as_str(), &path(meta, target));
+    if meta.kind == Kind::Read {
+        return call;
+    }
+    if meta.method == Method::Delete {
+        let call = call
+            .header("idempotency-key", &fresh_key())
+            .header("x-reason", "a test");
+        return if meta.confirm {
+            call.header("x-confirm", "true")
+        } else {
+            call
+        };
+    }
+    let mut body = crate::support::with_trio(body(meta), &fresh_key());
+    if meta.confirm {
+        body["confirm"] = true.into();
+    }
+    call.json(body)
+}
+
+/// Makes an account that can be done with as one likes.
+pub async fn fresh_target(app: &App) -> Target {
+    let body = json!({ "name": fresh_key(), "permissionRole": "viewer", "scopes": ["fleet:read"] });
+    let made = app.write("POST", "/service-accounts", body).await;
+    // The oldest entry, so that a checkpoint covers it.
+    let oldest = app.get("/audit/export?limit=1").await;
+    let oldest: Value = serde_json::from_slice(&oldest.bytes).unwrap();
+    Target {
+        account: made.ok()["serviceAccount"]["id"].as_str().unwrap().to_owned(),
+        token: made.json["token"]["id"].as_str().unwrap().to_owned(),
+        entry: oldest["id"].as_str().unwrap().to_owned(),
+    }
+}
+
+/// Makes the audit log provable up to now.
+pub async fn checkpoint(app: &App) {
+    app.advance(61);
+    audit::make_checkpoints(&app.kernel).await.unwrap();
+}
+
+/// Returns what no refused call may change: accounts, tokens and settings.
+pub async fn state(app: &App) -> Value {
+    let mut accounts = Vec::new();
+    loop {
+        let page = app
+            .get(&format!("/service-accounts?limit=100&offset={}", accounts.len()))
+            .await;
+        let found = page.ok()["serviceAccounts"].as_array().unwrap().clone();
+        if found.is_empty() {
+            break;
+        }
+        accounts.extend(found);
+    }
+    let settings = app.get("/automation/settings").await;
+    let mut state = json!({ "accounts": accounts, "settings": settings.ok() });
+    forget_uses(&mut state);
+    state
+}
+
+/// A use is noted whatever comes of the request (D2.5).
+fn forget_uses(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(forget_uses),
+        Value::Object(members) => {
+            members.remove("lastUsedAt");
+            members.values_mut().for_each(forget_uses);
+        }
+        _ => {}
+    }
+}
+
+/// Returns a body and the header set, without what differs between any two answers.
+pub fn masked(reply: &crate::support::Reply) -> (u16, String, Vec<(String, String)>) {
+    let id = reply.header("x-request-id").to_owned();
+    assert!(id.starts_with("req_"));
+    let headers = reply.headers.iter().map(|(name, value)| {
+        let value = value.to_str().unwrap().replace(&id, "req_…");
+        (name.to_string(), value)
+    });
+    let mut headers: Vec<_> = headers.collect();
+    headers.sort();
+    (reply.status.as_u16(), reply.text().replace(&id, "req_…"), headers)
+}
+
+/// Compares a text with a committed file; `UPDATE_GOLDENS=1` rewrites the file.
+pub fn assert_golden(path_in_repository: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path_in_repository);
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    let line = committed.lines().zip(text.lines()).position(|(a, b)| a != b);
+    assert!(
+        committed == text,
+        "{path_in_repository} differs, first at line {:?}; UPDATE_GOLDENS=1 rewrites it",
+        line.map(|line| line + 1)
+    );
+}
