@@ -5,6 +5,7 @@
 mod accounts;
 mod audit_complete;
 mod clock;
+mod contract;
 mod escalation;
 mod idempotency;
 mod model;
