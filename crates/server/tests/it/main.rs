@@ -10,6 +10,7 @@ mod escalation;
 mod idempotency;
 mod model;
 mod openapi;
+mod permissions;
 mod replay_cell;
 mod revocation;
 mod rotation;

@@ -1,0 +1,514 @@
+//! Who may call what: every operation of the registry × every caller × every kind of object (R29, R31).
+//!
+//! What is expected follows from the declarations by the rules below, which are written anew from D3.1 to D3.4
+//! and share no line with the program.
+
+use crate::samples::{self, Target, assert_golden, masked};
+use crate::support::{App, each};
+use provost_kernel::auth::{Role, SCOPES};
+use provost_kernel::operation::{Access, Entry};
+use provost_server::app;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// What a role can use at all (D3.1).
+fn role_holds(role: Role, scope: &str) -> bool {
+    let for_itself = ["registry:install", "service_accounts:rotate_self"].contains(&scope);
+    let reads = scope.ends_with(":read");
+    match role {
+        Role::Admin => true,
+        Role::Auditor => for_itself || scope == "audit:export" || (reads && scope != "mcp:read"),
+        Role::Operator => {
+            for_itself
+                || (reads && !["mcp:read", "service_accounts:read"].contains(&scope))
+                || [
+                    "managed_config:rollback",
+                    "policies:backtest",
+                    "llm_gateway:resolve",
+                    "resources:connect",
+                ]
+                .contains(&scope)
+        }
+        Role::Viewer => for_itself || ["inventory:read", "policies:read", "fleet:read"].contains(&scope),
+    }
+}
+
+/// What a list of scopes holds: `write` implies `read` of the same toolset (D3.2).
+fn list_holds(list: &[&str], scope: &str) -> bool {
+    let writing = scope.replace(":read", ":write");
+    list.contains(&scope) || (scope.ends_with(":read") && list.contains(&writing.as_str()))
+}
+
+/// A caller whose token works.
+#[derive(Clone)]
+struct Caller {
+    name: String,
+    id: String,
+    token: String,
+    role: Role,
+    /// `None` is all of the role.
+    scopes: Option<Vec<&'static str>>,
+}
+
+impl Caller {
+    fn holds(&self, scope: &str) -> bool {
+        role_holds(self.role, scope) && self.scopes.as_ref().is_none_or(|list| list_holds(list, scope))
+    }
+
+    /// Returns the code of the refusal, if the declaration refuses this caller.
+    fn refusal(&self, access: Access, is_self: bool) -> Option<&'static str> {
+        let (scope, roles) = match access {
+            Access::Authenticated => return None,
+            Access::Scoped { scope, roles } => (scope, roles),
+            Access::ScopedOrSelf {
+                scope,
+                roles,
+                self_scope,
+                ..
+            } => {
+                if is_self && self.holds(self_scope) {
+                    return None;
+                }
+                (scope, roles)
+            }
+        };
+        if !roles.contains(&self.role) {
+            return Some("role_forbidden");
+        }
+        (!self.holds(scope)).then_some("insufficient_scope")
+    }
+}
+
+fn needed_scope(access: Access) -> Option<&'static str> {
+    match access {
+        Access::Authenticated => None,
+        Access::Scoped { scope, .. } | Access::ScopedOrSelf { scope, .. } => Some(scope),
+    }
+}
+
+async fn caller(app: &App, name: &str, role: Role, scopes: Option<Vec<&'static str>>) -> Caller {
+    let (id, token) = app
+        .account(name, role.as_str(), scopes.as_deref().unwrap_or(&[]))
+        .await;
+    Caller {
+        name: name.to_owned(),
+        id,
+        token,
+        role,
+        scopes,
+    }
+}
+
+/// Tokens that no operation takes, with the code of their refusal.
+async fn strangers(app: &App) -> Vec<(&'static str, Option<String>, &'static str)> {
+    let (id, revoked) = app.account("is rotated", "admin", &[]).await;
+    app.write("POST", &format!("/service-accounts/{id}/tokens"), json!({}))
+        .await
+        .ok();
+    let (id, disabled) = app.account("is disabled", "admin", &[]).await;
+    app.write("POST", &format!("/service-accounts/{id}/disable"), json!({}))
+        .await
+        .ok();
+    let (id, deleted) = app.account("is deleted", "admin", &[]).await;
+    let call = app.request("DELETE", &format!("/service-accounts/{id}"));
+    let call = call
+        .header("x-reason", "a test")
+        .header("idempotency-key", &crate::support::fresh_key());
+    call.header("x-confirm", "true").send().await.ok();
+    let body =
+        json!({ "name": "expires", "permissionRole": "admin", "allOfRole": true, "expiresInSeconds": 3600 });
+    let made = app.write("POST", "/service-accounts", body).await;
+    let expired = made.ok()["token"]["token"].as_str().unwrap().to_owned();
+    app.advance(3600);
+    let last = |token: &str| if token.ends_with('0') { "1" } else { "0" };
+    let mut checksum = app.admin.clone();
+    checksum.replace_range(checksum.len() - 1.., last(&app.admin));
+    vec![
+        ("none", None, "unauthenticated"),
+        ("garbage", Some("prov_sat_garbage".to_owned()), "unauthenticated"),
+        ("wrong checksum", Some(checksum), "unauthenticated"),
+        ("expired", Some(expired), "token_expired"),
+        ("revoked", Some(revoked), "token_revoked"),
+        ("disabled account", Some(disabled), "unauthenticated"),
+        ("deleted account", Some(deleted), "unauthenticated"),
+    ]
+}
+
+/// The objects that a call can be aimed at, and whether they are the organization's own and alive.
+struct Objects {
+    deleted: Target,
+    foreign: Target,
+}
+
+impl Objects {
+    async fn of(app: &App) -> Self {
+        let deleted = samples::fresh_target(app).await;
+        let registry = &app.kernel.registry;
+        let delete = registry.find("deleteHeadlessServiceAccount").unwrap();
+        samples::call(app, delete, &deleted).send().await.ok();
+        // Entries of the log are not deleted; this one has the place of an entry and another random half.
+        let mut entry = deleted.entry.clone();
+        let last = if entry.ends_with('0') { "1" } else { "0" };
+        entry.replace_range(entry.len() - 1.., last);
+        let foreign = foreign_target(app).await;
+        Self {
+            deleted: Target { entry, ..deleted },
+            foreign,
+        }
+    }
+
+    /// Every object but one of the organization's own.
+    fn others(&self) -> [(&'static str, Target); 4] {
+        [
+            ("own deleted", self.deleted.clone()),
+            ("absent", Target::absent()),
+            ("another organization's", self.foreign.clone()),
+            ("malformed", Target::malformed()),
+        ]
+    }
+}
+
+async fn foreign_target(app: &App) -> Target {
+    // An entry's id is its instant and its place: the first entries of two chains may share one.
+    app.advance(1);
+    let (organization, token) = app.other_organization("Umbrella").await;
+    let base = format!("/api/headless/v1/organizations/{organization}");
+    let read = async |rest: &str| {
+        let call = app.request("GET", "").at(&format!("{base}{rest}"));
+        call.token(&token).send().await
+    };
+    let accounts = read("/service-accounts").await;
+    let account = &accounts.ok()["serviceAccounts"][0];
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let events = read("/audit/events").await;
+    Target {
+        account: text(&account["id"]),
+        token: text(&account["tokens"][0]["id"]),
+        entry: text(&events.ok()["events"][0]["id"]),
+    }
+}
+
+#[test]
+fn every_cell_of_the_matrix_is_as_declared() {
+    each("matrix", |app: Arc<App>| async move {
+        let strangers = strangers(&app).await;
+        let objects = Objects::of(&app).await;
+        samples::checkpoint(&app).await;
+        let (_, umbrella) = app.other_organization("Wayne").await;
+        let mut callers = Vec::new();
+        for role in Role::ALL {
+            callers.push(caller(&app, role.as_str(), role, None).await);
+        }
+        let needed = app
+            .kernel
+            .registry
+            .entries()
+            .iter()
+            .filter_map(|e| needed_scope(e.meta.access));
+        for scope in needed.collect::<BTreeSet<_>>() {
+            let rest = SCOPES
+                .iter()
+                .copied()
+                .filter(|s| !list_holds(&[*s], scope))
+                .collect();
+            callers.push(caller(&app, &format!("admin without {scope}"), Role::Admin, Some(rest)).await);
+        }
+        callers.push(
+            caller(
+                &app,
+                "viewer without anything",
+                Role::Viewer,
+                Some(vec!["fleet:read"]),
+            )
+            .await,
+        );
+        let mut cells = 0;
+        for entry in app.kernel.registry.entries() {
+            cells += strangers_are_refused(&app, entry, &objects, &strangers, &umbrella).await;
+            cells += declared_is_true(&app, entry, &objects, &callers).await;
+        }
+        let operations = app.kernel.registry.entries().len();
+        assert!(
+            cells >= operations * 14,
+            "{cells} cells of {operations} operations"
+        );
+    });
+}
+
+async fn strangers_are_refused(
+    app: &App,
+    entry: &Entry,
+    objects: &Objects,
+    strangers: &[(&str, Option<String>, &str)],
+    foreign_admin: &str,
+) -> usize {
+    let own = samples::fresh_target(app).await;
+    let mut targets = vec![("own", own)];
+    targets.extend(objects.others());
+    let before = samples::state(app).await;
+    let mut cells = 0;
+    for (object, target) in &targets {
+        for (name, token, code) in strangers {
+            let call = samples::call(app, entry, target);
+            let call = match token {
+                Some(token) => call.token(token),
+                None => call.anonymous(),
+            };
+            let reply = call.send().await;
+            let place = format!("{} by {name} on {object}", entry.meta.id);
+            assert_eq!(
+                (reply.status.as_u16(), reply.code()),
+                (401, *code),
+                "{place}: {}",
+                reply.text()
+            );
+            assert!(
+                reply
+                    .header("www-authenticate")
+                    .starts_with("Bearer realm=\"headless\""),
+                "{place}"
+            );
+            cells += 1;
+        }
+        let reply = samples::call(app, entry, target)
+            .token(foreign_admin)
+            .send()
+            .await;
+        reply.refused(403, "organization_forbidden");
+        cells += 1;
+    }
+    assert_eq!(
+        samples::state(app).await,
+        before,
+        "{} by a stranger left an effect",
+        entry.meta.id
+    );
+    cells
+}
+
+async fn declared_is_true(app: &App, entry: &Entry, objects: &Objects, callers: &[Caller]) -> usize {
+    let meta = entry.meta;
+    let expect = |reply: &crate::support::Reply, caller: &Caller, object: &str, expected: (u16, &str)| {
+        let cell = format!("{} by {} on {object}: {}", meta.id, caller.name, reply.text());
+        assert_eq!((reply.status.as_u16(), reply.code()), expected, "{cell}");
+    };
+    let mut others = objects.others().to_vec();
+    others.retain(|_| samples::names_a_record(entry));
+    let (allowed, refused): (Vec<_>, Vec<_>) = callers
+        .iter()
+        .partition(|c| c.refusal(meta.access, false).is_none());
+
+    let mut targets = others.clone();
+    targets.push(("own", samples::fresh_target(app).await));
+    let before = samples::state(app).await;
+    for caller in &refused {
+        let code = caller.refusal(meta.access, false).unwrap();
+        for (object, target) in &targets {
+            let reply = samples::call(app, entry, target)
+                .token(&caller.token)
+                .send()
+                .await;
+            expect(&reply, caller, object, (403, code));
+            challenged(&reply, meta.access, code);
+        }
+    }
+    for caller in &allowed {
+        for (object, target) in &others {
+            let reply = samples::call(app, entry, target)
+                .token(&caller.token)
+                .send()
+                .await;
+            expect(&reply, caller, object, (404, "not_found"));
+        }
+    }
+    assert_eq!(
+        samples::state(app).await,
+        before,
+        "{} was refused and left an effect",
+        meta.id
+    );
+
+    for caller in &allowed {
+        let own = samples::fresh_target(app).await;
+        let reply = samples::call(app, entry, &own).token(&caller.token).send().await;
+        expect(&reply, caller, "own", (meta.status, ""));
+    }
+    let mut cells = refused.len() * targets.len() + allowed.len() * (others.len() + 1);
+    if meta.path_parameters().contains(&"serviceAccountId") {
+        for caller in callers {
+            itself(app, entry, caller).await;
+            cells += 1;
+        }
+    }
+    cells
+}
+
+/// The record itself calls: an account of the caller's rights that its own path names.
+async fn itself(app: &App, entry: &Entry, caller: &Caller) {
+    let name = crate::support::fresh_key();
+    let twin = self::caller(app, &name, caller.role, caller.scopes.clone()).await;
+    let shown = app.get(&format!("/service-accounts/{}", twin.id)).await;
+    let token = shown.ok()["serviceAccount"]["tokens"][0]["id"].as_str().unwrap();
+    let target = Target {
+        account: twin.id.clone(),
+        token: token.to_owned(),
+        entry: Target::absent().entry,
+    };
+    let reply = samples::call(app, entry, &target).token(&twin.token).send().await;
+    let cell = format!("{} by {} on itself: {}", entry.meta.id, caller.name, reply.text());
+    match twin.refusal(entry.meta.access, true) {
+        Some(code) => assert_eq!((reply.status.as_u16(), reply.code()), (403, code), "{cell}"),
+        // The rules about oneself are rules of state (D5.7): an account does not disable or delete itself.
+        None if ["disableHeadlessServiceAccount", "deleteHeadlessServiceAccount"]
+            .contains(&entry.meta.id) =>
+        {
+            assert_eq!((reply.status.as_u16(), reply.code()), (409, "conflict"), "{cell}");
+        }
+        None => assert_eq!(reply.status.as_u16(), entry.meta.status, "{cell}"),
+    }
+}
+
+/// A missing scope is named, and nothing else is challenged (D1.7).
+fn challenged(reply: &crate::support::Reply, access: Access, code: &str) {
+    let challenge = reply.header("www-authenticate");
+    if code != "insufficient_scope" {
+        assert_eq!(challenge, "");
+        return;
+    }
+    let scope = needed_scope(access).unwrap();
+    let expected = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\", resource_metadata=\"");
+    assert!(challenge.starts_with(&expected), "{challenge}");
+}
+
+#[test]
+fn a_foreign_and_an_unknown_organization_are_the_same() {
+    each("foreign_organization", |app: Arc<App>| async move {
+        let (umbrella, _) = app.other_organization("Umbrella").await;
+        let long = "a".repeat(200);
+        for entry in app.kernel.registry.entries() {
+            let mut answers = BTreeSet::new();
+            for organization in [
+                umbrella.as_str(),
+                "nowhere",
+                "_installation",
+                "A%20B",
+                "%00",
+                "%ff",
+                &long,
+            ] {
+                let target = Target::absent();
+                let rest = samples::path(entry.meta, &target);
+                let path = format!("/api/headless/v1/organizations/{organization}{rest}");
+                let reply = samples::call(&app, entry, &target).at(&path).send().await;
+                reply.refused(403, "organization_forbidden");
+                answers.insert(masked(&reply));
+            }
+            assert_eq!(answers.len(), 1, "{}: {answers:#?}", entry.meta.id);
+        }
+    });
+}
+
+#[test]
+fn a_foreign_a_deleted_and_an_absent_record_are_the_same() {
+    each("foreign_record", |app: Arc<App>| async move {
+        let objects = Objects::of(&app).await;
+        samples::checkpoint(&app).await;
+        for entry in app.kernel.registry.entries() {
+            if !samples::names_a_record(entry) {
+                continue;
+            }
+            let mut answers = BTreeSet::new();
+            let mut targets: Vec<Target> = objects.others().into_iter().map(|(_, target)| target).collect();
+            if entry.meta.path_parameters().contains(&"tokenId") {
+                // A token belongs to its account: with another one it is as good as absent.
+                let own = samples::fresh_target(&app).await.account;
+                answers.insert(token_answer(&app, entry, &own, &objects.foreign.token).await);
+                answers.insert(token_answer(&app, entry, &own, &objects.deleted.token).await);
+                answers.insert(token_answer(&app, entry, &own, &Target::absent().token).await);
+                assert_eq!(answers.len(), 1, "{}: {answers:#?}", entry.meta.id);
+                answers.clear();
+                let own = samples::fresh_target(&app).await;
+                targets.push(Target {
+                    token: own.token,
+                    ..Target::absent()
+                });
+            }
+            for target in targets {
+                let reply = samples::call(&app, entry, &target).send().await;
+                reply.refused(404, "not_found");
+                answers.insert(masked(&reply));
+            }
+            assert_eq!(answers.len(), 1, "{}: {answers:#?}", entry.meta.id);
+        }
+    });
+}
+
+async fn token_answer(
+    app: &App,
+    entry: &Entry,
+    account: &str,
+    token: &str,
+) -> (u16, String, Vec<(String, String)>) {
+    let target = Target {
+        account: account.to_owned(),
+        token: token.to_owned(),
+        ..Target::absent()
+    };
+    let reply = samples::call(app, entry, &target).send().await;
+    reply.refused(404, "not_found");
+    masked(&reply)
+}
+
+#[test]
+fn the_matrix_is_the_committed_one() {
+    let registry = app::registry();
+    let mut text = String::from(
+        "# Operations, the scope that each needs, and the roles that may call it.\n\
+         # self: with the scope rotate_self any role may call it on itself. !: needs confirm.\n\n",
+    );
+    let _ = writeln!(
+        text,
+        "{:<36} {:<6} {:<62} {:<28} admin operator auditor viewer",
+        "operation", "", "path", "scope"
+    );
+    for entry in registry.entries() {
+        let meta = entry.meta;
+        let (scope, roles, suffix): (&str, &[Role], &str) = match meta.access {
+            Access::Authenticated => ("-", &Role::ALL, ""),
+            Access::Scoped { scope, roles } => (scope, roles, ""),
+            Access::ScopedOrSelf { scope, roles, .. } => (scope, roles, " self"),
+        };
+        let mark = |role: Role| match (roles.contains(&role), scope == "-" || role_holds(role, scope)) {
+            (true, true) => "yes",
+            (true, false) => panic!("{}: {} may call it and cannot", meta.id, role.as_str()),
+            (false, _) => ".",
+        };
+        let confirm = if meta.confirm { "!" } else { "" };
+        let line = format!(
+            "{:<36} {:<6} {:<62} {:<28} {:<5} {:<8} {:<7} {}{suffix}",
+            meta.id,
+            meta.method.as_str(),
+            format!("{}{confirm}", meta.path),
+            scope,
+            mark(Role::Admin),
+            mark(Role::Operator),
+            mark(Role::Auditor),
+            mark(Role::Viewer)
+        );
+        let _ = writeln!(text, "{line}");
+    }
+    text += "\n# Scopes that a role can hold at all.\n";
+    for role in Role::ALL {
+        let held: Vec<&str> = SCOPES.into_iter().filter(|s| role_holds(role, s)).collect();
+        assert_eq!(
+            held,
+            role.grants().names().collect::<Vec<_>>(),
+            "{}",
+            role.as_str()
+        );
+        let _ = writeln!(text, "{:<9} {}", role.as_str(), held.join(" "));
+    }
+    assert_golden("crates/server/tests/it/golden/permissions.txt", &text);
+}
