@@ -15,5 +15,7 @@ mod replay_cell;
 mod revocation;
 mod rotation;
 mod samples;
+mod schema_parity;
+mod statements;
 mod support;
 mod writer;
