@@ -8,6 +8,7 @@ mod clock;
 mod contract;
 mod escalation;
 mod idempotency;
+mod input;
 mod model;
 mod openapi;
 mod permissions;
