@@ -61,6 +61,15 @@ pub struct Outcome {
     pub rate: Option<(&'static Bucket, Taken)>,
 }
 
+impl Outcome {
+    fn refused(error: Error, rate: Rate) -> Self {
+        Self {
+            result: Err(error),
+            rate,
+        }
+    }
+}
+
 /// What a reader thread found out.
 enum Step {
     Done(Outcome),
@@ -105,13 +114,12 @@ pub async fn dispatch(kernel: &Arc<Kernel>, request: Request) -> Outcome {
                 let result = answer
                     .await
                     .unwrap_or_else(|_| Err(Error::unavailable("the server is shutting down")));
-                let result = match result {
+                return match result {
                     Err(error) if error.code() == Code::TokenRevoked => {
-                        Err(known_but_dead(kernel, &request, &credential, error))
+                        known_but_dead(kernel, &request, &credential, error)
                     }
-                    result => result,
+                    result => Outcome { result, rate: None },
                 };
-                return Outcome { result, rate: None };
             }
             Ok(Step::FirstUse(organization, token_id)) => {
                 if let Err(error) = first_use(kernel, organization, token_id).await {
@@ -139,11 +147,8 @@ async fn first_use(kernel: &Arc<Kernel>, organization: OrganizationId, token_id:
     kernel.system(organization, None, run).await
 }
 
-fn refused(error: Error, rate: Option<(&'static Bucket, Taken)>) -> Step {
-    Step::Done(Outcome {
-        result: Err(error),
-        rate,
-    })
+fn refused(error: Error, rate: Rate) -> Step {
+    Step::Done(Outcome::refused(error, rate))
 }
 
 /// Everything between the bytes of a request and either its answer or its unit.
@@ -157,7 +162,7 @@ fn on_reader(kernel: &Arc<Kernel>, conn: &mut Conn, request: &Request) -> Step {
             } else {
                 "absent"
             };
-            return stranger(kernel, request, code, error);
+            return Step::Done(stranger(kernel, request, code, error));
         }
     };
     let step = conn.read(|tx| in_snapshot(kernel, tx, entry, request, &presented));
@@ -177,12 +182,17 @@ fn in_snapshot(
     })?;
     let found = found.filter(|credential| presented.matches(credential, &kernel.keys));
     let Some(credential) = found else {
-        return Ok(stranger(kernel, request, "invalid", credential::invalid_token()));
+        return Ok(Step::Done(stranger(
+            kernel,
+            request,
+            "invalid",
+            credential::invalid_token(),
+        )));
     };
     let now = kernel.clock.now();
     let actor = match credential.judge(now) {
         Ok(actor) => actor,
-        Err(error) => return Ok(known_but_dead(kernel, request, &credential, error)),
+        Err(error) => return Ok(Step::Done(known_but_dead(kernel, request, &credential, error))),
     };
     if actor.replay_only {
         return Ok(fetch_lost_answer(
@@ -238,7 +248,7 @@ fn fetch_lost_answer(
 ) -> Step {
     let dead = || {
         let error = credential::only_replays();
-        refused(known_but_dead(kernel, request, &credential, error), None)
+        Step::Done(known_but_dead(kernel, request, &credential, error))
     };
     let path = path_of(request);
     if !entry.meta.reveals_secret || admit(entry, request, &actor, &path).is_err() {
@@ -567,22 +577,22 @@ impl Drop for InFlight {
 }
 
 /// Counts a failure of somebody unknown.
-fn stranger(kernel: &Kernel, request: &Request, code: &'static str, error: Error) -> Step {
+fn stranger(kernel: &Kernel, request: &Request, code: &'static str, error: Error) -> Outcome {
     kernel.ledger.count_stranger(code, request.origin.source_ip);
     failed(kernel, request, error)
 }
 
 /// Answers a failed authentication; beyond the limit of its network with 429 (D1.11).
-fn failed(kernel: &Kernel, request: &Request, error: Error) -> Step {
+fn failed(kernel: &Kernel, request: &Request, error: Error) -> Outcome {
     let bucket = &buckets::AUTHENTICATION;
     let network = network(request.origin.source_ip);
     match kernel.limit(bucket, &[&network]) {
-        Ok(_) => refused(error, None),
-        Err(limited) => refused(limited, Some((bucket, kernel.limiter.peek(bucket, &[&network])))),
+        Ok(_) => Outcome::refused(error, None),
+        Err(limited) => Outcome::refused(limited, Some((bucket, kernel.limiter.peek(bucket, &[&network])))),
     }
 }
 
-fn known_but_dead(kernel: &Arc<Kernel>, request: &Request, credential: &Credential, error: Error) -> Step {
+fn known_but_dead(kernel: &Arc<Kernel>, request: &Request, credential: &Credential, error: Error) -> Outcome {
     let organization = &credential.organization;
     kernel
         .ledger
