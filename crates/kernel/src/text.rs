@@ -258,6 +258,15 @@ impl<const MIN: i64, const MAX: i64> Visitor<'_> for Whole<MIN, MAX> {
         Bounded::new(value).ok_or_else(|| E::custom(Self::Value::refusal()))
     }
 
+    /// JSON Schema counts `3.0` among the integers, and RFC 8785 writes it as `3`.
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Self::Value, E> {
+        let whole = (value.fract() == 0.0).then(|| format!("{value:.0}"));
+        let value = whole
+            .and_then(|digits| digits.parse().ok())
+            .and_then(Bounded::new);
+        value.ok_or_else(|| E::custom(Self::Value::refusal()))
+    }
+
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Self::Value, E> {
         let value = i64::try_from(value).ok().and_then(Bounded::new);
         value.ok_or_else(|| E::custom(Self::Value::refusal()))

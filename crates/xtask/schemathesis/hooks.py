@@ -1,11 +1,12 @@
 """What a random caller of the API cannot know.
 
-Three corrections, made just before a request is sent:
+Four corrections, made just before a request is sent:
  - the account that the tests call with is never the object of a request, or it would rotate, revoke or
    disable the tests' own token;
  - most valid requests name an account that exists, which no random string does;
  - every valid request is a new intent: it has an idempotency key of its own, and no member of the body is
-   contradicted by the header that says the same.
+   contradicted by the header that says the same;
+ - a valid cursor is one that a list returned, which no schema can say.
 """
 
 import itertools
@@ -26,6 +27,8 @@ TRIO = {
 # Ids of accounts that exist, each with the id of its first token; filled by the tests' own creations.
 existing: dict[str, str] = {}
 turns = itertools.count()
+# The last cursor that each list returned.
+cursors: dict[str, str] = {}
 
 
 @schemathesis.hook
@@ -33,6 +36,7 @@ def before_call(context, case, kwargs):
     positive = case.meta is not None and case.meta.generation.mode.is_positive
     if positive:
         state_once(case)
+        continue_list(case)
         if case.meta.phase.name.value != "stateful" and next(turns) % 4:
             name_existing_account(case)
     parameters = case.path_parameters or {}
@@ -42,6 +46,8 @@ def before_call(context, case, kwargs):
 
 @schemathesis.hook
 def after_call(context, case, response):
+    if case.path.endswith("/audit/events"):
+        remember_cursor(case, response)
     if response.status_code == 201:
         body = response.json()
         account, token = body.get("serviceAccount") or {}, body.get("token") or {}
@@ -49,6 +55,21 @@ def after_call(context, case, response):
             existing[account["id"]] = token["id"]
     elif ended(case, response):
         existing.pop((case.path_parameters or {}).get("serviceAccountId"), None)
+
+
+def remember_cursor(case, response):
+    if response.status_code == 200:
+        cursors[case.path] = response.json().get("nextCursor") or cursors.get(case.path, "")
+
+
+def continue_list(case):
+    query = case.query if case.query is not None else {}
+    if "cursor" not in query:
+        return
+    if cursors.get(case.path):
+        query["cursor"] = cursors[case.path]
+    else:
+        del query["cursor"]
 
 
 def ended(case, response):

@@ -197,11 +197,10 @@ pub fn answer(kernel: &Kernel, outcome: Outcome, id: &RequestId, accept: Option<
 
 fn success(answer: Answer) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let is_empty = answer.body.is_empty();
     let mut response = Response::new(Body::from(answer.body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    if !is_empty {
+    if status != StatusCode::NO_CONTENT {
         let media_type = match answer.media_type {
             "application/json" => HeaderValue::from_static("application/json; charset=utf-8"),
             other => HeaderValue::from_static(other),
