@@ -136,7 +136,8 @@ impl Clock for SystemClock {
 pub struct ManualClock {
     start_ms: i64,
     now_ms: AtomicI64,
-    step_ms: AtomicI64,
+    /// By how much the wall clock was set forward. Units: milliseconds.
+    stepped: AtomicI64,
 }
 
 impl ManualClock {
@@ -145,7 +146,7 @@ impl ManualClock {
         Self {
             start_ms: start.as_ms(),
             now_ms: AtomicI64::new(start.as_ms()),
-            step_ms: AtomicI64::new(0),
+            stepped: AtomicI64::new(0),
         }
     }
 
@@ -159,13 +160,13 @@ impl ManualClock {
 
     /// Sets the wall clock forward or back, as an administrator or NTP does; the monotonic clock stays.
     pub fn step_ms(&self, ms: i64) {
-        self.step_ms.fetch_add(ms, Ordering::SeqCst);
+        self.stepped.fetch_add(ms, Ordering::SeqCst);
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp(self.now_ms.load(Ordering::SeqCst) + self.step_ms.load(Ordering::SeqCst))
+        Timestamp(self.now_ms.load(Ordering::SeqCst) + self.stepped.load(Ordering::SeqCst))
     }
 
     fn monotonic(&self) -> Duration {
