@@ -271,7 +271,7 @@ async fn export(app: &App) -> Vec<String> {
         let page = app.get(&format!("/audit/export?limit=100&after={after}")).await;
         assert!(page.status.is_success(), "{}", page.text());
         lines.extend(page.text().lines().map(str::to_owned));
-        after = page.header("x-provost-next-after").to_owned();
+        page.header("x-provost-next-after").clone_into(&mut after);
         if after.is_empty() {
             return lines;
         }

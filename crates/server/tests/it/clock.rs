@@ -95,6 +95,30 @@ fn a_clock_set_back_revives_nothing() {
 }
 
 #[test]
+fn the_current_token_gives_its_lifetime_on_whatever_the_clock_said() {
+    each("lifetime_kept", |app: Arc<App>| async move {
+        let (id, _) = app.account("deploy", "auditor", &["audit:read"]).await;
+        let path = format!("/service-accounts/{id}");
+        let first = app.seen(&id).await["tokens"][0]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let revoke = format!("{path}/tokens/{first}/revoke");
+        app.write("POST", &revoke, json!({ "confirm": true })).await.ok();
+        app.clock.step_ms(-HOUR_MS);
+        let tokens = format!("{path}/tokens");
+        app.write("POST", &tokens, json!({ "expiresInSeconds": 7200 }))
+            .await
+            .ok();
+        let next = app.write("POST", &tokens, json!({})).await;
+        assert_eq!(
+            instant(&next.ok()["token"]["expiresAt"]),
+            app.now().as_ms() + 2 * HOUR_MS
+        );
+    });
+}
+
+#[test]
 fn rotations_around_a_clock_set_back_leave_one_current_token() {
     each("hidden", |app: Arc<App>| async move {
         let (id, _) = app.account("deploy", "auditor", &["audit:read"]).await;

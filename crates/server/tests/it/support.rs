@@ -216,9 +216,10 @@ impl App {
         body.as_object_mut()
             .unwrap()
             .extend(rights.as_object().unwrap().clone());
+        // Accounts differ in age, so that lists have an order that a test can name.
+        self.clock.advance(Duration::from_millis(1));
         let reply = self.write("POST", "/service-accounts", body).await;
         assert_eq!(reply.status, StatusCode::CREATED, "{}", reply.text());
-        // The next account is younger, so that lists have an order that a test can name.
         self.clock.advance(Duration::from_millis(1));
         let id = reply.json["serviceAccount"]["id"].as_str().unwrap().to_owned();
         (id, reply.json["token"]["token"].as_str().unwrap().to_owned())

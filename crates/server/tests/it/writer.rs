@@ -288,24 +288,25 @@ fn two_servers_on_one_store_act_as_one() {
             return; // one server owns a file (D12.10)
         }
         let servers = [acting(&outer, settings()), acting(&outer, settings())];
-        let mut storm = JoinSet::new();
+        let (mut storm, mut answers) = (JoinSet::new(), Vec::new());
         let keys: Vec<String> = (0..number("PROVOST_TEST_TWO_SERVERS", 150))
             .map(|_| fresh_key())
             .collect();
         for key in &keys {
-            for server in servers.iter().cloned() {
-                let key = key.clone();
+            for server in &servers {
+                let (server, key) = (server.clone(), key.clone());
                 storm.spawn(async move { (key.clone(), act(&server, "ok", &key).await) });
             }
-            if storm.len() > 100 {
-                let _ = storm.join_next().await;
+            while storm.len() > 100 {
+                answers.push(storm.join_next().await.unwrap().unwrap());
             }
         }
-        let mut answers = storm.join_all().await;
+        answers.extend(storm.join_all().await);
         for key in &keys {
             answers.push((key.clone(), act(&servers[0], "ok", key).await));
         }
         answers.sort_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(answers.len(), keys.len() * 3);
         for pair in answers.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
             pair[0].1.ok();
             assert_eq!(pair[0].1.bytes, pair[1].1.bytes);
@@ -417,6 +418,7 @@ async fn enqueue(app: &App, kinds: &'static [&'static str]) {
 }
 
 fn handlers() -> Arc<Vec<Handler>> {
+    #[expect(clippy::unnecessary_wraps, reason = "the signature of every handler")]
     fn done(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
         cx.emit("test.acted", payload.clone());
         Ok(())
@@ -573,7 +575,7 @@ fn an_owner_is_warned_once_at_each_distance_from_the_end() {
                 provost_server::areas::service_accounts::warn_of_expiry(&app.kernel),
                 provost_server::areas::service_accounts::warn_of_expiry(&app.kernel)
             );
-            (one.unwrap(), other.unwrap());
+            assert!(one.is_ok() && other.is_ok());
             let events = app.events(i64::try_from(seen).unwrap()).await;
             seen += events.len();
             for (kind, data) in events {

@@ -57,7 +57,7 @@ impl Operation for RotateServiceAccountToken {
         let id = &input.path.service_account_id;
         cx.target("service_account", id.as_str());
         let (mut account, mut tokens) = store::get(cx, id)?;
-        let last = newest(&tokens);
+        let last = newest(&tokens, cx.now());
         let scopes = last.map_or(account.scopes, |t| t.scopes);
         check_escalation(cx, &account, scopes)?;
         let (org, actor) = (cx.org(), cx.actor());
@@ -105,15 +105,18 @@ impl Operation for RotateServiceAccountToken {
 
     fn recheck(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<()> {
         let (account, tokens) = store::get(cx, &input.path.service_account_id)?;
-        let scopes = newest(&tokens).map_or(account.scopes, |t| t.scopes);
+        let scopes = newest(&tokens, cx.now()).map_or(account.scopes, |t| t.scopes);
         check_escalation(cx, &account, scopes)
     }
 }
 
 /// The token whose name, scopes and lifetime the next one keeps.
-fn newest(tokens: &[Token]) -> Option<&Token> {
+///
+/// The current one, if there is one, whatever the clock said when the others were made.
+fn newest(tokens: &[Token], now: Timestamp) -> Option<&Token> {
     tokens.iter().max_by_key(|t| {
         (
+            t.is_current(now),
             t.superseded_by_id.is_none(),
             t.created_at,
             t.id.as_str().to_owned(),
