@@ -43,8 +43,16 @@ impl Timestamp {
     }
 
     /// Parses RFC 3339 text; finer digits than milliseconds are cut off.
+    ///
+    /// The last hours of the year 9999 lie beyond the library's range and mean its end: a caller who writes
+    /// them means "for ever".
     pub fn parse(text: &str) -> Option<Self> {
-        let instant: jiff::Timestamp = text.parse().ok()?;
+        let instant = text.parse().ok().or_else(|| {
+            let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
+            let is_complete = pieces.time().is_some() && pieces.offset().is_some();
+            let is_end = pieces.date() >= jiff::civil::date(9999, 12, 30);
+            (is_complete && is_end).then_some(jiff::Timestamp::MAX)
+        })?;
         Some(Self(instant.as_millisecond()))
     }
 }
@@ -196,5 +204,25 @@ mod tests {
         let parsed = Timestamp::parse("2026-11-20T03:15:00.0079+00:00").unwrap();
         assert_eq!(parsed, Timestamp::from_ms(1_795_144_500_007));
         assert_eq!(Timestamp::parse("yesterday"), None);
+    }
+
+    #[test]
+    fn the_end_of_time_can_be_said() {
+        let end = Timestamp::from_ms(jiff::Timestamp::MAX.as_millisecond());
+        for text in [
+            "9999-12-31T23:59:59Z",
+            "9999-12-31T23:59:59.999-23:59",
+            "9999-12-30T23:00:00+00:00",
+        ] {
+            assert_eq!(Timestamp::parse(text), Some(end), "{text}");
+        }
+        for text in [
+            "9999-12-31T23:59:59",
+            "9999-12-31",
+            "9999-12-32T00:00:00Z",
+            "10000-01-01T00:00:00Z",
+        ] {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
+        }
     }
 }
