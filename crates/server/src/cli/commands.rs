@@ -70,12 +70,7 @@ fn example(operation: &Operation) -> String {
         operation.group.clone(),
         operation.verb.clone(),
     ];
-    words.extend(
-        operation
-            .path_parameters
-            .iter()
-            .map(|field| flags::placeholder(field)),
-    );
+    words.extend(operation.path_parameters.iter().map(flags::placeholder));
     let members = operation.body.iter().flat_map(|body| &body.fields);
     for field in operation
         .query

@@ -480,8 +480,7 @@ fn values_of(schema: &Value) -> Vec<(String, bool)> {
     let validator = jsonschema::draft202012::new(schema).unwrap();
     let encode = |text: &str| {
         text.bytes()
-            .map(|byte| format!("%{byte:02X}"))
-            .collect::<String>()
+            .fold(String::new(), |escaped, byte| escaped + &format!("%{byte:02X}"))
     };
     // The target has 8 KiB, and three characters stand for a byte.
     let texts = texts().into_iter().filter(|text| text.len() < 2000);
