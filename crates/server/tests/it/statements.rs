@@ -10,6 +10,16 @@ use std::path::{Path, PathBuf};
 /// Lists that run before there is a schema, or on the way to one.
 const WITHOUT_A_SCHEMA: [&str; 1] = ["provost_kernel::db::migrate"];
 
+/// What the operator's commands ask an engine about itself; no SQL says that for both.
+const ABOUT_THE_ENGINE: [&str; 6] = [
+    "provost_server::store::HAS_KEY_CHECKS",
+    "provost_server::commands::store::backup::COPY_INTO",
+    "provost_server::commands::store::check::INTEGRITY",
+    "provost_server::commands::store::check::ORPHANS",
+    "provost_server::commands::store::schema::COLUMNS",
+    "provost_server::commands::store::schema::PARENTS",
+];
+
 fn all() -> Vec<&'static Statement> {
     app::catalogues()
         .into_iter()
@@ -138,6 +148,7 @@ fn one_text_serves_both_engines() {
         .iter()
         .filter(|s| s.sqlite != s.postgres)
         .map(|s| s.name)
+        .filter(|name| !ABOUT_THE_ENGINE.contains(name))
         .collect();
     assert!(
         differing.len() * 20 <= all.len(),
@@ -190,7 +201,9 @@ fn every_list_in_the_source_is_in_the_catalogue() {
         for file in files {
             let text = std::fs::read_to_string(&file).unwrap();
             let begins = |line: &&str| line.ends_with("statements! {") && !line.starts_with("//");
-            let is_test = file.file_stem().is_some_and(|name| name == "tests");
+            let is_test = file
+                .file_stem()
+                .is_some_and(|name| name == "tests" || name == "testing");
             if !is_test && text.lines().map(str::trim_end).any(|line| begins(&line)) {
                 written.insert(module(krate, &root, &file));
             }
