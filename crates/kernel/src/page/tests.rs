@@ -61,7 +61,7 @@ fn what_is_no_plain_number_in_range_is_refused() {
     for limit in [
         json!(0),
         json!(101),
-        json!(5.0),
+        json!(5.5),
         json!(null),
         json!(["5"]),
         json!(true),

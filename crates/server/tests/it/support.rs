@@ -83,7 +83,7 @@ impl App {
     pub async fn start(location: Location, settings: Settings) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let unique = format!(
-            "provost_keys_{}_{}",
+            "provost-test-keys-{}-{}",
             std::process::id(),
             NEXT.fetch_add(1, Ordering::Relaxed)
         );
