@@ -7,31 +7,30 @@
 //! INVARIANT DP-1: a foreign and an unknown organization get the same bytes, decided before any look-up.
 //! INVARIANT DP-2: nothing about schema, existence or state is said to a caller who may not call.
 
-use crate::audit::{Decision, Note};
+mod decode;
+mod in_flight;
+mod record;
+
+pub use decode::{MAX_DEPTH, percent_decode};
+pub(crate) use in_flight::InFlight;
+
 use crate::auth::{Actor, OrganizationId, Origin};
-use crate::credential::{self, Credential, Presented, Use};
+use crate::credential::{self, Credential, Presented};
 use crate::cx::Cx;
 use crate::db::{Conn, Param, Tx};
 use crate::error::{Code, Error, Result};
-use crate::idempotency::KeyUse;
-use crate::json;
 use crate::kernel::{Kernel, buckets};
-use crate::ledger::{USE_PRECISION_MS, network};
-use crate::operation::{Answer, Entry, Kind, Raw, authorize};
+use crate::operation::{Answer, Entry, Kind, authorize};
 use crate::rate::{Bucket, Taken};
-use crate::wire::Trio;
 use crate::work::{Call, Run, Unit};
 use bytes::Bytes;
+use decode::{Decoded, decode, path_of};
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
-use serde_json::{Map, Value, json};
+use record::{known_but_dead, note_denial, note_use, record_read, stranger};
+use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 use tokio::sync::oneshot;
-
-/// LIMIT: nesting of a body (D1.3).
-pub const MAX_DEPTH: usize = 32;
 
 /// A request for one operation, read completely.
 #[derive(Debug)]
@@ -293,137 +292,6 @@ fn peek_rate(kernel: &Kernel, entry: &Entry, actor: &Actor) -> Rate {
         .then(|| (own, kernel.limiter.peek(own, &key)))
 }
 
-struct Decoded {
-    bound: Box<dyn crate::operation::Bound>,
-    path: Value,
-    key: Option<KeyUse>,
-}
-
-/// Steps 7 and 8: the media type, the strict JSON, the trio, the schema.
-fn decode(kernel: &Kernel, entry: &Entry, request: &Request, actor: &Actor, path: Value) -> Result<Decoded> {
-    let mut body = body_of(entry, request)?;
-    let query = query_of(entry, request)?;
-    let trio = Trio::take(entry.meta, &request.headers, &mut body)?;
-    let key = trio.key.as_ref().map(|key| {
-        // Members of the fingerprint: D4.4.
-        let mut fingerprint = Value::Object(body.clone());
-        fingerprint["reason"] = json!(trio.reason.as_ref().map(crate::text::Reason::as_str));
-        fingerprint["confirm"] = trio.confirm.into();
-        let manager = |name: &str| {
-            request
-                .headers
-                .get(name)
-                .map(|v| String::from_utf8_lossy(v.as_bytes()))
-        };
-        let request_value = json!({
-            "path": path,
-            "query": query,
-            "body": fingerprint,
-            "manager": [manager("x-forge-terraform-manager"), manager("x-forge-terraform-instance")],
-        });
-        KeyUse::new(
-            &kernel.keys,
-            key.as_str(),
-            actor.organization.as_str(),
-            entry.meta.id,
-            &request_value,
-        )
-    });
-    let raw = Raw {
-        path: path.clone(),
-        query,
-        body: Value::Object(body),
-        reason: trio.reason,
-        confirm: trio.confirm,
-    };
-    Ok(Decoded {
-        bound: (entry.bind)(raw)?,
-        path,
-        key,
-    })
-}
-
-fn path_of(request: &Request) -> Value {
-    let members = request
-        .path
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), Value::from(value.as_str())));
-    Value::Object(members.collect())
-}
-
-fn body_of(entry: &Entry, request: &Request) -> Result<Map<String, Value>> {
-    if request.body.is_empty() {
-        return Ok(Map::new());
-    }
-    if !entry.meta.method.has_body() {
-        return Err(Error::invalid("", "this method takes no body"));
-    }
-    let media_type = request
-        .headers
-        .get(CONTENT_TYPE)
-        .and_then(|v| v.to_str().ok())
-        .unwrap_or("");
-    let essence = media_type.split(';').next().unwrap_or("").trim();
-    if !essence.eq_ignore_ascii_case("application/json") {
-        return Err(Error::new(
-            Code::UnsupportedMediaType,
-            "the body must be application/json",
-        ));
-    }
-    match json::parse(&request.body, MAX_DEPTH)? {
-        Value::Object(members) => Ok(members),
-        _ => Err(Error::invalid("", "the body must be a JSON object")),
-    }
-}
-
-fn query_of(entry: &Entry, request: &Request) -> Result<Value> {
-    let mut members = Map::new();
-    for pair in request
-        .query
-        .as_deref()
-        .unwrap_or("")
-        .split('&')
-        .filter(|p| !p.is_empty())
-    {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let (name, value) = (decode_query(name)?, decode_query(value)?);
-        if !entry.query_names.contains(&name) {
-            let known = if entry.query_names.is_empty() {
-                "none".into()
-            } else {
-                entry.query_names.join(", ")
-            };
-            let message = format!("this query parameter does not exist here; known: {known}");
-            return Err(Error::new(Code::UnknownParameter, message));
-        }
-        if members.insert(name.clone(), Value::from(value)).is_some() {
-            return Err(Error::invalid(format!("/query/{name}"), "is given twice"));
-        }
-    }
-    Ok(Value::Object(members))
-}
-
-fn decode_query(text: &str) -> Result<String> {
-    percent_decode(&text.replace('+', " "))
-        .ok_or_else(|| Error::invalid("/query", "is not valid percent-encoded UTF-8"))
-}
-
-/// Decodes a percent-encoded text once; `None` when an escape is broken or the result is not UTF-8.
-pub fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digit = |b: Option<u8>| char::from(b?).to_digit(16);
-        let (high, low) = (digit(rest.next())?, digit(rest.next())?);
-        bytes.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    String::from_utf8(bytes).ok()
-}
-
 #[expect(clippy::too_many_arguments, reason = "the parts of one request, used once")]
 fn read(
     kernel: &Kernel,
@@ -454,40 +322,6 @@ fn read(
         result: recorded.and(result),
         rate,
     })
-}
-
-fn record_read(
-    kernel: &Kernel,
-    entry: &Entry,
-    request: &Request,
-    actor: &Actor,
-    target: Option<(&'static str, String)>,
-    result: &Result<Answer>,
-    now: crate::Timestamp,
-) -> Result<()> {
-    let missed = result.as_ref().err().is_some_and(|e| e.code() == Code::NotFound);
-    if !entry.meta.sensitive && !missed {
-        kernel
-            .ledger
-            .count_read(&actor.organization, &actor.id, entry.meta.id);
-        return Ok(());
-    }
-    let mut note = Note::new(actor.organization.clone(), now, entry.meta.id);
-    note.actor = Some(actor.clone());
-    note.target = target;
-    note.origin = Some(request.origin.clone());
-    match result {
-        Ok(answer) => note.status = answer.status,
-        Err(error) => {
-            note.status = error.code().status();
-            note.code = Some(error.code().as_str());
-            note.decision = Decision::of_status(note.status);
-        }
-    }
-    if kernel.ledger.note(note)? {
-        kernel.nudge(&actor.organization);
-    }
-    Ok(())
 }
 
 #[expect(clippy::too_many_arguments, reason = "the parts of one request, used once")]
@@ -535,115 +369,4 @@ fn queue(
         Ok(()) => Step::Queued(answer, rate),
         Err(error) => refused(error, rate),
     }
-}
-
-/// Counts the writes of one principal that wait or run.
-pub(crate) struct InFlight {
-    kernel: std::sync::Weak<Kernel>,
-    principal: String,
-}
-
-impl InFlight {
-    fn take(kernel: &Arc<Kernel>, actor: &Actor) -> Result<Self> {
-        let principal = format!("{}/{}", actor.organization, actor.id);
-        let mut in_flight = kernel.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = in_flight.entry(principal.clone()).or_default();
-        if *count >= kernel.settings.max_in_flight {
-            return Err(Error::unavailable(
-                "too many changes of this principal are in flight; try again",
-            ));
-        }
-        *count += 1;
-        Ok(Self {
-            kernel: Arc::downgrade(kernel),
-            principal,
-        })
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        let Some(kernel) = self.kernel.upgrade() else {
-            return;
-        };
-        let mut in_flight = kernel.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = in_flight.get_mut(&self.principal) {
-            *count -= 1;
-            if *count == 0 {
-                in_flight.remove(&self.principal);
-            }
-        }
-    }
-}
-
-/// Counts a failure of somebody unknown.
-fn stranger(kernel: &Kernel, request: &Request, code: &'static str, error: Error) -> Outcome {
-    kernel.ledger.count_stranger(code, request.origin.source_ip);
-    failed(kernel, request, error)
-}
-
-/// Answers a failed authentication; beyond the limit of its network with 429 (D1.11).
-fn failed(kernel: &Kernel, request: &Request, error: Error) -> Outcome {
-    let bucket = &buckets::AUTHENTICATION;
-    let network = network(request.origin.source_ip);
-    match kernel.limit(bucket, &[&network]) {
-        Ok(_) => Outcome::refused(error, None),
-        Err(limited) => Outcome::refused(limited, Some((bucket, kernel.limiter.peek(bucket, &[&network])))),
-    }
-}
-
-fn known_but_dead(kernel: &Arc<Kernel>, request: &Request, credential: &Credential, error: Error) -> Outcome {
-    let organization = &credential.organization;
-    kernel
-        .ledger
-        .count_known(organization, &credential.token_id, error.code().as_str());
-    let now = kernel.clock.now();
-    let revoked = error.code() == Code::TokenRevoked;
-    if revoked && kernel.ledger.is_new_reuse(&credential.token_id, now) {
-        let (shared, token_id) = (kernel.clone(), credential.token_id.clone());
-        let run = move |cx: &mut Cx<'_>| {
-            cx.target("token", token_id.clone());
-            shared.credentials.reused(cx, &token_id)
-        };
-        let action = Some("service_account.token.reuse_detected");
-        let unit = Unit::system(kernel, organization.clone(), action, Box::new(run), None);
-        if let Err(error) = kernel.submit(unit) {
-            tracing::warn!("the reuse of a revoked token could not be recorded: {error}");
-        }
-    }
-    failed(kernel, request, error)
-}
-
-fn note_use(kernel: &Kernel, request: &Request, credential: &Credential, now: crate::Timestamp) {
-    let stale = credential
-        .last_used_at
-        .is_none_or(|at| now.as_ms() - at.as_ms() > USE_PRECISION_MS);
-    if stale {
-        kernel.ledger.used(Use {
-            organization: credential.organization.clone(),
-            token_id: credential.token_id.clone(),
-            at: now,
-            source_ip: request.origin.source_ip,
-        });
-    }
-}
-
-fn note_denial(kernel: &Kernel, entry: &Entry, request: &Request, actor: &Actor, error: &Error) {
-    if error.code().status() != 403 {
-        return;
-    }
-    let mut note = Note::new(actor.organization.clone(), kernel.clock.now(), entry.meta.id);
-    note.actor = Some(actor.clone());
-    note.origin = Some(request.origin.clone());
-    (note.decision, note.status, note.code) = (Decision::Denied, 403, Some(error.code().as_str()));
-    match kernel.ledger.note(note) {
-        Ok(true) => kernel.nudge(&actor.organization),
-        Ok(false) => {}
-        Err(full) => tracing::error!("a denial could not be recorded: {full}"),
-    }
-}
-
-/// Returns the longest time a request may wait in here.
-pub fn patience(kernel: &Kernel) -> Duration {
-    kernel.settings.queue_deadline * 2
 }

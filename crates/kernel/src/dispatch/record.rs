@@ -1,0 +1,119 @@
+//! What a request leaves behind without a unit of its own: notes, counts, uses.
+
+use super::{Outcome, Request};
+use crate::audit::{Decision, Note};
+use crate::auth::Actor;
+use crate::credential::{Credential, Use};
+use crate::cx::Cx;
+use crate::error::{Code, Error, Result};
+use crate::kernel::{Kernel, buckets};
+use crate::ledger::{USE_PRECISION_MS, network};
+use crate::operation::{Answer, Entry};
+use crate::work::Unit;
+use std::sync::Arc;
+
+/// Counts a failure of somebody unknown.
+pub(super) fn stranger(kernel: &Kernel, request: &Request, code: &'static str, error: Error) -> Outcome {
+    kernel.ledger.count_stranger(code, request.origin.source_ip);
+    failed(kernel, request, error)
+}
+
+/// Answers a failed authentication; beyond the limit of its network with 429 (D1.11).
+fn failed(kernel: &Kernel, request: &Request, error: Error) -> Outcome {
+    let bucket = &buckets::AUTHENTICATION;
+    let network = network(request.origin.source_ip);
+    match kernel.limit(bucket, &[&network]) {
+        Ok(_) => Outcome::refused(error, None),
+        Err(limited) => Outcome::refused(limited, Some((bucket, kernel.limiter.peek(bucket, &[&network])))),
+    }
+}
+
+pub(super) fn known_but_dead(
+    kernel: &Arc<Kernel>,
+    request: &Request,
+    credential: &Credential,
+    error: Error,
+) -> Outcome {
+    let organization = &credential.organization;
+    kernel
+        .ledger
+        .count_known(organization, &credential.token_id, error.code().as_str());
+    let now = kernel.clock.now();
+    let revoked = error.code() == Code::TokenRevoked;
+    if revoked && kernel.ledger.is_new_reuse(&credential.token_id, now) {
+        let (shared, token_id) = (kernel.clone(), credential.token_id.clone());
+        let run = move |cx: &mut Cx<'_>| {
+            cx.target("token", token_id.clone());
+            shared.credentials.reused(cx, &token_id)
+        };
+        let action = Some("service_account.token.reuse_detected");
+        let unit = Unit::system(kernel, organization.clone(), action, Box::new(run), None);
+        if let Err(error) = kernel.submit(unit) {
+            tracing::warn!("the reuse of a revoked token could not be recorded: {error}");
+        }
+    }
+    failed(kernel, request, error)
+}
+
+pub(super) fn note_use(kernel: &Kernel, request: &Request, credential: &Credential, now: crate::Timestamp) {
+    let stale = credential
+        .last_used_at
+        .is_none_or(|at| now.as_ms() - at.as_ms() > USE_PRECISION_MS);
+    if stale {
+        kernel.ledger.used(Use {
+            organization: credential.organization.clone(),
+            token_id: credential.token_id.clone(),
+            at: now,
+            source_ip: request.origin.source_ip,
+        });
+    }
+}
+
+pub(super) fn note_denial(kernel: &Kernel, entry: &Entry, request: &Request, actor: &Actor, error: &Error) {
+    if error.code().status() != 403 {
+        return;
+    }
+    let mut note = Note::new(actor.organization.clone(), kernel.clock.now(), entry.meta.id);
+    note.actor = Some(actor.clone());
+    note.origin = Some(request.origin.clone());
+    (note.decision, note.status, note.code) = (Decision::Denied, 403, Some(error.code().as_str()));
+    match kernel.ledger.note(note) {
+        Ok(true) => kernel.nudge(&actor.organization),
+        Ok(false) => {}
+        Err(full) => tracing::error!("a denial could not be recorded: {full}"),
+    }
+}
+
+pub(super) fn record_read(
+    kernel: &Kernel,
+    entry: &Entry,
+    request: &Request,
+    actor: &Actor,
+    target: Option<(&'static str, String)>,
+    result: &Result<Answer>,
+    now: crate::Timestamp,
+) -> Result<()> {
+    let missed = result.as_ref().err().is_some_and(|e| e.code() == Code::NotFound);
+    if !entry.meta.sensitive && !missed {
+        kernel
+            .ledger
+            .count_read(&actor.organization, &actor.id, entry.meta.id);
+        return Ok(());
+    }
+    let mut note = Note::new(actor.organization.clone(), now, entry.meta.id);
+    note.actor = Some(actor.clone());
+    note.target = target;
+    note.origin = Some(request.origin.clone());
+    match result {
+        Ok(answer) => note.status = answer.status,
+        Err(error) => {
+            note.status = error.code().status();
+            note.code = Some(error.code().as_str());
+            note.decision = Decision::of_status(note.status);
+        }
+    }
+    if kernel.ledger.note(note)? {
+        kernel.nudge(&actor.organization);
+    }
+    Ok(())
+}
