@@ -10,6 +10,7 @@
 use crate::error::{Code, Error, Result};
 use crate::id::TypedId;
 use std::net::IpAddr;
+use std::sync::LazyLock;
 
 crate::id!(
     RequestIdText,
@@ -114,6 +115,12 @@ impl Role {
 
     /// Returns the scopes that the role can use at all.
     pub fn grants(self) -> ScopeSet {
+        // Made once: this runs at every request.
+        static GRANTS: LazyLock<[ScopeSet; 4]> = LazyLock::new(|| Role::ALL.map(Role::compute_grants));
+        GRANTS[self as usize]
+    }
+
+    fn compute_grants(self) -> ScopeSet {
         const SELF_SERVICE: [&str; 2] = ["registry:install", "service_accounts:rotate_self"];
         let reads = |except: &[&str]| {
             let wanted = |s: &&str| s.ends_with(":read") && !except.contains(s);
@@ -168,17 +175,22 @@ pub const TOOLSETS: [&str; 21] = [
     "events",
 ];
 
-/// Every scope that exists. A scope's place is its bit; the order of this list is not stored anywhere.
+/// Every scope that exists, in alphabetical order: a name is found by bisection, and a set lists itself sorted.
+/// A scope's place is its bit; bits are not stored anywhere.
 pub const SCOPES: [&str; 52] = [
-    "mcp_approvals:read",
-    "mcp_approvals:write",
+    "audit:export",
     "audit:read",
     "audit:write",
-    "audit:export",
+    "automation_settings:read",
+    "automation_settings:write",
     "capabilities:read",
     "capabilities:write",
     "compliance:read",
     "compliance:write",
+    "directory:read",
+    "directory:write",
+    "events:read",
+    "events:write",
     "findings:read",
     "findings:write",
     "fleet:read",
@@ -189,39 +201,35 @@ pub const SCOPES: [&str; 52] = [
     "inventory:write",
     "investigations:read",
     "investigations:write",
+    "llm_gateway:read",
+    "llm_gateway:resolve",
+    "llm_gateway:write",
     "managed_config:read",
-    "managed_config:write",
     "managed_config:rollback",
+    "managed_config:write",
     "mcp:read",
-    "mcp:write",
     "mcp:revoke",
-    "registry:read",
-    "registry:write",
-    "registry:install",
+    "mcp:write",
+    "mcp_approvals:read",
+    "mcp_approvals:write",
     "operations:read",
     "operations:write",
+    "policies:backtest",
     "policies:read",
     "policies:write",
-    "policies:backtest",
+    "registry:install",
+    "registry:read",
+    "registry:write",
+    "resource_credentials:read",
+    "resource_credentials:write",
+    "resources:connect",
+    "resources:read",
+    "resources:write",
     "service_accounts:read",
-    "service_accounts:write",
     "service_accounts:rotate",
     "service_accounts:rotate_any",
     "service_accounts:rotate_self",
-    "automation_settings:read",
-    "automation_settings:write",
-    "llm_gateway:read",
-    "llm_gateway:write",
-    "llm_gateway:resolve",
-    "resources:read",
-    "resources:write",
-    "resources:connect",
-    "resource_credentials:read",
-    "resource_credentials:write",
-    "directory:read",
-    "directory:write",
-    "events:read",
-    "events:write",
+    "service_accounts:write",
 ];
 
 /// A set of scopes.
@@ -250,7 +258,7 @@ impl ScopeSet {
     }
 
     fn bit(name: &str) -> Option<u64> {
-        SCOPES.iter().position(|s| *s == name).map(|place| 1 << place)
+        SCOPES.binary_search(&name).ok().map(|place| 1 << place)
     }
 
     /// Says whether a name is a scope.
@@ -261,13 +269,21 @@ impl ScopeSet {
     /// Adds `x:read` for every `x:write`.
     #[must_use]
     pub fn closed(self) -> Self {
-        let reads = self
-            .names()
-            .filter_map(|n| n.strip_suffix(":write"))
-            .map(|t| format!("{t}:read"));
-        reads
-            .filter_map(|n| Self::bit(&n))
-            .fold(self, |set, bit| Self(set.0 | bit))
+        // The read scope that each scope implies, by place. Made once: this runs at every request.
+        static IMPLIED: LazyLock<[u64; SCOPES.len()]> = LazyLock::new(|| {
+            SCOPES.map(|name| {
+                let toolset = name.strip_suffix(":write");
+                toolset
+                    .and_then(|t| ScopeSet::bit(&format!("{t}:read")))
+                    .unwrap_or(0)
+            })
+        });
+        self.places()
+            .fold(self, |set, place| Self(set.0 | IMPLIED[place]))
+    }
+
+    fn places(self) -> impl Iterator<Item = usize> {
+        (0..SCOPES.len()).filter(move |place| self.0 & (1 << place) != 0)
     }
 
     /// Returns what both sets hold.
@@ -286,20 +302,14 @@ impl ScopeSet {
         other.0 & !self.0 == 0
     }
 
-    /// Returns the names in declared order.
+    /// Returns the names in alphabetical order.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        SCOPES
-            .iter()
-            .enumerate()
-            .filter(move |(place, _)| self.0 & (1 << place) != 0)
-            .map(|(_, name)| *name)
+        self.places().map(|place| SCOPES[place])
     }
 
     /// Returns the names as a sorted list.
     pub fn to_list(self) -> Vec<&'static str> {
-        let mut names: Vec<_> = self.names().collect();
-        names.sort_unstable();
-        names
+        self.names().collect()
     }
 }
 
@@ -417,6 +427,17 @@ impl Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scopes_and_roles_stand_where_they_are_looked_for() {
+        assert!(SCOPES.is_sorted());
+        assert!(
+            Role::ALL
+                .iter()
+                .enumerate()
+                .all(|(place, role)| *role as usize == place)
+        );
+    }
 
     #[test]
     fn every_toolset_can_be_read_and_written() {

@@ -62,6 +62,11 @@ macro_rules! id {
                 }
             }
 
+            /// Returns the id that a row holds.
+            pub fn from_store(text: String) -> Self {
+                Self(text)
+            }
+
             /// Returns the id as it stands on the wire and in the store.
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -126,6 +131,7 @@ mod tests {
             Some(1_795_144_500_123)
         );
         assert_eq!(ThingId::from_text(id.as_str()), id);
+        assert_eq!(ThingId::from_store(id.as_str().to_owned()), id);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A [`Timestamp`] is truncated to milliseconds when it is made, so that the value in memory, in the store
 //! and on the wire are the same. Nothing outside this file reads the system's clock (clippy.toml).
 
+use jiff::fmt::temporal::DateTimePrinter;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -38,8 +39,9 @@ impl Timestamp {
 
     /// Returns RFC 3339 text with `Z` and exactly three fractional digits (D1.2).
     pub fn to_rfc3339(self) -> String {
+        static PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
         let instant = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::MAX);
-        format!("{instant:.3}")
+        PRINTER.timestamp_to_string(&instant)
     }
 
     /// Parses RFC 3339 text; finer digits than milliseconds are cut off.
@@ -65,7 +67,7 @@ impl std::fmt::Display for Timestamp {
 
 impl serde::Serialize for Timestamp {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(&self.to_rfc3339())
     }
 }
 
