@@ -5,14 +5,16 @@ use provost_kernel::auth::{Role, ScopeSet};
 use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Cx, Timestamp, params, statements};
+use std::collections::HashMap;
 
 statements! {
     /// Finds a token and its account by the token's public lookup id.
     LOOKUP = unscoped("the lookup id is unique everywhere and says whose the token is") "SELECT t.organization_id, a.id, a.name, a.permission_role, a.scopes, t.scopes, a.status, t.id, t.token_prefix, t.mac, t.pepper_id, t.expires_at, t.revoked_at, t.self_rotated, n.replay_pending, t.replay_pending, t.last_used_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id LEFT JOIN service_account_tokens n ON n.organization_id = t.organization_id AND n.id = t.superseded_by_id WHERE t.lookup_id = ?1 AND a.deleted_at IS NULL";
     /// One account and its listed tokens.
     GET = "SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id FROM service_accounts a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL WHERE a.organization_id = ?1 AND a.id = ?2 AND a.deleted_at IS NULL";
-    /// One page of accounts and their listed tokens.
-    LIST = "SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id FROM (SELECT id, organization_id, name, description, permission_role, scopes, status, owner_console_user_id, created_at, updated_at, disabled_at FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT)) ORDER BY created_at DESC, id DESC LIMIT ?3 OFFSET ?4) a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL ORDER BY a.created_at DESC, a.id DESC";
+    /// One page of accounts and their listed tokens in any order, and how many accounts there are in all. Sorting
+    /// the wide rows once more would cost more than reading them.
+    LIST = "SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id, (SELECT COUNT(*) FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT))) FROM (SELECT id, organization_id, name, description, permission_role, scopes, status, owner_console_user_id, created_at, updated_at, disabled_at FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT)) ORDER BY created_at DESC, id DESC LIMIT ?3 OFFSET ?4) a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL";
     /// How many accounts a list has in all.
     COUNT = "SELECT COUNT(*) FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT))";
     /// Makes an account, unless the name is taken.
@@ -75,7 +77,7 @@ pub fn scopes(row: &Row<'_>, index: usize) -> Result<Option<ScopeSet>> {
 fn account(row: &Row<'_>) -> Result<ServiceAccount> {
     let status = Status::parse(row.str(6)?);
     Ok(ServiceAccount {
-        id: ServiceAccountId::from_text(row.str(0)?),
+        id: ServiceAccountId::from_store(row.get(0)?),
         organization_id: row.get(1)?,
         name: row.get(2)?,
         description: row.get(3)?,
@@ -94,7 +96,7 @@ fn token(row: &Row<'_>) -> Result<Option<Token>> {
         return Ok(None);
     };
     Ok(Some(Token {
-        id: TokenId::from_text(&id),
+        id: TokenId::from_store(id),
         name: row.get(12)?,
         token_prefix: row.get(13)?,
         scopes: scopes(row, 14)?,
@@ -108,43 +110,57 @@ fn token(row: &Row<'_>) -> Result<Option<Token>> {
     }))
 }
 
-/// Collects rows of account × token into accounts; the rows of one account stand together.
-fn collect(found: &mut Vec<Found>, row: &Row<'_>) -> Result<()> {
-    let is_same = found
-        .last()
-        .is_some_and(|(a, _)| row.str(0).is_ok_and(|id| id == a.id.as_str()));
-    if !is_same {
-        found.push((account(row)?, Vec::new()));
+/// Collects rows of account × token into accounts.
+#[derive(Default)]
+struct Collected {
+    found: Vec<Found>,
+    places: HashMap<String, usize>,
+}
+
+impl Collected {
+    fn add(&mut self, row: &Row<'_>) -> Result<()> {
+        let known = self.places.get(row.str(0)?).copied();
+        let place = known.unwrap_or(self.found.len());
+        if known.is_none() {
+            self.places.insert(row.get(0)?, place);
+            self.found.push((account(row)?, Vec::new()));
+        }
+        if let Some(token) = token(row)? {
+            self.found[place].1.push(token);
+        }
+        Ok(())
     }
-    if let (Some((_, tokens)), Some(token)) = (found.last_mut(), token(row)?) {
-        tokens.push(token);
-    }
-    Ok(())
 }
 
 /// Returns an account and its listed tokens.
 ///
 /// Errors: `NotFound` for an unknown, a deleted and another organization's account alike.
 pub fn get(cx: &mut Cx<'_>, id: &ServiceAccountId) -> Result<Found> {
-    let mut found = Vec::new();
+    let mut collected = Collected::default();
     let org = cx.org();
-    cx.query(&GET, params![org, id.as_str()], |row| collect(&mut found, row))?;
-    found.pop().ok_or_else(|| Error::not_found("service account"))
+    cx.query(&GET, params![org, id.as_str()], |row| collected.add(row))?;
+    collected
+        .found
+        .pop()
+        .ok_or_else(|| Error::not_found("service account"))
 }
 
-/// Returns one page and the number of accounts in all.
+/// Returns one page, newest first, and the number of accounts in all.
 pub fn list(cx: &mut Cx<'_>, status: Option<Status>, limit: i64, offset: i64) -> Result<(Vec<Found>, i64)> {
     let (org, status) = (cx.org(), status.map(Status::as_str));
-    let total = cx
-        .query_opt(&COUNT, params![org, status], |row| row.get::<i64>(0))?
-        .unwrap_or(0);
-    let mut found = Vec::new();
-    if offset < total {
-        cx.query(&LIST, params![org, status, limit, offset], |row| {
-            collect(&mut found, row)
-        })?;
+    let (mut collected, mut total) = (Collected::default(), None);
+    cx.query(&LIST, params![org, status, limit, offset], |row| {
+        total = Some(row.get::<i64>(22)?);
+        collected.add(row)
+    })?;
+    let mut found = collected.found;
+    found.sort_by(|(a, _), (b, _)| (b.created_at, b.id.as_str()).cmp(&(a.created_at, a.id.as_str())));
+    if let Some(total) = total {
+        return Ok((found, total));
     }
-    Ok((found, total))
+    // A page behind the end has no row that could carry the number.
+    let total = cx.query_opt(&COUNT, params![org, status], |row| row.get::<i64>(0))?;
+    Ok((found, total.unwrap_or(0)))
 }
 
 /// Stores a new account.
