@@ -9,6 +9,7 @@ mod contract;
 mod escalation;
 mod idempotency;
 mod input;
+mod invariants;
 mod model;
 mod openapi;
 mod permissions;

@@ -78,7 +78,7 @@ impl Link {
 
     /// Counts an HTTP/1 request.
     ///
-    /// INVARIANT: the HTTP library makes at most one request of each head that the guard let through. More
+    /// INVARIANT HT-1: the HTTP library makes at most one request of each head that the guard let through. More
     /// would mean that it takes bytes of a body for a head; those are refused.
     pub(super) fn call(&self) -> Call {
         let number = self.called.fetch_add(1, Ordering::AcqRel) + 1;

@@ -8,7 +8,7 @@ use provost_kernel::{Cx, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// LIMIT: entries that one call looks at (AU-5). A rare filter over a long log takes several calls.
+/// LIMIT: entries that one call looks at (AL-5). A rare filter over a long log takes several calls.
 const WINDOW: i64 = 20_000;
 
 pub(super) struct List;

@@ -132,7 +132,7 @@ async fn measure(kernel: &Arc<Kernel>, chain: &Chain, size: u64) -> Result<Check
         let org = organization.as_str();
         let previous = store::newest_checkpoint(tx, org)?;
         let mut tree = StoredTree::new(tx, org, size);
-        // INVARIANT AU-1: what was signed once is still there, or nothing is signed.
+        // INVARIANT AL-1: what was signed once is still there, or nothing is signed.
         if let Some(stored) = &previous {
             let signed = get_checkpoint::read(&shared.keys, org, stored)?;
             if signed.size > size || merkle::root(signed.size, &mut tree)? != signed.root {

@@ -8,12 +8,12 @@
 //!     └──────── Merkle root ───────┘        signed every 1000 entries or 60 s, also kept beside the keys
 //! ```
 //!
-//! INVARIANT AU-1: a checkpoint is signed only if the tree under it extends the tree of the one before.
-//! INVARIANT AU-2: a checkpoint's own entry causes no further checkpoint: an idle chain stays idle.
-//! INVARIANT AU-3: every checkpoint of the store is also a line of `checkpoints.jsonl` or about to become one;
+//! INVARIANT AL-1: a checkpoint is signed only if the tree under it extends the tree of the one before.
+//! INVARIANT AL-2: a checkpoint's own entry causes no further checkpoint: an idle chain stays idle.
+//! INVARIANT AL-3: every checkpoint of the store is also a line of `checkpoints.jsonl` or about to become one;
 //! a store that is behind that file, or disagrees with it, does not start.
-//! INVARIANT AU-4: what is shown and exported is the stored entry, member for member, with its two hashes.
-//! INVARIANT AU-5: no call looks at more than a fixed number of entries, however long the log is.
+//! INVARIANT AL-4: what is shown and exported is the stored entry, member for member, with its two hashes.
+//! INVARIANT AL-5: no call looks at more than a fixed number of entries, however long the log is.
 //!
 //! Specification §6; D12.4 to D12.7, D13.
 //!

@@ -37,7 +37,7 @@ pub fn origin(organization: &str) -> String {
 /// Says whether a checkpoint is due, given what came since the last one.
 ///
 /// `oldest` is the time of the oldest open entry that is not a checkpoint's own; without one there is nothing
-/// new to vouch for (AU-2).
+/// new to vouch for (AL-2).
 pub(super) fn is_due(open_entries: i64, oldest: Option<Timestamp>, now: Timestamp) -> bool {
     let Some(oldest) = oldest else { return false };
     open_entries >= CHECKPOINT_ENTRIES || now.as_ms() - oldest.as_ms() >= CHECKPOINT_AGE_MS
@@ -119,7 +119,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Returns the line of an export: the canonical text, then the two hashes (AU-4).
+    /// Returns the line of an export: the canonical text, then the two hashes (AL-4).
     pub(super) fn line(&self) -> Result<String> {
         let members = self.entry.strip_suffix('}');
         let members = members.ok_or_else(|| Error::internal("a stored audit entry is no JSON object"))?;

@@ -1,5 +1,5 @@
 //! What start-up demands of the store: its chains reach, and agree with, the checkpoints beside the keys, and
-//! their heads carry this installation's MAC (D12.5, AU-3).
+//! their heads carry this installation's MAC (D12.5, AL-3).
 
 use super::model::{CheckpointLine, origin};
 use super::store;

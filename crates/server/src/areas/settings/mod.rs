@@ -3,9 +3,9 @@
 //! An organization without a row is in the factory state. Other areas ask [`load`] inside their own
 //! transaction, so that a change acts from the next request on.
 //!
-//! INVARIANT ST-1: every stored value lies within its published bounds.
-//! INVARIANT ST-2: a member that a document lacks, such as one of a later version, has its factory value.
-//! INVARIANT ST-3: every changed member stands in the audit entry with its value before and after.
+//! INVARIANT SE-1: every stored value lies within its published bounds.
+//! INVARIANT SE-2: a member that a document lacks, such as one of a later version, has its factory value.
+//! INVARIANT SE-3: every changed member stands in the audit entry with its value before and after.
 //!
 //! Specification §4.10; D2.4, D2.10, D4.8, D5, D13.
 //!

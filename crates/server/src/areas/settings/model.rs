@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const DAY_SECS: i64 = 86_400;
 
-// A stored document may lack members (ST-2); an answer has them all, which its schema says in `extend`.
+// A stored document may lack members (SE-2); an answer has them all, which its schema says in `extend`.
 
 /// The automation settings of an organization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
