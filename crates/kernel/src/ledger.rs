@@ -10,7 +10,7 @@ use crate::credential::Use;
 use crate::error::{Code, Error, Result};
 use crate::kernel::Kernel;
 use crate::time::Timestamp;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -51,7 +51,7 @@ pub(crate) struct Ledger {
 
 #[derive(Default)]
 struct Waiting {
-    notes: Vec<Note>,
+    notes: VecDeque<Note>,
     /// Chains of which a note waits, so that their writer was woken.
     chains: BTreeSet<OrganizationId>,
 }
@@ -75,7 +75,7 @@ impl Ledger {
         if is_first {
             waiting.chains.insert(note.organization.clone());
         }
-        waiting.notes.push(note);
+        waiting.notes.push_back(note);
         Ok(is_first)
     }
 
@@ -83,25 +83,32 @@ impl Ledger {
     pub fn take_notes(&self, max: usize, owned: impl Fn(&OrganizationId) -> bool) -> Vec<Note> {
         let mut waiting = lock(&self.notes);
         waiting.chains.retain(|organization| !owned(organization));
-        if waiting.notes.len() <= max && waiting.notes.iter().all(|n| owned(&n.organization)) {
-            return std::mem::take(&mut waiting.notes);
-        }
-        let mut taken = Vec::new();
-        waiting.notes.retain(|note| {
-            let take = taken.len() < max && owned(&note.organization);
-            if take {
-                taken.push(note.clone());
+        let mut taken = Vec::with_capacity(max.min(waiting.notes.len()));
+        let mut others = Vec::new();
+        while taken.len() < max {
+            match waiting.notes.pop_front() {
+                Some(note) if owned(&note.organization) => taken.push(note),
+                Some(note) => others.push(note),
+                None => break,
             }
-            !take
-        });
+        }
+        for note in others.into_iter().rev() {
+            waiting.notes.push_front(note);
+        }
         taken
     }
 
+    /// Says whether the writer falls behind, so that whoever makes notes should give it time.
+    pub fn is_pressed(&self) -> bool {
+        lock(&self.notes).notes.len() > MAX_NOTES / 2
+    }
+
     /// Puts notes back that could not be written.
-    pub fn put_back(&self, mut notes: Vec<Note>) {
+    pub fn put_back(&self, notes: Vec<Note>) {
         let mut waiting = lock(&self.notes);
-        notes.append(&mut waiting.notes);
-        waiting.notes = notes;
+        for note in notes.into_iter().rev() {
+            waiting.notes.push_front(note);
+        }
     }
 
     /// Returns the chains of the notes that wait.
@@ -289,6 +296,25 @@ mod tests {
         }
         assert_eq!(ledger.note(note).unwrap_err().code(), Code::AuditUnavailable);
         assert_eq!(ledger.take_notes(10, |_| true).len(), 10);
+    }
+
+    #[test]
+    fn taking_and_putting_back_keep_the_order_of_every_chain() {
+        let ledger = Ledger::default();
+        let of = |key: &str, ms| Note::new(OrganizationId::parse(key).unwrap(), Timestamp::from_ms(ms), "x");
+        for (key, ms) in [("a", 1), ("b", 2), ("a", 3), ("b", 4), ("a", 5)] {
+            ledger.note(of(key, ms)).unwrap();
+        }
+        let times = |notes: &[Note]| notes.iter().map(|n| n.time.as_ms()).collect::<Vec<_>>();
+        let taken = ledger.take_notes(2, |o| o.as_str() == "a");
+        assert_eq!(times(&taken), [1, 3]);
+        ledger.put_back(taken);
+        assert_eq!(times(&ledger.take_notes(10, |_| true)), [1, 3, 2, 4, 5]);
+        assert!(!ledger.is_pressed());
+        for ms in 0..=32_768 {
+            ledger.note(of("a", ms)).unwrap();
+        }
+        assert!(ledger.is_pressed());
     }
 
     #[test]

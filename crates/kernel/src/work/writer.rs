@@ -144,11 +144,13 @@ struct Writer {
 impl Writer {
     fn work(mut self) {
         let mut stopping = false;
-        let mut notes_wait = false;
+        let (mut notes_wait, mut notes_pour) = (false, false);
         while !stopping {
-            // Without notes the thread sleeps until somebody calls; with notes it gives them a moment's company.
+            // Without notes the thread sleeps until somebody calls; with notes it gives them a moment's company,
+            // unless so many wait that the last transaction could not carry them all.
             let first = if notes_wait {
-                match self.receiver.recv_timeout(NOTES_WAIT) {
+                let company = if notes_pour { Duration::ZERO } else { NOTES_WAIT };
+                match self.receiver.recv_timeout(company) {
                     Ok(message) => Some(message),
                     Err(flume::RecvTimeoutError::Timeout) => None,
                     Err(flume::RecvTimeoutError::Disconnected) => Some(Message::Stop),
@@ -182,7 +184,8 @@ impl Writer {
             let notes = kernel
                 .ledger
                 .take_notes(MAX_NOTES, |org| lane_of(org, count) == place);
-            notes_wait = notes.len() == MAX_NOTES;
+            notes_pour = notes.len() == MAX_NOTES;
+            notes_wait = notes_pour;
             self.process(&kernel, units, notes);
         }
         self.finish();
