@@ -8,7 +8,7 @@
 //! INVARIANT CX-3: the bytes of a revealed secret stand in the answer and in no stored row.
 
 use crate::auth::{Actor, OrganizationId};
-use crate::db::{Engine, Param, Row, Statement, Tx};
+use crate::db::{Param, Row, Statement, Tx};
 use crate::entropy::UnitRng;
 use crate::error::{Class, Code, Error, Result};
 use crate::id::TypedId;
@@ -146,11 +146,6 @@ impl<'a> Cx<'a> {
     /// Returns the unit's generator.
     pub fn rng(&mut self) -> &mut UnitRng {
         &mut self.rng
-    }
-
-    /// Returns the engine under the store, for the few statements that differ.
-    pub fn engine(&self) -> Engine {
-        self.tx.engine()
     }
 
     /// Runs a statement and returns the number of rows it changed.

@@ -2,7 +2,7 @@
 
 use super::model::{
     AccountView, MIN_LIFETIME_SECS, ScopeList, ServiceAccount, ServiceAccountId, Status, Token, TokenId,
-    lifetime_secs, new_id, view,
+    lifetime_secs, view,
 };
 use super::store;
 use crate::areas::settings;
@@ -108,7 +108,7 @@ impl Operation for CreateServiceAccount {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AccountAndToken> {
         let body = &input.body;
         let account = ServiceAccount {
-            id: new_id(cx),
+            id: cx.new_id(),
             organization_id: cx.org().to_owned(),
             name: body.name.as_str().to_owned(),
             description: body.description.as_ref().map(|d| d.as_str().to_owned()),
@@ -205,7 +205,7 @@ fn mint(
     let minted = token::mint(TokenKind::ServiceAccount, cx.rng());
     let now = cx.now();
     let token = Token {
-        id: new_id(cx),
+        id: cx.new_id(),
         name: name.to_owned(),
         token_prefix: minted.prefix,
         scopes,
@@ -224,7 +224,7 @@ fn mint(
 /// organization and for recovery; both run on the operator's machine, which holds the keys.
 pub fn issue_admin(cx: &mut Cx<'_>, name: &str) -> Result<(ServiceAccountId, Secret<String>)> {
     let account = ServiceAccount {
-        id: new_id(cx),
+        id: cx.new_id(),
         organization_id: cx.org().to_owned(),
         name: name.to_owned(),
         description: None,

@@ -2,7 +2,6 @@
 
 use provost_kernel::auth::{Permission, Role, SCOPES, ScopeSet};
 use provost_kernel::error::{Code, Error, Result};
-use provost_kernel::id::TypedId;
 use provost_kernel::{Timestamp, id};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -338,11 +337,6 @@ pub struct OneAccount {
 pub struct AccountPath {
     /// The account.
     pub service_account_id: ServiceAccountId,
-}
-
-/// Returns a new id of either kind; keeps the trait out of the callers' imports.
-pub fn new_id<T: TypedId>(cx: &mut provost_kernel::Cx<'_>) -> T {
-    cx.new_id()
 }
 
 #[cfg(test)]
