@@ -1,6 +1,9 @@
 //! The program without its command line: registry, kernel, routes, first organization.
 
-use crate::areas::{audit, capabilities, events, service_accounts, settings};
+use crate::areas::{
+    audit, capabilities, directory, events, managed_config, resource_credentials, resources,
+    service_accounts, settings, skill_registry, subjects,
+};
 use crate::store;
 use axum::Router;
 use axum::extract::State;
@@ -27,6 +30,12 @@ pub fn registry() -> Registry {
         .with(audit::operations())
         .with(events::operations())
         .with(settings::operations())
+        .with(directory::operations())
+        .with(subjects::operations())
+        .with(managed_config::operations())
+        .with(skill_registry::operations())
+        .with(resources::operations())
+        .with(resource_credentials::operations())
         .with(capabilities::operations())
 }
 
@@ -41,6 +50,12 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         audit::STATEMENTS,
         events::STATEMENTS,
         settings::STATEMENTS,
+        directory::STATEMENTS,
+        subjects::STATEMENTS,
+        managed_config::STATEMENTS,
+        skill_registry::STATEMENTS,
+        resources::STATEMENTS,
+        resource_credentials::STATEMENTS,
         service_accounts::UPKEEP_STATEMENTS,
         store::STATEMENTS,
     ];

@@ -18,4 +18,8 @@ migrations! {
     1 "0001_kernel";
     2 "0002_service_accounts";
     3 "0003_settings";
+    4 "0004_directory";
+    5 "0005_managed_config";
+    6 "0006_skill_registry";
+    7 "0007_resources";
 }

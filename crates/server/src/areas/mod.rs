@@ -4,6 +4,12 @@
 
 pub mod audit;
 pub mod capabilities;
+pub mod directory;
 pub mod events;
+pub mod managed_config;
+pub mod resource_credentials;
+pub mod resources;
 pub mod service_accounts;
 pub mod settings;
+pub mod skill_registry;
+pub mod subjects;

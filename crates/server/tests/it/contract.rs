@@ -514,7 +514,7 @@ fn every_declared_status_is_answered() {
             let item = &document["paths"][pointer][entry.meta.method.as_str().to_lowercase()];
             let declared: BTreeSet<String> = item["responses"].as_object().unwrap().keys().cloned().collect();
             let mut observed = BTreeSet::new();
-            let target = samples::fresh_target(&app).await;
+            let target = samples::fresh_target_of(&app, entry).await;
             let call = |target: &Target| samples::call(&app, entry, target);
             let mut see = |reply: &Reply, status: u16| {
                 assert_eq!(
@@ -561,7 +561,7 @@ async fn breaches(app: &App, entry: &Entry, target: &Target) -> Vec<Reply> {
         return vec![app.request(method, &path).send().await];
     }
     if entry.has_body {
-        let body = with_trio(samples::body(meta), &fresh_key());
+        let body = with_trio(samples::body(meta, target), &fresh_key());
         let unknown = {
             let mut body = body.clone();
             body["comfirm"] = true.into();

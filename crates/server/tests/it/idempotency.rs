@@ -1,5 +1,6 @@
 //! A key acts once, for every operation that changes anything (R10, R13; decisions.md section 4).
 
+use crate::areas;
 use crate::support::{App, Dice, Reply, cut_after, each, each_with, exchange, fresh_key, number, with_trio};
 use provost_kernel::kernel::Settings;
 use provost_kernel::operation::{Entry, Kind};
@@ -17,18 +18,29 @@ struct Wanted {
     body: Value,
     /// The event that its effect emits.
     event: Option<&'static str>,
+    /// Content that is not JSON; the trio travels in headers then.
+    content: Option<(&'static str, Vec<u8>)>,
     token: String,
     key: String,
 }
 
 impl Wanted {
+    /// The trio travels in headers, because there is no JSON body for it.
+    fn has_headers_only(&self) -> bool {
+        self.method == "DELETE" || self.content.is_some() || self.body.is_null()
+    }
+
     async fn send(&self, app: &App) -> Reply {
         let call = app.request(self.method, &self.path).token(&self.token);
-        if self.method == "DELETE" {
+        if self.has_headers_only() {
             let call = call
                 .header("idempotency-key", &self.key)
-                .header("x-reason", "a test");
-            return call.header("x-confirm", "true").send().await;
+                .header("x-reason", "a test")
+                .header("x-confirm", "true");
+            return match &self.content {
+                Some((media_type, bytes)) => call.content(media_type, bytes.clone()).send().await,
+                None => call.send().await,
+            };
         }
         call.json(with_trio(self.body.clone(), &self.key)).send().await
     }
@@ -38,6 +50,17 @@ impl Wanted {
 /// and stands not here fails the test.
 async fn fixture(app: &App, operation: &str) -> Wanted {
     let unique = fresh_key();
+    if let Some(made) = areas::fixture(app, operation, &unique).await {
+        return Wanted {
+            method: made.method,
+            path: made.path,
+            body: made.body,
+            event: made.event,
+            content: made.content,
+            token: app.admin.clone(),
+            key: unique,
+        };
+    }
     let (id, _) = app
         .account(&format!("for {unique}"), "auditor", &["audit:read"])
         .await;
@@ -90,6 +113,7 @@ async fn fixture(app: &App, operation: &str) -> Wanted {
         path,
         body,
         event,
+        content: None,
         token,
         key,
     }
@@ -198,7 +222,7 @@ fn connections_that_break_change_nothing_about_it() {
         let served = app.serve().await;
         for operation in writes(&app) {
             let wanted = fixture(&app, operation).await;
-            if wanted.method == "DELETE" {
+            if wanted.has_headers_only() {
                 continue; // its trio travels in headers; the in-process storm has it
             }
             let from = (length(&app).await, event_count(&app).await);
@@ -304,14 +328,18 @@ fn every_field_of_the_fingerprint_makes_another_request() {
         for operation in writes(&app) {
             let wanted = fixture(&app, operation).await;
             wanted.send(&app).await.ok();
-            for member in wanted
+            let members: Vec<String> = wanted
                 .body
                 .as_object()
-                .unwrap()
-                .keys()
-                .filter(|m| *m != "confirm")
-            {
+                .map(|body| body.keys().filter(|m| *m != "confirm").cloned().collect())
+                .unwrap_or_default();
+            for member in &members {
                 let mut other = wanted.clone();
+                if let Some(body) = areas::varied(operation, member, &wanted.body) {
+                    other.body = body;
+                    other.send(&app).await.refused(422, "idempotency_mismatch");
+                    continue;
+                }
                 other.body[member] = match &wanted.body[member] {
                     Value::String(_) if member == "permissionRole" => json!("auditor"),
                     Value::String(_) => json!("another"),

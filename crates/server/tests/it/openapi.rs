@@ -382,7 +382,7 @@ async fn try_bodies(app: &App, document: &Value, entry: &Entry, draw: &mut Draw)
     );
     let schema = document.pointer(&pointer).unwrap();
     let validator = validator(document, schema);
-    let target = samples::fresh_target(app).await;
+    let target = samples::fresh_target_of(app, entry).await;
     let (mut taken, mut refused) = (0, 0);
     for _ in 0..400 {
         let mut body = draw.object(schema);
@@ -512,6 +512,8 @@ fn a_query_is_refused_exactly_when_the_schema_says_so() {
             {
                 let name = parameter["name"].as_str().unwrap();
                 for (value, is_valid) in values_of(&parameter["schema"]) {
+                    let mut target = target.clone();
+                    crate::areas::make(&app, entry.meta, &mut target.others).await;
                     let path = samples::path(entry.meta, &target);
                     let rest = match path.split_once('?') {
                         Some((path, others)) if !others.starts_with(name) => {

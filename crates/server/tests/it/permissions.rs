@@ -3,6 +3,7 @@
 //! What is expected follows from the declarations by the rules below, which are written anew from D3.1 to D3.4
 //! and share no line with the program.
 
+use crate::areas;
 use crate::samples::{self, Target, assert_golden, masked};
 use crate::support::{App, each};
 use provost_kernel::auth::{Role, SCOPES};
@@ -154,7 +155,11 @@ impl Objects {
         entry.replace_range(entry.len() - 1.., last);
         let foreign = foreign_target(app).await;
         Self {
-            deleted: Target { entry, ..deleted },
+            deleted: Target {
+                entry,
+                others: areas::deleted(app).await,
+                ..deleted
+            },
             foreign,
         }
     }
@@ -183,10 +188,16 @@ async fn foreign_target(app: &App) -> Target {
     let account = &accounts.ok()["serviceAccounts"][0];
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let events = read("/audit/events").await;
+    let mut others = Target::absent().others;
+    let there = app.view_of(organization.clone(), token.clone());
+    for entry in app.kernel.registry.entries() {
+        areas::make(&there, entry.meta, &mut others).await;
+    }
     Target {
         account: text(&account["id"]),
         token: text(&account["tokens"][0]["id"]),
         entry: text(&events.ok()["events"][0]["id"]),
+        others,
     }
 }
 
@@ -244,7 +255,7 @@ async fn strangers_are_refused(
     strangers: &[(&str, Option<String>, &str)],
     foreign_admin: &str,
 ) -> usize {
-    let own = samples::fresh_target(app).await;
+    let own = samples::fresh_target_of(app, entry).await;
     let mut targets = vec![("own", own)];
     targets.extend(objects.others());
     let before = samples::state(app).await;
@@ -301,7 +312,7 @@ async fn declared_is_true(app: &App, entry: &Entry, objects: &Objects, callers: 
         .partition(|c| c.refusal(meta.access, false).is_none());
 
     let mut targets = others.clone();
-    targets.push(("own", samples::fresh_target(app).await));
+    targets.push(("own", samples::fresh_target_of(app, entry).await));
     let before = samples::state(app).await;
     for caller in &refused {
         let code = caller.refusal(meta.access, false).unwrap();
@@ -331,7 +342,7 @@ async fn declared_is_true(app: &App, entry: &Entry, objects: &Objects, callers: 
     );
 
     for caller in &allowed {
-        let own = samples::fresh_target(app).await;
+        let own = samples::fresh_target_of(app, entry).await;
         let reply = samples::call(app, entry, &own).token(&caller.token).send().await;
         expect(&reply, caller, "own", (meta.status, ""));
     }
@@ -354,7 +365,7 @@ async fn itself(app: &App, entry: &Entry, caller: &Caller) {
     let target = Target {
         account: twin.id.clone(),
         token: token.to_owned(),
-        entry: Target::absent().entry,
+        ..Target::absent()
     };
     let reply = samples::call(app, entry, &target).token(&twin.token).send().await;
     let cell = format!("{} by {} on itself: {}", entry.meta.id, caller.name, reply.text());

@@ -3,10 +3,12 @@
 //! A new operation works here as it stands when its body may be empty; a path parameter of a new kind
 //! fails until it is named here.
 
+use crate::areas;
 use crate::support::{App, Call, fresh_key};
 use provost_kernel::operation::{Entry, Kind, Meta, Method};
 use provost_server::areas::audit;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The records that a path can name.
 #[derive(Clone, Debug)]
@@ -14,6 +16,8 @@ pub struct Target {
     pub account: String,
     pub token: String,
     pub entry: String,
+    /// Records of the areas in `areas/`, by the path parameter that names them.
+    pub others: BTreeMap<&'static str, String>,
 }
 
 impl Target {
@@ -24,16 +28,22 @@ impl Target {
             account: format!("sa_{ulid}"),
             token: format!("sat_{ulid}"),
             entry: format!("aud_{ulid}"),
+            others: areas::absent(ulid),
         }
     }
 
     /// Text that is no id.
     pub fn malformed() -> Self {
         let text = "no%20id%00%2F".to_owned();
+        let mut others = areas::absent("");
+        for value in others.values_mut() {
+            value.clone_from(&text);
+        }
         Self {
             account: text.clone(),
             token: text.clone(),
             entry: text,
+            others,
         }
     }
 }
@@ -51,7 +61,10 @@ pub fn path(meta: &Meta, target: &Target) -> String {
             "serviceAccountId" => &target.account,
             "tokenId" => &target.token,
             "entryId" => &target.entry,
-            other => panic!("say in samples.rs what {other} names"),
+            other => target
+                .others
+                .get(other)
+                .unwrap_or_else(|| panic!("say in areas/ what {other} names")),
         };
         path = path.replace(&format!("{{{name}}}"), value);
     }
@@ -62,8 +75,11 @@ pub fn path(meta: &Meta, target: &Target) -> String {
     path
 }
 
-/// Returns a body, without the trio, with which the operation succeeds.
-pub fn body(meta: &Meta) -> Value {
+/// Returns a body, without the trio, with which the operation succeeds on this target.
+pub fn body(meta: &Meta, target: &Target) -> Value {
+    if let Some(body) = areas::body(meta.id, target) {
+        return body;
+    }
     match meta.id {
         "createHeadlessServiceAccount" => {
             json!({ "name": fresh_key(), "permissionRole": "viewer", "scopes": ["fleet:read"] })
@@ -78,23 +94,47 @@ pub fn call<'a>(app: &'a App, entry: &Entry, target: &Target) -> Call<'a> {
     let meta = entry.meta;
     let call = app.request(meta.method.as_str(), &path(meta, target));
     if meta.kind == Kind::Read {
-        return call;
-    }
-    if meta.method == Method::Delete {
-        let call = call
-            .header("idempotency-key", &fresh_key())
-            .header("x-reason", "a test");
-        return if meta.confirm {
-            call.header("x-confirm", "true")
+        return if meta.method == Method::Post {
+            call.json(body(meta, target))
         } else {
             call
         };
     }
-    let mut body = crate::support::with_trio(body(meta), &fresh_key());
+    let content = areas::content(meta.id);
+    if meta.method == Method::Delete || content.is_some() || areas::takes_no_member(meta.id) {
+        let call = call
+            .header("idempotency-key", &fresh_key())
+            .header("x-reason", "a test");
+        let call = if meta.confirm {
+            call.header("x-confirm", "true")
+        } else {
+            call
+        };
+        return match content {
+            Some((media_type, bytes)) => call.content(media_type, bytes),
+            None => call,
+        };
+    }
+    let mut body = crate::support::with_trio(body(meta, target), &fresh_key());
     if meta.confirm {
         body["confirm"] = true.into();
     }
     call.json(body)
+}
+
+/// Makes the records that the operation's path names; they can be done with as one likes.
+pub async fn fresh_target_of(app: &App, entry: &Entry) -> Target {
+    let parameters = entry.meta.path_parameters();
+    let mut target = if parameters.contains(&"serviceAccountId")
+        || entry.query_names.iter().any(|n| n == "entryId")
+        || parameters.contains(&"entryId")
+    {
+        fresh_target(app).await
+    } else {
+        Target::absent()
+    };
+    areas::make(app, entry.meta, &mut target.others).await;
+    target
 }
 
 /// Makes an account that can be done with as one likes.
@@ -108,6 +148,7 @@ pub async fn fresh_target(app: &App) -> Target {
         account: made.ok()["serviceAccount"]["id"].as_str().unwrap().to_owned(),
         token: made.json["token"]["id"].as_str().unwrap().to_owned(),
         entry: oldest["id"].as_str().unwrap().to_owned(),
+        others: Target::absent().others,
     }
 }
 
@@ -117,7 +158,7 @@ pub async fn checkpoint(app: &App) {
     audit::make_checkpoints(&app.kernel).await.unwrap();
 }
 
-/// Returns what no refused call may change: accounts, tokens and settings.
+/// Returns what no refused call may change.
 pub async fn state(app: &App) -> Value {
     let mut accounts = Vec::new();
     loop {
@@ -131,7 +172,8 @@ pub async fn state(app: &App) -> Value {
         accounts.extend(found);
     }
     let settings = app.get("/automation/settings").await;
-    let mut state = json!({ "accounts": accounts, "settings": settings.ok() });
+    let mut state =
+        json!({ "accounts": accounts, "settings": settings.ok(), "areas": areas::state(app).await });
     forget_uses(&mut state);
     state
 }

@@ -308,6 +308,13 @@ impl Call<'_> {
         self
     }
 
+    /// Sends content that is not JSON.
+    pub fn content(mut self, media_type: &'static str, body: Vec<u8>) -> Self {
+        self.headers.insert("content-type", media_type.parse().unwrap());
+        self.body = Some(body);
+        self
+    }
+
     pub async fn send(self) -> Reply {
         let mut request = Request::builder().method(self.method.as_str()).uri(&self.path);
         let headers = request.headers_mut().unwrap();

@@ -4,7 +4,7 @@ use provost_kernel::audit::{self, Head, Note};
 use provost_kernel::auth::{OrganizationId, Origin, Role};
 use provost_kernel::credential::{Credential, Credentials, Use};
 use provost_kernel::db::testing::{TestStore, locations};
-use provost_kernel::db::{Call, Conn, Location, Migration, Param, Row, Statement, migrate};
+use provost_kernel::db::{Call, Conn, Location, Param, Row, Statement, migrate};
 use provost_kernel::dispatch::{self, Request};
 use provost_kernel::entropy::{SeededEntropy, UnitRng};
 use provost_kernel::kernel::{Parts, Settings};
@@ -31,23 +31,6 @@ provost_kernel::statements! {
     /// Finds a token.
     LOOKUP = unscoped("a token names its organization") "SELECT t.organization_id, a.id, a.permission_role, t.scopes, t.id, t.token_prefix, t.mac, t.pepper_id, t.expires_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id WHERE t.lookup_id = ?1";
 }
-
-macro_rules! migration {
-    ($number:literal, $name:literal) => {
-        Migration {
-            number: $number,
-            name: $name,
-            sqlite: include_str!(concat!("../../../migrations/sqlite/", $name, ".sql")),
-            postgres: include_str!(concat!("../../../migrations/postgres/", $name, ".sql")),
-        }
-    };
-}
-
-const MIGRATIONS: [Migration; 3] = [
-    migration!(1, "0001_kernel"),
-    migration!(2, "0002_service_accounts"),
-    migration!(3, "0003_settings"),
-];
 
 /// What somebody with access to the store can do to a chain.
 pub(crate) mod statements {
@@ -188,7 +171,7 @@ pub(crate) fn on_every_store(name: &str, test: impl Fn(&mut World)) {
 impl World {
     fn new(store: TestStore) -> Self {
         let mut conn = store.open();
-        migrate(&mut conn, &MIGRATIONS, START).unwrap();
+        migrate(&mut conn, crate::migrations::ALL, START).unwrap();
         let keys_dir = {
             let mut unique = [0; 8];
             let seed = provost_kernel::entropy::Entropy::seed(&provost_kernel::entropy::SystemEntropy);

@@ -164,7 +164,7 @@ fn what_cannot_be_undone_needs_confirm() {
                 let call = if meta.method == Method::Delete {
                     call
                 } else {
-                    call.json(samples::body(meta))
+                    call.json(samples::body(meta, &target))
                 };
                 let call = match said {
                     Some(word) => call.header("x-confirm", word),
