@@ -8,4 +8,5 @@ pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod migrations;
+pub mod skill_package;
 pub mod store;

@@ -10,3 +10,12 @@ pub const STATEMENTS: &[&Statement] = &[];
 pub fn operations() -> Vec<Entry> {
     vec![]
 }
+
+/// Removes a deleted subject from every assignment (D13).
+pub fn forget_subject(
+    _cx: &mut provost_kernel::Cx<'_>,
+    _kind: crate::areas::subjects::SubjectKind,
+    _id: &str,
+) -> provost_kernel::Result<()> {
+    Ok(())
+}

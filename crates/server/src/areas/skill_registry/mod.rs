@@ -10,3 +10,11 @@ pub const STATEMENTS: &[&Statement] = &[];
 pub fn operations() -> Vec<Entry> {
     vec![]
 }
+
+/// Returns the ids and full names of the items that a name, reference or id names exactly (client contract §6).
+pub fn find_exact(
+    _cx: &mut provost_kernel::Cx<'_>,
+    _selector: &str,
+) -> provost_kernel::Result<Vec<(String, String)>> {
+    Ok(vec![])
+}
