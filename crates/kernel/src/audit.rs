@@ -414,6 +414,7 @@ mod tests {
                 prefix: "prov_sat_x".into(),
             }),
             replay_only: false,
+            item: None,
         });
         note.target = Some(("service_account", "sa_2".into()));
         note.reason = Some("because".into());

@@ -369,6 +369,8 @@ pub struct Actor {
     pub token: Option<TokenRef>,
     /// The credential is dead for everything but the replay of its own rotation (D5.5).
     pub replay_only: bool,
+    /// The item that a gateway token is bound to; whoever calls with one may do nothing else (D10.6).
+    pub item: Option<String>,
 }
 
 /// Names a credential without any of its secret.
@@ -395,6 +397,7 @@ impl Actor {
             },
             token: None,
             replay_only: false,
+            item: None,
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::auth::{Actor, OrganizationId, Permission, Role, ScopeSet, TokenRef};
 use crate::cx::Cx;
-use crate::db::{Row, Statement};
+use crate::db::{Row, Statement, Tx};
 use crate::error::{Code, Error, Result};
 use crate::keys::Keys;
 use crate::time::Timestamp;
@@ -58,6 +58,8 @@ pub struct Credential {
     pub replay_pending: bool,
     /// Its last use, as stored.
     pub last_used_at: Option<Timestamp>,
+    /// The item that a gateway token is bound to (D10.6).
+    pub item: Option<String>,
 }
 
 /// Where tokens and accounts lie. The area of service accounts provides it.
@@ -67,6 +69,11 @@ pub trait Credentials: Send + Sync + 'static {
 
     /// Reads a row of that statement.
     fn read(&self, row: &Row<'_>) -> Result<Credential>;
+
+    /// Finds a gateway token by its public lookup id, and its principal's state in the same snapshot.
+    fn gateway(&self, _tx: &mut Tx<'_>, _lookup_id: &str) -> Result<Option<Credential>> {
+        Ok(None)
+    }
 
     /// Notes that a token was used for the first time: its replay ends (D4.8).
     fn first_use(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()>;
@@ -95,6 +102,8 @@ pub struct Use {
 pub struct Presented {
     /// The public lookup id.
     pub lookup_id: String,
+    /// What the token is for.
+    pub kind: TokenKind,
     token: crate::Secret<String>,
 }
 
@@ -118,10 +127,10 @@ impl Presented {
             None
         };
         let token = token.ok_or_else(invalid_token)?;
-        let parsed = token::parse(token).filter(|p| p.kind == TokenKind::ServiceAccount);
-        let lookup_id = parsed.ok_or_else(invalid_token)?.lookup_id.to_owned();
+        let parsed = token::parse(token).ok_or_else(invalid_token)?;
         Ok(Self {
-            lookup_id,
+            lookup_id: parsed.lookup_id.to_owned(),
+            kind: parsed.kind,
             token: crate::Secret::new(token.to_owned()),
         })
     }
@@ -173,6 +182,7 @@ impl Credential {
                 prefix: self.prefix.clone(),
             }),
             replay_only,
+            item: self.item.clone(),
         })
     }
 }
@@ -205,6 +215,7 @@ mod tests {
             self_rotated: false,
             replay_pending: false,
             last_used_at: None,
+            item: None,
         }
     }
 

@@ -16,6 +16,7 @@ use crate::kernel::Kernel;
 use crate::rate::Bucket;
 use crate::secret::Secret;
 use crate::time::Timestamp;
+use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub(crate) struct Traces {
     pub jobs: Vec<crate::jobs::NewJob>,
     pub headers: Vec<(&'static str, String)>,
     pub action: Option<&'static str>,
+    pub status: Option<u16>,
+    pub content: Option<Bytes>,
     pub reveal: Option<Reveal>,
     pub secret_at: Option<usize>,
     /// Tokens whose replay cells the unit erased.
@@ -215,6 +218,16 @@ impl<'a> Cx<'a> {
         self.traces.headers.push((name, value));
     }
 
+    /// Answers with another status of success than the declared one.
+    pub fn status(&mut self, status: u16) {
+        self.traces.status = Some(status);
+    }
+
+    /// Answers with these bytes, in an operation that does not produce JSON.
+    pub fn send(&mut self, content: Bytes) {
+        self.traces.content = Some(content);
+    }
+
     /// Names the audit action when it is not the operation's id.
     pub fn action(&mut self, action: &'static str) {
         self.traces.action = Some(action);
@@ -249,6 +262,10 @@ impl<'a> Cx<'a> {
         self.queue(&crate::idempotency::ERASE_CELL, crate::params![org, token_id])
     }
 
+    pub(crate) fn taken_status(&mut self) -> Option<u16> {
+        self.traces.status.take()
+    }
+
     pub(crate) fn take_headers(&mut self) -> Vec<(&'static str, String)> {
         std::mem::take(&mut self.traces.headers)
     }
@@ -256,6 +273,9 @@ impl<'a> Cx<'a> {
     /// Encodes an answer. The mark of a revealed secret is cut out and its place remembered: what is stored
     /// and what is sent differ in the secret's bytes alone.
     pub(crate) fn encode<T: Serialize>(&mut self, output: &T, media_type: &str) -> Result<Vec<u8>> {
+        if let Some(content) = self.traces.content.take() {
+            return Ok(content.into());
+        }
         let mut body = if media_type == "application/json" {
             serde_json::to_vec(output).map_err(Error::internal)?
         } else {

@@ -105,6 +105,7 @@ struct Inner {
     errors: Vec<FieldError>,
     members: Vec<(&'static str, Value)>,
     retry_after_secs: Option<u32>,
+    headers: Vec<(&'static str, String)>,
 }
 
 impl Error {
@@ -118,6 +119,7 @@ impl Error {
             errors: Vec::new(),
             members: Vec::new(),
             retry_after_secs: None,
+            headers: Vec::new(),
         }))
     }
 
@@ -191,11 +193,23 @@ impl Error {
         self
     }
 
+    /// Adds a header to the refusal, for example the `ETag` of now to a 412. The name is in lower case.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.0.headers.push((name, value.into()));
+        self
+    }
+
     /// Sets `Retry-After`. Units: seconds.
     #[must_use]
     pub fn retry_after(mut self, secs: u32) -> Self {
         self.0.retry_after_secs = Some(secs);
         self
+    }
+
+    /// Returns the headers that were added with [`Error::with_header`].
+    pub fn headers(&self) -> &[(&'static str, String)] {
+        &self.0.headers
     }
 
     /// Returns the machine word.

@@ -16,7 +16,11 @@ use crate::id::TypedId;
 use crate::kernel::Kernel;
 use crate::time::Timestamp;
 use serde_json::Value;
+use std::pin::Pin;
 use std::sync::Arc;
+
+/// A boxed future.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 crate::id!(JobId, "job", "A durable job.");
 
@@ -39,6 +43,8 @@ crate::statements! {
 /// After so many runs a job is dead.
 pub const MAX_ATTEMPTS: i64 = 8;
 const LEASE_SECS: i64 = 60;
+/// Within the lease, so that a slow answer is not asked for twice at a time.
+const ASK_SECS: u64 = 30;
 
 /// A job to be enqueued.
 #[derive(Clone, Debug)]
@@ -73,8 +79,28 @@ pub struct Handler {
     pub kind: &'static str,
     /// The action in the audit log.
     pub action: &'static str,
-    /// Does it, in one unit of work of the job's organization.
-    pub run: fn(&mut Cx<'_>, &Value) -> Result<()>,
+    /// What is done.
+    pub work: Work,
+}
+
+/// Does a job's part in its own unit of work; sees the job's payload.
+pub type Inside = fn(&mut Cx<'_>, &Value) -> Result<()>;
+
+/// Asks the outside world about a job's payload, outside of any transaction. What it returns holds no secret.
+pub type Ask =
+    Box<dyn Fn(Arc<Kernel>, OrganizationId, Value) -> BoxFuture<'static, Result<Value>> + Send + Sync>;
+
+/// What a job does.
+pub enum Work {
+    /// Changes the store, in one unit of work of the job's organization, exactly once.
+    Inside(Inside),
+    /// Reaches outside, at least once, and then settles what came of it, exactly once.
+    Outside {
+        /// Reaches outside.
+        ask: Ask,
+        /// Sees the payload and what `ask` returned.
+        settle: fn(&mut Cx<'_>, &Value, &Value) -> Result<()>,
+    },
 }
 
 struct Claimed {
@@ -97,8 +123,14 @@ pub async fn run_due(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>) -> Resu
     }
     let claimed = claim(kernel).await?;
     let count = claimed.len();
+    // Side by side: one that waits for the outside world does not hold up the others or their leases.
+    let mut running = tokio::task::JoinSet::new();
     for job in claimed {
-        run_one(kernel, handlers, job).await?;
+        let (kernel, handlers) = (kernel.clone(), handlers.clone());
+        running.spawn(async move { run_one(&kernel, &handlers, job).await });
+    }
+    while let Some(done) = running.join_next().await {
+        done.map_err(Error::internal)??;
     }
     Ok(count)
 }
@@ -129,29 +161,12 @@ async fn claim(kernel: &Arc<Kernel>) -> Result<Vec<Claimed>> {
 }
 
 async fn run_one(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>, job: Claimed) -> Result<()> {
-    let place = handlers.iter().position(|h| h.kind == job.kind);
-    let (id, epoch, payload) = (job.id.clone(), job.epoch, job.payload.clone());
-    let shared = handlers.clone();
-    let result = match place {
+    let result = match handlers.iter().position(|h| h.kind == job.kind) {
         None => Err(Error::internal(format!(
             "no handler for jobs of kind {}",
             job.kind
         ))),
-        Some(place) => {
-            let action = handlers[place].action;
-            kernel
-                .system(job.organization.clone(), Some(action), move |cx| {
-                    let org = cx.org();
-                    if cx.execute(&FINISH, crate::params![org, &id, epoch])? == 0 {
-                        return Err(Error::new(
-                            crate::Code::Conflict,
-                            "the job's lease passed to another worker",
-                        ));
-                    }
-                    (shared[place].run)(cx, &payload)
-                })
-                .await
-        }
+        Some(place) => work(kernel, handlers, place, &job).await,
     };
     let Err(error) = result else { return Ok(()) };
     tracing::warn!(job = %job.id, kind = %job.kind, attempt = job.attempts, cause = ?error.private(), "a job failed: {error}");
@@ -169,6 +184,36 @@ async fn run_one(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>, job: Claime
                 &FAIL,
                 crate::params![org, &job.id, job.epoch, run_at, state, &message],
             )
+        })
+        .await
+}
+
+async fn work(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>, place: usize, job: &Claimed) -> Result<()> {
+    let handler = &handlers[place];
+    let found = match &handler.work {
+        Work::Inside(_) => Value::Null,
+        Work::Outside { ask, .. } => {
+            let asked = ask(kernel.clone(), job.organization.clone(), job.payload.clone());
+            let patience = std::time::Duration::from_secs(ASK_SECS);
+            let asked = tokio::time::timeout(patience, asked).await;
+            asked.map_err(|_| Error::unavailable("the outside world did not answer in time"))??
+        }
+    };
+    let (id, epoch, payload) = (job.id.clone(), job.epoch, job.payload.clone());
+    let shared = handlers.clone();
+    kernel
+        .system(job.organization.clone(), Some(handler.action), move |cx| {
+            let org = cx.org();
+            if cx.execute(&FINISH, crate::params![org, &id, epoch])? == 0 {
+                return Err(Error::new(
+                    crate::Code::Conflict,
+                    "the job's lease passed to another worker",
+                ));
+            }
+            match &shared[place].work {
+                Work::Inside(run) => run(cx, &payload),
+                Work::Outside { settle, .. } => settle(cx, &payload, &found),
+            }
         })
         .await
 }

@@ -12,6 +12,7 @@ use crate::operation::{RateClass, Registry};
 use crate::rate::{Bucket, Limiter, Taken};
 use crate::time::Clock;
 use crate::work::{Unit, Writers};
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -70,6 +71,26 @@ pub struct Parts {
     pub entropy: Arc<dyn Entropy>,
     /// Behaviour.
     pub settings: Settings,
+    /// What the operator declared for areas of the product.
+    pub extras: Extras,
+}
+
+/// What the operator declared, by its type: the kernel hands it on and does not know the words.
+#[derive(Default)]
+pub struct Extras(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
+
+impl Extras {
+    /// Adds a declaration, in place of an earlier one of its type.
+    #[must_use]
+    pub fn with<T: Any + Send + Sync>(mut self, declared: T) -> Self {
+        self.0.insert(TypeId::of::<T>(), Box::new(declared));
+        self
+    }
+
+    /// Returns the declaration of a type, if there is one.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.get(&TypeId::of::<T>())?.downcast_ref()
+    }
 }
 
 /// See the module's text.
@@ -86,6 +107,8 @@ pub struct Kernel {
     pub entropy: Arc<dyn Entropy>,
     /// Behaviour.
     pub settings: Settings,
+    extras: Extras,
+    pub(crate) jobs_due: tokio::sync::Notify,
     pub(crate) limiter: Limiter,
     pub(crate) ledger: Ledger,
     pub(crate) in_flight: Mutex<HashMap<String, usize>>,
@@ -110,6 +133,20 @@ pub mod buckets {
         name: "write",
         burst: 100,
         per_second_num: 20,
+        per_second_den: 1,
+    };
+    /// Questions of one principal about many records at once.
+    pub const RESOLVE: Bucket = Bucket {
+        name: "resolve",
+        burst: 50,
+        per_second_num: 10,
+        per_second_den: 1,
+    };
+    /// Such questions of one organization.
+    pub const ORGANIZATION_RESOLVE: Bucket = Bucket {
+        name: "organization-resolve",
+        burst: 200,
+        per_second_num: 40,
         per_second_den: 1,
     };
     /// Reads of one organization.
@@ -169,6 +206,7 @@ impl Kernel {
             clock,
             entropy,
             settings,
+            extras,
         } = parts;
         let kernel = Arc::new(Self {
             readers: Readers::start(location.clone(), settings.readers, 1024)?,
@@ -183,6 +221,8 @@ impl Kernel {
             clock,
             entropy,
             settings,
+            extras,
+            jobs_due: tokio::sync::Notify::new(),
         });
         let writers = Writers::start(&kernel, &location)?;
         let _ = kernel.writers.set(writers);
@@ -196,6 +236,16 @@ impl Kernel {
         if let Some(writers) = self.writers.get() {
             writers.stop().await;
         }
+    }
+
+    /// Returns what the operator declared of this type ([`Extras`]).
+    pub fn extra<T: Any>(&self) -> Option<&T> {
+        self.extras.get()
+    }
+
+    /// Waits until a unit of work has enqueued a job that is due.
+    pub async fn job_due(&self) {
+        self.jobs_due.notified().await;
     }
 
     /// Says whether a write or an fsync failed; nothing is acknowledged then until a restart.
@@ -238,6 +288,7 @@ impl Kernel {
         match class {
             RateClass::Read => (&buckets::READ, &buckets::ORGANIZATION_READ),
             RateClass::Write => (&buckets::WRITE, &buckets::ORGANIZATION_WRITE),
+            RateClass::Resolve => (&buckets::RESOLVE, &buckets::ORGANIZATION_RESOLVE),
         }
     }
 

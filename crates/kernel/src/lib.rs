@@ -11,6 +11,7 @@ pub mod credential;
 pub mod cx;
 pub mod db;
 pub mod dispatch;
+pub mod dsse;
 pub mod entropy;
 pub mod error;
 pub mod expose;

@@ -8,7 +8,7 @@
 
 use crate::auth::{Actor, Role};
 use crate::cx::Cx;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::text::Reason;
 use bytes::Bytes;
@@ -91,9 +91,59 @@ pub enum RateClass {
     Read,
     /// 20/s, burst 100.
     Write,
+    /// 10/s, burst 50: questions about hundreds of records at once.
+    Resolve,
 }
 
-/// What is declared about an operation. Made by [`Meta::read`] or [`Meta::write`].
+/// Where a write's reason, key and confirmation travel (D4.1, D4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// In the body or in headers; reason and key are required.
+    Required,
+    /// In headers alone and optional; the body holds nothing (D10.3). A missing key is made.
+    OptionalHeaders,
+}
+
+/// Content that is not JSON, as an operation takes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Consumes {
+    /// The media types, without parameters.
+    pub media_types: &'static [&'static str],
+    /// A request must be complete within this time. Units: seconds.
+    pub timeout_secs: u64,
+}
+
+/// What `confirm: true` needs of an operation that otherwise previews (D1.4 step 8).
+#[derive(Clone, Copy, Debug)]
+pub struct Performance {
+    /// The scope.
+    pub scope: &'static str,
+    /// The roles.
+    pub roles: &'static [Role],
+}
+
+/// LIMIT: bytes and nesting of a body (D1.3, D1.10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyLimit {
+    /// Bytes.
+    pub bytes: usize,
+    /// Levels of nesting; content that is not JSON has none.
+    pub depth: usize,
+}
+
+impl BodyLimit {
+    /// 256 KiB and 32 levels.
+    pub const ORDINARY: Self = Self {
+        bytes: 256 * 1024,
+        depth: 32,
+    };
+}
+
+/// What is declared about an operation. Made by [`Meta::read`], [`Meta::query`] or [`Meta::write`].
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, declared by name"
+)]
 #[derive(Clone, Copy, Debug)]
 pub struct Meta {
     /// The OpenAPI operation id, also the audit action and the MCP tool's name.
@@ -126,6 +176,18 @@ pub struct Meta {
     pub rate: RateClass,
     /// The media type of the answer.
     pub produces: &'static str,
+    /// The statuses to be named in the document, where counting them by the path and the body is not right.
+    pub errors: Option<&'static [u16]>,
+    /// How much a body may hold. More than the ordinary is read after the caller was authorized (D1.10).
+    pub limit: BodyLimit,
+    /// The body is not JSON but one of these.
+    pub consumes: Option<Consumes>,
+    /// Where the trio travels.
+    pub consent: Consent,
+    /// Without `confirm: true` the operation reads and shows what it would do.
+    pub performance: Option<Performance>,
+    /// A gateway token may call, for the item that it is bound to; the operation checks the item (D10.6).
+    pub gateway: bool,
 }
 
 /// An operation whose access is not declared yet; it is of no use until it is.
@@ -152,6 +214,18 @@ impl Meta {
         Draft(Self::blank(
             id,
             Method::Get,
+            path,
+            toolset,
+            Kind::Read,
+            RateClass::Read,
+        ))
+    }
+
+    /// Begins the declaration of a read whose question is a body: it takes no reason and no key.
+    pub const fn query(id: &'static str, path: &'static str, toolset: &'static str) -> Draft {
+        Draft(Self::blank(
+            id,
+            Method::Post,
             path,
             toolset,
             Kind::Read,
@@ -195,6 +269,12 @@ impl Meta {
             reveals_secret: false,
             rate,
             produces: "application/json",
+            errors: None,
+            limit: BodyLimit::ORDINARY,
+            consumes: None,
+            consent: Consent::Required,
+            performance: None,
+            gateway: false,
         }
     }
 
@@ -259,6 +339,97 @@ impl Meta {
         }
     }
 
+    /// Sets the rate class.
+    #[must_use]
+    pub const fn rate(self, rate: RateClass) -> Self {
+        Self { rate, ..self }
+    }
+
+    /// Names the statuses of the refusals that the document declares.
+    #[must_use]
+    pub const fn errors(self, statuses: &'static [u16]) -> Self {
+        Self {
+            errors: Some(statuses),
+            ..self
+        }
+    }
+
+    /// Takes a larger or deeper JSON body than the ordinary one.
+    #[must_use]
+    pub const fn reads_up_to(self, bytes: usize, depth: usize) -> Self {
+        Self {
+            limit: BodyLimit { bytes, depth },
+            ..self
+        }
+    }
+
+    /// Takes content that is not JSON; the trio travels in headers. See [`Operation::read_content`].
+    #[must_use]
+    pub const fn consumes(
+        self,
+        media_types: &'static [&'static str],
+        bytes: usize,
+        timeout_secs: u64,
+    ) -> Self {
+        let consumes = Some(Consumes {
+            media_types,
+            timeout_secs,
+        });
+        let limit = BodyLimit { bytes, depth: 1 };
+        Self {
+            limit,
+            consumes,
+            ..self
+        }
+    }
+
+    /// Takes the trio from headers, where it is optional, and no member in the body (D10.3).
+    #[must_use]
+    pub const fn consents_in_headers(self) -> Self {
+        Self {
+            consent: Consent::OptionalHeaders,
+            ..self
+        }
+    }
+
+    /// Runs as a read under the declared access unless `confirm: true` is said, which needs this as well (D8.5).
+    #[must_use]
+    pub const fn previews(self, scope: &'static str, roles: &'static [Role]) -> Self {
+        Self {
+            performance: Some(Performance { scope, roles }),
+            ..self
+        }
+    }
+
+    /// Lets gateway tokens call. A write does not compile with it: a writer judges service accounts alone.
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "declarations are constants: it panics the compiler"
+    )]
+    #[must_use]
+    pub const fn accepts_gateway_token(self) -> Self {
+        assert!(
+            matches!(self.kind, Kind::Read),
+            "a gateway token calls reads alone"
+        );
+        Self {
+            gateway: true,
+            ..self
+        }
+    }
+
+    /// Says whether the body is larger or deeper than the ordinary, so that it is read after authorization.
+    pub fn reads_late(&self) -> bool {
+        self.consumes.is_some() || self.limit != BodyLimit::ORDINARY
+    }
+
+    /// Says whether the trio has no place in the body.
+    pub const fn trio_in_headers(&self) -> bool {
+        matches!(self.method, Method::Delete)
+            || self.consumes.is_some()
+            || matches!(self.consent, Consent::OptionalHeaders)
+    }
+
     /// Returns the names of the path parameters behind the organization, in order.
     pub fn path_parameters(&self) -> Vec<&'static str> {
         self.path
@@ -270,6 +441,9 @@ impl Meta {
     /// Returns the statuses that the specification's counts name (decision A), as far as the operation can
     /// answer them: without a record in its path it misses none.
     pub fn named_errors(&self, has_body: bool) -> Vec<u16> {
+        if let Some(statuses) = self.errors {
+            return statuses.to_vec();
+        }
         let mut statuses = vec![401, 403];
         if has_body {
             statuses.insert(0, 400);
@@ -303,6 +477,13 @@ pub trait Operation: 'static {
         Ok(())
     }
 
+    /// Reads content that is not JSON ([`Meta::consumes`]), on a reader thread, before the unit of work.
+    fn read_content(_content: Content) -> Result<Self::Body> {
+        Err(Error::internal(
+            "this operation declares content and does not read it",
+        ))
+    }
+
     /// Refuses a body that no single member's type can refuse. Runs with the schema checks.
     fn validate(_input: &Input<Self>) -> Result<()> {
         Ok(())
@@ -322,6 +503,31 @@ pub struct Input<O: Operation + ?Sized> {
     pub reason: Option<Reason>,
     /// `confirm: true` was said.
     pub confirm: bool,
+    /// The header `If-Match`, as sent.
+    pub if_match: Option<String>,
+    /// The header `If-None-Match`, as sent.
+    pub if_none_match: Option<String>,
+    /// The labels of the program that manages the caller's records.
+    pub manager: Option<Manager>,
+}
+
+/// The two labels by which a managing program names itself and its workspace. They coordinate; they prove
+/// nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manager {
+    /// The manager.
+    pub id: String,
+    /// Its workspace.
+    pub instance: String,
+}
+
+/// The body of an operation that does not take JSON.
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// One of the declared media types, in lower case, without parameters.
+    pub media_type: String,
+    /// The bytes.
+    pub bytes: Bytes,
 }
 
 /// No parameters, or no body.
@@ -365,13 +571,14 @@ pub trait Bound: Send {
 impl<O: Operation> Bound for Input<O> {
     fn call(&self, cx: &mut Cx<'_>) -> Result<Answer> {
         let output = O::call(cx, self)?;
-        let body = if O::META.status == 204 {
+        let status = cx.taken_status().unwrap_or(O::META.status);
+        let body = if matches!(status, 204 | 304) {
             Bytes::new()
         } else {
             Bytes::from(cx.encode(&output, O::META.produces)?)
         };
         Ok(Answer {
-            status: O::META.status,
+            status,
             headers: cx.take_headers(),
             body,
             media_type: O::META.produces,
@@ -396,19 +603,33 @@ pub struct Raw {
     pub query: Value,
     /// The body without the trio.
     pub body: Value,
+    /// The body, if it is not JSON.
+    pub content: Option<Content>,
     /// The reason.
     pub reason: Option<Reason>,
     /// `confirm`.
     pub confirm: bool,
+    /// See [`Input::if_match`].
+    pub if_match: Option<String>,
+    /// See [`Input::if_none_match`].
+    pub if_none_match: Option<String>,
+    /// See [`Input::manager`].
+    pub manager: Option<Manager>,
 }
 
 fn bind<O: Operation>(raw: Raw) -> Result<Box<dyn Bound>> {
     let input: Input<O> = Input {
         path: json::decode(raw.path, "/path")?,
         query: json::decode(raw.query, "/query")?,
-        body: json::decode(raw.body, "")?,
+        body: match raw.content {
+            Some(content) => O::read_content(content)?,
+            None => json::decode(raw.body, "")?,
+        },
         reason: raw.reason,
         confirm: raw.confirm,
+        if_match: raw.if_match,
+        if_none_match: raw.if_none_match,
+        manager: raw.manager,
     };
     O::validate(&input)?;
     Ok(Box::new(input))
@@ -487,28 +708,13 @@ impl Registry {
 ///
 /// Errors: `RoleForbidden`, `InsufficientScope` (with the scopes that are needed).
 pub fn authorize(meta: &Meta, actor: &Actor, path: &Value) -> Result<()> {
-    use crate::error::{Code, Error};
-    let permission = actor.permission;
-    let lacking = |scope: &str| {
-        Error::new(Code::InsufficientScope, format!("this needs the scope {scope}")).with("scope", scope)
-    };
-    let scoped = |scope: &'static str, roles: &'static [Role]| {
-        if !roles.contains(&permission.role) {
-            let role = permission.role.as_str();
-            return Err(Error::new(
-                Code::RoleForbidden,
-                format!("the role {role} may not do this"),
-            ));
-        }
-        if permission.scopes.has(scope) {
-            Ok(())
-        } else {
-            Err(lacking(scope))
-        }
-    };
+    // Its operations let it in for one item, whatever the role and scopes of its principal (D10.6).
+    if actor.item.is_some() {
+        return Ok(());
+    }
     match meta.access {
         Access::Authenticated => Ok(()),
-        Access::Scoped { scope, roles } => scoped(scope, roles),
+        Access::Scoped { scope, roles } => scoped(actor, scope, roles),
         Access::ScopedOrSelf {
             scope,
             roles,
@@ -516,10 +722,33 @@ pub fn authorize(meta: &Meta, actor: &Actor, path: &Value) -> Result<()> {
             parameter,
         } => {
             let is_self = path.get(parameter).and_then(Value::as_str) == Some(actor.id.as_str());
-            if is_self && permission.scopes.has(self_scope) {
+            if is_self && actor.permission.scopes.has(self_scope) {
                 return Ok(());
             }
-            scoped(scope, roles)
+            scoped(actor, scope, roles)
         }
     }
+}
+
+/// Says whether an actor may perform what they may preview.
+///
+/// Errors: as [`authorize`].
+pub fn authorize_performance(meta: &Meta, actor: &Actor) -> Result<()> {
+    meta.performance
+        .map_or(Ok(()), |needs| scoped(actor, needs.scope, needs.roles))
+}
+
+fn scoped(actor: &Actor, scope: &'static str, roles: &[Role]) -> Result<()> {
+    let permission = actor.permission;
+    if !roles.contains(&permission.role) {
+        let role = permission.role.as_str();
+        return Err(Error::new(
+            Code::RoleForbidden,
+            format!("the role {role} may not do this"),
+        ));
+    }
+    if permission.scopes.has(scope) {
+        return Ok(());
+    }
+    Err(Error::new(Code::InsufficientScope, format!("this needs the scope {scope}")).with("scope", scope))
 }

@@ -4,7 +4,7 @@
 //! constants of that client and stand in this file alone.
 
 use crate::error::{Code, Error, Result};
-use crate::operation::{Kind, Meta};
+use crate::operation::{Consent, Kind, Manager, Meta};
 use crate::text::{IdempotencyKey, Reason};
 use http::HeaderMap;
 use serde_json::{Map, Value};
@@ -15,6 +15,9 @@ pub const KEY_HEADERS: [&str; 1] = ["idempotency-key"];
 pub const REASON_HEADERS: [&str; 2] = ["x-reason", "x-forge-reason"];
 /// Header spellings of the confirmation.
 pub const CONFIRM_HEADERS: [&str; 2] = ["x-confirm", "x-forge-confirm"];
+
+/// The labels of a managing program and of its workspace.
+pub const MANAGER_HEADERS: [&str; 2] = ["x-forge-terraform-manager", "x-forge-terraform-instance"];
 
 /// What accompanies every write.
 #[derive(Debug, Default)]
@@ -36,30 +39,65 @@ impl Trio {
         if meta.kind == Kind::Read {
             return Ok(Self::default());
         }
+        if meta.consent == Consent::OptionalHeaders {
+            return Self::from_headers(headers);
+        }
         let reason = merge("reason", text(body, "reason")?, header(headers, &REASON_HEADERS)?)?;
         let key_header = header(headers, &KEY_HEADERS)?.as_deref().map(unquote);
         let key = merge("idempotencyKey", text(body, "idempotencyKey")?, key_header)?;
         let confirm = merge("confirm", boolean(body, "confirm")?, confirm_header(headers)?)?.unwrap_or(false);
-        let reason = reason.ok_or_else(|| missing("reason", "X-Reason"))?;
-        let key = key.ok_or_else(|| missing("idempotencyKey", "Idempotency-Key"))?;
-        let trio = Self {
-            reason: Some(
-                reason
-                    .parse::<Reason>()
-                    .map_err(|e| Error::invalid("/reason", e.to_string()))?,
-            ),
-            key: Some(
-                key.parse::<IdempotencyKey>()
-                    .map_err(|e| Error::invalid("/idempotencyKey", e.to_string()))?,
-            ),
-            confirm,
-        };
+        let is_preview = meta.performance.is_some() && !confirm;
+        if !is_preview {
+            reason.as_ref().ok_or_else(|| missing("reason", "X-Reason"))?;
+            key.as_ref()
+                .ok_or_else(|| missing("idempotencyKey", "Idempotency-Key"))?;
+        }
+        let mut trio = Self::parse(reason, key, confirm)?;
+        if is_preview {
+            // A preview never consumes the key: the same one performs it afterwards (decision C).
+            trio.key = None;
+        }
         if meta.confirm && !confirm {
             let message = "this cannot be undone: say so with confirm: true (or the header X-Confirm: true)";
             return Err(Error::new(Code::ConfirmationRequired, message));
         }
         Ok(trio)
     }
+
+    fn from_headers(headers: &HeaderMap) -> Result<Self> {
+        let key = header(headers, &KEY_HEADERS)?.as_deref().map(unquote);
+        let confirm = confirm_header(headers)?.unwrap_or(false);
+        Self::parse(header(headers, &REASON_HEADERS)?, key, confirm)
+    }
+
+    fn parse(reason: Option<String>, key: Option<String>, confirm: bool) -> Result<Self> {
+        let reason = reason.map(|text| text.parse::<Reason>()).transpose();
+        let key = key.map(|text| text.parse::<IdempotencyKey>()).transpose();
+        Ok(Self {
+            reason: reason.map_err(|e| Error::invalid("/reason", e.to_string()))?,
+            key: key.map_err(|e| Error::invalid("/idempotencyKey", e.to_string()))?,
+            confirm,
+        })
+    }
+}
+
+/// Returns the labels of the managing program, if it sent both.
+///
+/// Errors: `InvalidRequest` when one is given twice differently or is not text of 1 to 256 characters.
+pub fn manager(headers: &HeaderMap) -> Result<Option<Manager>> {
+    let label = |name: &'static str| -> Result<Option<String>> {
+        let text = header(headers, &[name])?;
+        let fits = |t: &String| (1..=256).contains(&t.chars().count()) && !t.contains(char::is_control);
+        if text.as_ref().is_some_and(|t| !fits(t)) {
+            let message = "must have 1 to 256 characters and no control character";
+            return Err(Error::invalid(format!("/header/{name}"), message));
+        }
+        Ok(text)
+    };
+    let [id, instance] = MANAGER_HEADERS;
+    Ok(label(id)?
+        .zip(label(instance)?)
+        .map(|(id, instance)| Manager { id, instance }))
 }
 
 fn missing(member: &str, header: &str) -> Error {

@@ -12,10 +12,11 @@ use axum::routing::get;
 use http::{StatusCode, header};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Location;
+use provost_kernel::dsse::{PublicKey, SignedKind};
 use provost_kernel::entropy::Entropy;
 use provost_kernel::error::{Error, Result};
 use provost_kernel::expose::{http as routes, openapi};
-use provost_kernel::kernel::{Parts, Settings};
+use provost_kernel::kernel::{Extras, Parts, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::operation::Registry;
 use provost_kernel::time::Clock;
@@ -75,6 +76,8 @@ pub struct Installation {
     pub entropy: Arc<dyn Entropy>,
     /// Behaviour.
     pub settings: Settings,
+    /// What the operator declared for areas.
+    pub extras: Extras,
 }
 
 /// Migrates the store, checks its bond to the keys, and starts the kernel.
@@ -87,6 +90,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
         clock,
         entropy,
         settings,
+        extras,
     } = installation;
     // A connection is used on a storage thread only: callers may be inside an async runtime.
     let prepared = std::thread::scope(|scope| {
@@ -103,6 +107,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
         clock,
         entropy,
         settings,
+        extras,
     })
 }
 
@@ -281,15 +286,22 @@ async fn readyz(State(kernel): State<Arc<Kernel>>) -> Response {
     response
 }
 
-/// The public halves of the keys that sign checkpoints (D12.8).
+/// The public halves of the keys that sign checkpoints, releases and skills (D12.8).
+///
+/// `signed` is the list once more, signed by every signing key: who trusts an older one can take a newer one.
 async fn public_keys(State(kernel): State<Arc<Kernel>>) -> Response {
     use base64::Engine;
     let encode = |key: &[u8; 32]| base64::engine::general_purpose::STANDARD.encode(key);
-    let keys: Vec<_> = kernel
-        .keys
-        .checkpoint_public_keys()
-        .iter()
-        .map(|(name, key)| json!({ "name": name, "use": "checkpoint", "alg": "Ed25519", "key": encode(key) }))
-        .collect();
-    json_bytes(json!({ "keys": keys }).to_string().into())
+    let keys = &kernel.keys;
+    let checkpoint = keys.checkpoint_public_keys().into_iter().map(|(name, key)| {
+        let id = name.rsplit('/').next().unwrap_or_default();
+        json!({ "id": id, "name": name, "use": "checkpoint", "alg": "Ed25519", "key": encode(&key) })
+    });
+    let signing = keys.signing_public_keys().into_iter().map(|PublicKey { id, key }| {
+        json!({ "id": id, "name": format!("provost/{id}"), "use": "signing", "alg": "Ed25519", "key": encode(&key) })
+    });
+    let list: Vec<_> = checkpoint.chain(signing).collect();
+    let payload = json!({ "keys": list }).to_string();
+    let signed = keys.sign(SignedKind::Keys, payload.as_bytes());
+    json_bytes(json!({ "keys": list, "signed": signed }).to_string().into())
 }

@@ -16,10 +16,7 @@ pub fn handlers() -> Vec<Handler> {
 /// Starts every reconciler under a supervisor.
 pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) {
     let handlers = Arc::new(handlers());
-    every(supervisor, "jobs", 5, kernel, move |kernel| {
-        let handlers = handlers.clone();
-        async move { jobs::run_due(&kernel, &handlers).await.map(drop) }
-    });
+    run_jobs(supervisor, kernel, handlers);
     every(supervisor, "uses", 60, kernel, |kernel| async move {
         ledger::flush_counts(&kernel);
         ledger::flush_uses(&kernel).await
@@ -32,6 +29,23 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) {
     });
     every(supervisor, "retention", 300, kernel, |kernel| async move {
         retain(&kernel).await
+    });
+}
+
+/// Runs jobs when one is enqueued here, and every few seconds those of other servers and those that were put off.
+fn run_jobs(supervisor: &Supervisor, kernel: &Arc<Kernel>, handlers: Arc<Vec<Handler>>) {
+    let (kernel, stop) = (kernel.clone(), supervisor.token());
+    supervisor.spawn("jobs", async move {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = kernel.job_due() => {}
+                () = tokio::time::sleep(Duration::from_secs(5)) => {}
+            }
+            if let Err(error) = jobs::run_due(&kernel, &handlers).await {
+                tracing::warn!(reconciler = "jobs", cause = ?error.private(), "{error}");
+            }
+        }
     });
 }
 

@@ -80,6 +80,13 @@ pub fn knows_keys(location: &Location) -> Result<bool> {
     })
 }
 
+/// Returns the labels of the keys that a migrated store knows.
+pub fn known_key_labels(location: &Location) -> Result<Vec<String>> {
+    let mut conn = Conn::open(location, Access::Write)?;
+    let known = known_keys(&mut conn)?;
+    Ok(known.into_iter().map(|(label, _)| label).collect())
+}
+
 /// Makes the organization that the unit acts in.
 ///
 /// Errors: `AlreadyExists` when its key is taken.

@@ -6,18 +6,18 @@ use crate::error::{Code, Error, Result};
 use crate::idempotency::KeyUse;
 use crate::json;
 use crate::kernel::Kernel;
-use crate::operation::{Entry, Raw};
-use crate::wire::Trio;
-use http::header::CONTENT_TYPE;
+use crate::operation::{Consent, Content, Entry, Raw, authorize_performance};
+use crate::text::IdempotencyKey;
+use crate::wire::{MANAGER_HEADERS, Trio};
+use http::header::{CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use serde_json::{Map, Value, json};
-
-/// LIMIT: nesting of a body (D1.3).
-pub const MAX_DEPTH: usize = 32;
 
 pub(super) struct Decoded {
     pub bound: Box<dyn crate::operation::Bound>,
     pub path: Value,
     pub key: Option<KeyUse>,
+    /// The call only shows what it would do (D8.5).
+    pub is_preview: bool,
 }
 
 /// Steps 7 and 8: the media type, the strict JSON, the trio, the schema.
@@ -28,12 +28,28 @@ pub(super) fn decode(
     actor: &Actor,
     path: Value,
 ) -> Result<Decoded> {
-    let mut body = body_of(entry, request)?;
+    let meta = entry.meta;
+    let content = content_of(entry, request)?;
+    let mut body = match content {
+        Some(_) => Map::new(),
+        None => body_of(entry, request)?,
+    };
     let query = query_of(entry, request)?;
-    let trio = Trio::take(entry.meta, &request.headers, &mut body)?;
+    let mut trio = Trio::take(meta, &request.headers, &mut body)?;
+    let is_preview = meta.performance.is_some() && !trio.confirm;
+    if !is_preview {
+        authorize_performance(meta, actor)?;
+    }
+    if trio.key.is_none() && meta.consent == Consent::OptionalHeaders {
+        trio.key = Some(made_key(kernel));
+    }
     let key = trio.key.as_ref().map(|key| {
         // Members of the fingerprint: D4.4.
         let mut fingerprint = Value::Object(body.clone());
+        if let Some(content) = &content {
+            fingerprint["mediaType"] = content.media_type.as_str().into();
+            fingerprint["content"] = crate::audit::hex(&sha256(&content.bytes)).into();
+        }
         fingerprint["reason"] = json!(trio.reason.as_ref().map(crate::text::Reason::as_str));
         fingerprint["confirm"] = trio.confirm.into();
         let manager = |name: &str| {
@@ -46,13 +62,13 @@ pub(super) fn decode(
             "path": path,
             "query": query,
             "body": fingerprint,
-            "manager": [manager("x-forge-terraform-manager"), manager("x-forge-terraform-instance")],
+            "manager": MANAGER_HEADERS.map(manager),
         });
         KeyUse::new(
             &kernel.keys,
             key.as_str(),
             actor.organization.as_str(),
-            entry.meta.id,
+            meta.id,
             &request_value,
         )
     });
@@ -60,14 +76,59 @@ pub(super) fn decode(
         path: path.clone(),
         query,
         body: Value::Object(body),
+        content,
         reason: trio.reason,
         confirm: trio.confirm,
+        if_match: text_header(request, IF_MATCH),
+        if_none_match: text_header(request, IF_NONE_MATCH),
+        manager: crate::wire::manager(&request.headers)?,
     };
     Ok(Decoded {
         bound: (entry.bind)(raw)?,
         path,
         key,
+        is_preview,
     })
+}
+
+fn text_header(request: &Request, name: HeaderName) -> Option<String> {
+    let value = request.headers.get(name)?.to_str().ok()?;
+    Some(value.to_owned())
+}
+
+/// The client's key, where it may go without one: every write has a key, so that it can be run again (WK-3).
+fn made_key(kernel: &Kernel) -> IdempotencyKey {
+    let text = crate::audit::hex(&kernel.entropy.seed());
+    #[expect(clippy::expect_used, reason = "64 hexadecimal digits are a key")]
+    text.parse().expect("a key")
+}
+
+fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref());
+    hash
+}
+
+/// Returns the body of an operation that does not take JSON.
+fn content_of(entry: &Entry, request: &Request) -> Result<Option<Content>> {
+    let Some(consumes) = entry.meta.consumes else {
+        return Ok(None);
+    };
+    let media_type = essence(request).to_ascii_lowercase();
+    if !consumes.media_types.contains(&media_type.as_str()) {
+        let message = format!("the body must be {}", consumes.media_types.join(" or "));
+        return Err(Error::new(Code::UnsupportedMediaType, message));
+    }
+    Ok(Some(Content {
+        media_type,
+        bytes: request.body.clone(),
+    }))
+}
+
+fn essence(request: &Request) -> &str {
+    let media_type = request.headers.get(CONTENT_TYPE);
+    let media_type = media_type.and_then(|v| v.to_str().ok()).unwrap_or("");
+    media_type.split(';').next().unwrap_or("").trim()
 }
 
 pub(super) fn path_of(request: &Request) -> Value {
@@ -85,19 +146,13 @@ fn body_of(entry: &Entry, request: &Request) -> Result<Map<String, Value>> {
     if !entry.meta.method.has_body() {
         return Err(Error::invalid("", "this method takes no body"));
     }
-    let media_type = request
-        .headers
-        .get(CONTENT_TYPE)
-        .and_then(|v| v.to_str().ok())
-        .unwrap_or("");
-    let essence = media_type.split(';').next().unwrap_or("").trim();
-    if !essence.eq_ignore_ascii_case("application/json") {
+    if !essence(request).eq_ignore_ascii_case("application/json") {
         return Err(Error::new(
             Code::UnsupportedMediaType,
             "the body must be application/json",
         ));
     }
-    match json::parse(&request.body, MAX_DEPTH)? {
+    match json::parse(&request.body, entry.meta.limit.depth)? {
         Value::Object(members) => Ok(members),
         _ => Err(Error::invalid("", "the body must be a JSON object")),
     }

@@ -11,7 +11,7 @@ mod decode;
 mod in_flight;
 mod record;
 
-pub use decode::{MAX_DEPTH, percent_decode};
+pub use decode::percent_decode;
 pub(crate) use in_flight::InFlight;
 
 use crate::auth::{Actor, OrganizationId, Origin};
@@ -22,6 +22,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, buckets};
 use crate::operation::{Answer, Entry, Kind, authorize};
 use crate::rate::{Bucket, Taken};
+use crate::token::TokenKind;
 use crate::work::{Call, Run, Unit};
 use bytes::Bytes;
 use decode::{Decoded, decode, path_of};
@@ -150,19 +151,99 @@ fn refused(error: Error, rate: Rate) -> Step {
     Step::Done(Outcome::refused(error, rate))
 }
 
+/// Says, before the body of a request is read, whether its caller may call at all: steps 3 to 5 for operations
+/// that take large bodies (D1.10). What `request` holds of a body is not looked at.
+///
+/// Errors: the outcome that answers the request.
+pub async fn precheck(kernel: &Arc<Kernel>, request: Request) -> std::result::Result<(), Outcome> {
+    let (reply, answer) = oneshot::channel();
+    let shared = kernel.clone();
+    let submitted = kernel.submit_read(move |conn| {
+        let checked = catch_unwind(AssertUnwindSafe(|| may_send(&shared, conn, &request)));
+        let panicked = |_| Err(Outcome::refused(Error::internal("a reader panicked"), None));
+        let _ = reply.send(checked.unwrap_or_else(panicked));
+    });
+    submitted.map_err(|error| Outcome::refused(error, None))?;
+    let busy = |_| {
+        Err(Outcome::refused(
+            Error::unavailable("the server is busy; try again"),
+            None,
+        ))
+    };
+    answer.await.unwrap_or_else(busy)
+}
+
+fn may_send(kernel: &Arc<Kernel>, conn: &mut Conn, request: &Request) -> std::result::Result<(), Outcome> {
+    let entry = &kernel.registry.entries()[request.place];
+    let presented = present(kernel, entry, request)?;
+    let checked = conn.read(|tx| {
+        let credential = match find(kernel, tx, request, &presented)? {
+            Ok(credential) => credential,
+            Err(outcome) => return Ok(Err(outcome)),
+        };
+        let actor = match credential.judge(kernel.clock.now()) {
+            Ok(actor) if !actor.replay_only => actor,
+            Ok(_) => {
+                return Ok(Err(known_but_dead(
+                    kernel,
+                    request,
+                    &credential,
+                    credential::only_replays(),
+                )));
+            }
+            Err(error) => return Ok(Err(known_but_dead(kernel, request, &credential, error))),
+        };
+        Ok(admit(entry, request, &actor, &path_of(request)).map_err(|error| {
+            note_denial(kernel, entry, request, &actor, &error);
+            Outcome::refused(error, peek_rate(kernel, entry, &actor))
+        }))
+    });
+    checked.unwrap_or_else(|error| Err(Outcome::refused(error, None)))
+}
+
+/// Reads the token, if the operation takes tokens of its kind.
+fn present(
+    kernel: &Arc<Kernel>,
+    entry: &Entry,
+    request: &Request,
+) -> std::result::Result<Presented, Outcome> {
+    let presented = Presented::from_headers(&request.headers).map_err(|error| {
+        let is_there = request.headers.contains_key(http::header::AUTHORIZATION);
+        let code = if is_there { "invalid" } else { "absent" };
+        stranger(kernel, request, code, error)
+    })?;
+    if presented.kind == TokenKind::Gateway && !entry.meta.gateway {
+        return Err(stranger(kernel, request, "invalid", credential::invalid_token()));
+    }
+    Ok(presented)
+}
+
+/// Finds whose token this is.
+fn find(
+    kernel: &Arc<Kernel>,
+    tx: &mut Tx<'_>,
+    request: &Request,
+    presented: &Presented,
+) -> Result<std::result::Result<Credential, Outcome>> {
+    let found = match presented.kind {
+        TokenKind::ServiceAccount => {
+            let lookup = [Param::from(presented.lookup_id.as_str())];
+            tx.query_opt(kernel.credentials.lookup(), &lookup, |row| {
+                kernel.credentials.read(row)
+            })?
+        }
+        TokenKind::Gateway => kernel.credentials.gateway(tx, &presented.lookup_id)?,
+    };
+    let found = found.filter(|credential| presented.matches(credential, &kernel.keys));
+    Ok(found.ok_or_else(|| stranger(kernel, request, "invalid", credential::invalid_token())))
+}
+
 /// Everything between the bytes of a request and either its answer or its unit.
 fn on_reader(kernel: &Arc<Kernel>, conn: &mut Conn, request: &Request) -> Step {
     let entry = &kernel.registry.entries()[request.place];
-    let presented = match Presented::from_headers(&request.headers) {
+    let presented = match present(kernel, entry, request) {
         Ok(presented) => presented,
-        Err(error) => {
-            let code = if request.headers.contains_key(http::header::AUTHORIZATION) {
-                "invalid"
-            } else {
-                "absent"
-            };
-            return Step::Done(stranger(kernel, request, code, error));
-        }
+        Err(outcome) => return Step::Done(outcome),
     };
     let step = conn.read(|tx| in_snapshot(kernel, tx, entry, request, &presented));
     step.unwrap_or_else(|error| refused(error, None))
@@ -175,18 +256,9 @@ fn in_snapshot(
     request: &Request,
     presented: &Presented,
 ) -> Result<Step> {
-    let lookup = [Param::from(presented.lookup_id.as_str())];
-    let found = tx.query_opt(kernel.credentials.lookup(), &lookup, |row| {
-        kernel.credentials.read(row)
-    })?;
-    let found = found.filter(|credential| presented.matches(credential, &kernel.keys));
-    let Some(credential) = found else {
-        return Ok(Step::Done(stranger(
-            kernel,
-            request,
-            "invalid",
-            credential::invalid_token(),
-        )));
+    let credential = match find(kernel, tx, request, presented)? {
+        Ok(credential) => credential,
+        Err(outcome) => return Ok(Step::Done(outcome)),
     };
     let now = kernel.clock.now();
     let actor = match credential.judge(now) {
@@ -213,9 +285,17 @@ fn in_snapshot(
     };
     let decoded = match decode(kernel, entry, request, &actor, path) {
         Ok(decoded) => decoded,
-        Err(error) => return Ok(refused(error, rate)),
+        Err(error) => {
+            note_denial(kernel, entry, request, &actor, &error);
+            return Ok(refused(error, rate));
+        }
     };
-    match entry.meta.kind {
+    let kind = if decoded.is_preview {
+        Kind::Read
+    } else {
+        entry.meta.kind
+    };
+    match kind {
         Kind::Read => Ok(Step::Done(read(
             kernel, tx, entry, request, &actor, &decoded, now, rate,
         )?)),

@@ -50,7 +50,11 @@ pub(super) fn known_but_dead(
             cx.target("token", token_id.clone());
             shared.credentials.reused(cx, &token_id)
         };
-        let action = Some("service_account.token.reuse_detected");
+        let action = Some(if credential.item.is_some() {
+            "gateway_token.reuse_detected"
+        } else {
+            "service_account.token.reuse_detected"
+        });
         let unit = Unit::system(kernel, organization.clone(), action, Box::new(run), None);
         if let Err(error) = kernel.submit(unit) {
             tracing::warn!("the reuse of a revoked token could not be recorded: {error}");

@@ -4,7 +4,7 @@
 //! and calls [`dispatch`]. Path parameters are taken from the raw path and decoded exactly once; a segment
 //! that cannot be decoded names nothing (D1.1).
 
-use super::edge::{ClientIp, RequestId, read_body, respond};
+use super::edge::{ClientIp, RequestId, check_declared, read_body, respond};
 use crate::auth::Origin;
 use crate::dispatch::{self, Outcome, percent_decode};
 use crate::error::{Code, Error};
@@ -109,38 +109,76 @@ async fn handle(kernel: &Arc<Kernel>, route: &Route, reading: Reading, request: 
         return response;
     };
     let (place, started) = (*place, kernel.clock.monotonic());
-    let operation = kernel.registry.entries()[place].meta.id;
-    let outcome = match read_body(request, reading.max_body_bytes, reading.timeout).await {
-        Ok((parts, body)) => {
-            let segments: Vec<&str> = parts.uri.path().split('/').skip(5).collect();
-            let decode = |text: &str| percent_decode(text).unwrap_or_else(|| "\u{fffd}".into());
-            let values = segments.iter().skip(1).zip(&route.template);
-            let parameters = values.filter_map(|(value, name)| {
-                Some((name.strip_prefix('{')?.strip_suffix('}')?, decode(value)))
-            });
-            let call = dispatch::Request {
-                place,
-                organization: segments.first().map(|s| decode(s)).unwrap_or_default(),
-                path: parameters.collect(),
-                query: parts.uri.query().map(str::to_owned),
-                origin: origin(&parts, &id),
-                headers: parts.headers,
-                body,
-            };
-            dispatch::dispatch(kernel, call).await
-        }
-        Err(error) => Outcome {
-            result: Err(error),
-            rate: None,
-        },
+    let meta = kernel.registry.entries()[place].meta;
+    let outcome = match serve(kernel, route, place, reading, request, &id).await {
+        Ok(outcome) | Err(outcome) => outcome,
     };
     let response = answer(kernel, outcome, &id, accept.as_ref());
     count(
-        operation,
+        meta.id,
         response.status(),
         kernel.clock.monotonic().saturating_sub(started),
     );
     response
+}
+
+/// Reads the body, for operations with large ones after a look at the caller (D1.10), and dispatches.
+///
+/// Errors: the outcome that answers a request which is not dispatched.
+async fn serve(
+    kernel: &Arc<Kernel>,
+    route: &Route,
+    place: usize,
+    reading: Reading,
+    request: Request,
+    id: &RequestId,
+) -> Result<Outcome, Outcome> {
+    let meta = kernel.registry.entries()[place].meta;
+    let refused = |error| Outcome {
+        result: Err(error),
+        rate: None,
+    };
+    let (limit, timeout) = match meta.consumes {
+        Some(consumes) => (meta.limit.bytes, Duration::from_secs(consumes.timeout_secs)),
+        None if meta.reads_late() => (meta.limit.bytes, reading.timeout),
+        None => (reading.max_body_bytes, reading.timeout),
+    };
+    if meta.reads_late() {
+        check_declared(&request, limit).map_err(refused)?;
+        let (parts, body) = request.into_parts();
+        dispatch::precheck(kernel, call(route, place, &parts, id)).await?;
+        let request = Request::from_parts(parts, body);
+        let (parts, body) = read_body(request, limit, timeout).await.map_err(refused)?;
+        let call = dispatch::Request {
+            body,
+            ..call(route, place, &parts, id)
+        };
+        return Ok(dispatch::dispatch(kernel, call).await);
+    }
+    let (parts, body) = read_body(request, limit, timeout).await.map_err(refused)?;
+    let call = dispatch::Request {
+        body,
+        ..call(route, place, &parts, id)
+    };
+    Ok(dispatch::dispatch(kernel, call).await)
+}
+
+/// Returns what a request asks for, without its body.
+fn call(route: &Route, place: usize, parts: &http::request::Parts, id: &RequestId) -> dispatch::Request {
+    let segments: Vec<&str> = parts.uri.path().split('/').skip(5).collect();
+    let decode = |text: &str| percent_decode(text).unwrap_or_else(|| "\u{fffd}".into());
+    let values = segments.iter().skip(1).zip(&route.template);
+    let parameters =
+        values.filter_map(|(value, name)| Some((name.strip_prefix('{')?.strip_suffix('}')?, decode(value))));
+    dispatch::Request {
+        place,
+        organization: segments.first().map(|s| decode(s)).unwrap_or_default(),
+        path: parameters.collect(),
+        query: parts.uri.query().map(str::to_owned),
+        origin: origin(parts, id),
+        headers: parts.headers.clone(),
+        body: bytes::Bytes::new(),
+    }
 }
 
 fn count(operation: &'static str, status: StatusCode, took: Duration) {
@@ -184,6 +222,13 @@ pub fn answer(kernel: &Kernel, outcome: Outcome, id: &RequestId, accept: Option<
         Err(error) => {
             let mut response = respond(&error, id, accept);
             challenge(kernel, &error, response.headers_mut());
+            for (name, value) in error.headers() {
+                if let Ok(value) = HeaderValue::from_str(value) {
+                    response
+                        .headers_mut()
+                        .insert(HeaderName::from_static(name), value);
+                }
+            }
             response
         }
     };
@@ -200,7 +245,7 @@ fn success(answer: Answer) -> Response {
     let mut response = Response::new(Body::from(answer.body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    if status != StatusCode::NO_CONTENT {
+    if !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         let media_type = match answer.media_type {
             "application/json" => HeaderValue::from_static("application/json; charset=utf-8"),
             other => HeaderValue::from_static(other),

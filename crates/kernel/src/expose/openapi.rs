@@ -4,7 +4,7 @@
 //! is under `default` (D1.7). Members behind `x-provost` say what the CLI and clients need beyond OpenAPI.
 
 use super::http::BASE;
-use crate::operation::{Access, Entry, Kind, Method, Registry};
+use crate::operation::{Access, BodyLimit, Consent, Entry, Kind, Registry};
 use crate::text::{IdempotencyKey, Reason};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -110,12 +110,30 @@ fn operation(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
         operation["description"] = meta.description.into();
     }
     if entry.has_body {
-        operation["requestBody"] = json!({
-            "required": true,
-            "content": { "application/json": { "schema": body_schema(entry, generator) } },
-        });
+        operation["requestBody"] = request_body(entry, generator);
     }
     operation
+}
+
+fn request_body(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
+    let mut content = Map::new();
+    match entry.meta.consumes {
+        Some(consumes) => {
+            for media_type in consumes.media_types {
+                let schema =
+                    json!({ "type": "string", "format": "binary", "maxLength": entry.meta.limit.bytes });
+                content.insert((*media_type).into(), json!({ "schema": schema }));
+            }
+        }
+        None => {
+            content.insert(
+                "application/json".into(),
+                json!({ "schema": json_body(entry, generator) }),
+            );
+        }
+    }
+    let required = entry.meta.consent == Consent::Required;
+    json!({ "required": required, "content": content })
 }
 
 fn success(
@@ -126,7 +144,11 @@ fn success(
     if entry.meta.status == 204 {
         return json!({ "description": "done; no body" });
     }
-    let mut schema = output(generator).to_value();
+    let mut schema = match entry.meta.produces {
+        "application/json" => output(generator).to_value(),
+        text if text.starts_with("text/") || text.contains("json") => output(generator).to_value(),
+        _ => json!({ "type": "string", "format": "binary" }),
+    };
     without_null(&mut schema);
     let mut content = Map::new();
     content.insert(entry.meta.produces.into(), json!({ "schema": schema }));
@@ -192,10 +214,10 @@ fn not_null(mut schema: Value) -> Value {
 
 /// Without a body the trio can only travel in headers; with one the headers are an alias (D4.1).
 fn trio_headers(entry: &Entry, generator: &mut SchemaGenerator) -> Vec<Value> {
-    let headers_only = entry.meta.method == Method::Delete;
-    if !headers_only {
+    if !entry.meta.trio_in_headers() {
         return Vec::new();
     }
+    let required = entry.meta.consent == Consent::Required;
     let header = |name: &str, required: bool, schema: Value, description: &str| json!({ "name": name, "in": "header", "required": required, "schema": schema, "description": description });
     let mut key = IdempotencyKey::json_schema(generator).to_value();
     // Quotes around a key are not part of it; without this, two of them would spell an empty key.
@@ -205,11 +227,11 @@ fn trio_headers(entry: &Entry, generator: &mut SchemaGenerator) -> Vec<Value> {
     let mut headers = vec![
         header(
             "Idempotency-Key",
-            true,
+            required,
             key,
             "the key under which the request acts once",
         ),
-        header("X-Reason", true, reason, "why; goes into the audit log"),
+        header("X-Reason", required, reason, "why; goes into the audit log"),
     ];
     if entry.meta.confirm {
         headers.push(header(
@@ -222,7 +244,16 @@ fn trio_headers(entry: &Entry, generator: &mut SchemaGenerator) -> Vec<Value> {
     headers
 }
 
-fn body_schema(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
+/// What may stand in the JSON body of a request.
+fn json_body(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
+    if entry.meta.trio_in_headers() {
+        return (entry.schemas[2])(generator).to_value();
+    }
+    all_members(entry, generator)
+}
+
+/// The members of a body and, for a write, the trio, wherever it travels.
+fn all_members(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
     let mut schema = (entry.schemas[2])(generator).to_value();
     if entry.meta.kind == Kind::Write {
         schema["properties"]["reason"] = Reason::json_schema(generator).to_value();
@@ -238,7 +269,9 @@ fn body_schema(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
             .and_then(Value::as_array)
             .cloned()
             .unwrap_or_default();
-        required.extend(["reason".into(), "idempotencyKey".into()]);
+        if entry.meta.performance.is_none() && entry.meta.consent == Consent::Required {
+            required.extend(["reason".into(), "idempotencyKey".into()]);
+        }
         if entry.meta.confirm {
             required.push("confirm".into());
         }
@@ -266,7 +299,14 @@ pub(super) fn flat_input(entry: &Entry) -> Value {
             properties.insert(name, parameter["schema"].clone());
         }
     }
-    let body = body_schema(entry, &mut generator);
+    let mut body = all_members(entry, &mut generator);
+    if let Some(consumes) = entry.meta.consumes {
+        body["properties"]["content"] = json!({ "type": "string", "contentEncoding": "base64" });
+        body["properties"]["mediaType"] = json!({ "enum": consumes.media_types });
+        if let Some(required) = body["required"].as_array_mut() {
+            required.extend(["content".into(), "mediaType".into()]);
+        }
+    }
     if let Some(members) = body.get("properties").and_then(Value::as_object) {
         properties.extend(members.clone());
     }
@@ -293,12 +333,29 @@ fn extension(entry: &Entry) -> Value {
             json!({ "scope": scope, "roles": roles, "selfScope": self_scope })
         }
     };
-    json!({
+    let trio = match (meta.kind, meta.consent) {
+        (Kind::Read, _) => "none",
+        (_, Consent::OptionalHeaders) => "optional-headers",
+        _ if meta.trio_in_headers() => "headers",
+        _ => "body",
+    };
+    let mut extension = json!({
         "command": meta.command,
         "kind": if meta.kind == Kind::Write { "write" } else { "read" },
         "access": access,
         "confirm": meta.confirm,
         "revealsSecret": meta.reveals_secret,
         "audited": meta.sensitive || meta.kind == Kind::Write,
-    })
+        "trio": trio,
+    });
+    if let Some(needs) = meta.performance {
+        extension["previews"] = json!({ "scope": needs.scope, "roles": needs.roles });
+    }
+    if meta.gateway {
+        extension["gatewayToken"] = true.into();
+    }
+    if meta.limit != BodyLimit::ORDINARY {
+        extension["maxBodyBytes"] = meta.limit.bytes.into();
+    }
+    extension
 }

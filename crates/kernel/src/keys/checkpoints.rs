@@ -3,6 +3,7 @@
 use super::folder;
 use super::key::{Key, Purpose};
 use super::{Keys, setup};
+use crate::dsse::PublicKey;
 use crate::error::{Class, Error, Result};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
@@ -25,6 +26,32 @@ impl Keys {
     pub fn checkpoint_public_keys(&self) -> Vec<(String, [u8; 32])> {
         let keys = self.keys.iter().filter(|key| key.purpose == Purpose::Checkpoint);
         keys.map(|key| (name(key), public(&pair(key)))).collect()
+    }
+
+    /// Returns the id and the Ed25519 signature of the current signing key, or of every one, the newest first.
+    pub(crate) fn sign_message(&self, message: &[u8], with_every_key: bool) -> Vec<(String, [u8; 64])> {
+        let keys = self
+            .keys
+            .iter()
+            .rev()
+            .filter(|key| key.purpose == Purpose::Signing);
+        let sign = |key: &Key| {
+            let mut signature = [0; 64];
+            signature.copy_from_slice(pair(key).sign(message).as_ref());
+            (key.id.clone(), signature)
+        };
+        let count = if with_every_key { usize::MAX } else { 1 };
+        keys.take(count).map(sign).collect()
+    }
+
+    /// Returns the public half of every signing key, the oldest first.
+    pub fn signing_public_keys(&self) -> Vec<PublicKey> {
+        let keys = self.keys.iter().filter(|key| key.purpose == Purpose::Signing);
+        let half = |key: &Key| PublicKey {
+            id: key.id.clone(),
+            key: public(&pair(key)),
+        };
+        keys.map(half).collect()
     }
 
     /// Appends a line to `checkpoints.jsonl`, durably.

@@ -15,6 +15,9 @@ macro_rules! purposes {
         pub(super) enum Purpose { $($name,)* }
 
         impl Purpose {
+    /// Purposes that the first stores did not know.
+    pub(super) const LATER: &'static [Purpose] = &[Purpose::Signing];
+
             pub(super) const ALL: &'static [Purpose] = &[$(Purpose::$name,)*];
 
             pub(super) const fn as_str(self) -> &'static str {
@@ -30,6 +33,7 @@ purposes! {
     Audit "audit";
     Request "request";
     Checkpoint "checkpoint";
+    Signing "signing";
 }
 
 impl Purpose {

@@ -118,13 +118,33 @@ impl Keys {
         let names = folder::key_names(dir)?;
         let mut made = false;
         for purpose in Purpose::ALL {
-            let lead = format!("{}-", purpose.as_str());
-            if !names.iter().any(|name| name.starts_with(&lead)) {
-                folder::add(dir, &Key::new(*purpose, 1, now, entropy.seed()))?;
-                made = true;
-            }
+            made |= add_first(dir, &names, *purpose, now, entropy)?;
         }
         Ok((Self::open(dir)?, made))
+    }
+
+    /// Makes the first key of a purpose that came with a later version, for a store that knows none of it.
+    ///
+    /// `known` are the labels that the store knows. A key that it knows and that is gone is not made anew.
+    pub fn add_later_purposes(
+        dir: &Path,
+        known: &[String],
+        now: Timestamp,
+        entropy: &dyn Entropy,
+    ) -> Result<()> {
+        let is_known = |purpose: &Purpose| {
+            let lead = format!("{}/", purpose.as_str());
+            known.iter().any(|label| label.starts_with(&lead))
+        };
+        if Purpose::LATER.iter().all(is_known) {
+            return Ok(());
+        }
+        let _lock = folder::lock(dir)?;
+        let names = folder::key_names(dir)?;
+        for purpose in Purpose::LATER.iter().filter(|purpose| !is_known(purpose)) {
+            add_first(dir, &names, *purpose, now, entropy)?;
+        }
+        Ok(())
     }
 
     /// Reads the keys in `dir`.
@@ -163,7 +183,7 @@ impl Keys {
         folder::key_names(dir).is_ok_and(|names| !names.is_empty())
     }
 
-    /// Makes the next key of `purpose` (`pepper`, `sealing`, `audit` or `checkpoint`) and returns its id.
+    /// Makes the next key of `purpose` (any but `request`) and returns its id.
     ///
     /// The older keys stay. A running server uses the new key after its next start. The `request` key
     /// does not rotate: what was hashed with it is looked up by that hash.
@@ -171,7 +191,7 @@ impl Keys {
         let purpose = Purpose::parse(purpose).filter(|purpose| *purpose != Purpose::Request);
         let Some(purpose) = purpose else {
             return Err(setup(
-                "only pepper, sealing, audit and checkpoint keys can be rotated",
+                "only pepper, sealing, audit, checkpoint and signing keys can be rotated",
             ));
         };
         let next = Self::open(dir)?.current(purpose).number + 1;
@@ -273,6 +293,22 @@ impl std::fmt::Debug for Keys {
             .entries(self.keys.iter().map(|key| &key.id))
             .finish()
     }
+}
+
+/// Makes the first key of a purpose that has none; says whether it did. The folder is locked.
+fn add_first(
+    dir: &Path,
+    names: &[String],
+    purpose: Purpose,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> Result<bool> {
+    let lead = format!("{}-", purpose.as_str());
+    if names.iter().any(|name| name.starts_with(&lead)) {
+        return Ok(false);
+    }
+    folder::add(dir, &Key::new(purpose, 1, now, entropy.seed()))?;
+    Ok(true)
 }
 
 fn check_value(key: &Key) -> [u8; 32] {

@@ -66,6 +66,7 @@ fn create_makes_one_private_key_of_every_purpose() {
         "pepper-1.key",
         "request-1.key",
         "sealing-1.key",
+        "signing-1.key",
     ];
     assert_eq!(files(&scratch.keys()), expected);
     assert_eq!(fs::metadata(scratch.keys()).unwrap().mode() & 0o777, 0o700);
@@ -75,8 +76,27 @@ fn create_makes_one_private_key_of_every_purpose() {
             0o600
         );
     }
-    assert_eq!(keys.ids().len(), 5);
+    assert_eq!(keys.ids().len(), 6);
     assert!(keys.ids().iter().all(|key| key.current && key.created == NOW));
+}
+
+#[test]
+fn a_purpose_of_a_later_version_gets_its_first_key_once() {
+    let scratch = Scratch::new();
+    scratch.create(1);
+    let path = scratch.keys().join("signing-1.key");
+    fs::remove_file(&path).unwrap();
+    let entropy = SeededEntropy::new(3);
+    let mut known = vec!["pepper/pepper-1".to_owned()];
+    Keys::add_later_purposes(&scratch.keys(), &known, NOW, &entropy).unwrap();
+    let made = Keys::open(&scratch.keys()).unwrap().check_values();
+    Keys::add_later_purposes(&scratch.keys(), &known, NOW, &entropy).unwrap();
+    assert_eq!(Keys::open(&scratch.keys()).unwrap().check_values(), made);
+    // The store has seen it since: it must come back from an export, never anew.
+    known.push("signing/signing-1".to_owned());
+    fs::remove_file(&path).unwrap();
+    Keys::add_later_purposes(&scratch.keys(), &known, NOW, &entropy).unwrap();
+    assert!(!path.exists());
 }
 
 #[test]
@@ -89,7 +109,7 @@ fn create_never_overwrites() {
     let pepper = Key::new(Purpose::Pepper, 1, NOW, [9; 32]);
     assert!(refusal(&scratch, folder::add(&scratch.keys(), &pepper)).contains("pepper-1 is already"));
     assert_eq!(Keys::open(&scratch.keys()).unwrap().check_values(), first);
-    assert_eq!(files(&scratch.keys()).len(), 5, "no temporary file stays");
+    assert_eq!(files(&scratch.keys()).len(), 6, "no temporary file stays");
 }
 
 #[test]
@@ -326,7 +346,7 @@ fn debug_shows_ids_only() {
     let shown = format!("{:?}", scratch.create(1));
     assert_eq!(
         shown,
-        r#"["pepper-1", "sealing-1", "audit-1", "request-1", "checkpoint-1"]"#
+        r#"["pepper-1", "sealing-1", "audit-1", "request-1", "checkpoint-1", "signing-1"]"#
     );
 }
 
@@ -425,7 +445,7 @@ fn the_day_key_lies_in_a_private_file_and_not_in_the_cell() {
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     assert_eq!(fs::read(&path).unwrap().len(), 32);
     assert_eq!(sealed.len(), 12 + b"token".len() + 16);
-    assert_eq!(files(&scratch.keys()).len(), 6, "no temporary file stays");
+    assert_eq!(files(&scratch.keys()).len(), 7, "no temporary file stays");
 }
 
 #[test]
@@ -495,7 +515,7 @@ fn servers_that_share_the_folder_agree_on_a_new_day_key() {
             assert_eq!(open_cell(keys, day, cell).as_deref(), Some("token"));
         }
     }
-    assert_eq!(files(&scratch.keys()).len(), 25);
+    assert_eq!(files(&scratch.keys()).len(), 26);
 }
 
 #[test]

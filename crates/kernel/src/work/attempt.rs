@@ -10,13 +10,15 @@ use crate::entropy::UnitRng;
 use crate::error::{Class, Code, Error, Result};
 use crate::idempotency::Stored;
 use crate::kernel::Kernel;
-use crate::operation::{Answer, authorize};
+use crate::operation::{Answer, authorize, authorize_performance};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What came of one unit.
 pub(super) struct Done {
     pub result: Result<Answer>,
+    /// It enqueued a job that can run now.
+    pub has_due_job: bool,
 }
 
 /// The unit's place in the epilogue.
@@ -50,8 +52,10 @@ pub(super) fn run(kernel: &Kernel, conn: &mut Conn, units: &[Unit], notes: &[Not
         if outcome.result.is_ok() {
             batch.refresh(conn, place, &outcome.traces)?;
         }
+        let is_due = |job: &crate::jobs::NewJob| job.run_at <= kernel.clock.now();
+        let has_due_job = outcome.result.is_ok() && outcome.traces.jobs.iter().any(is_due);
         let result = batch.record(place, outcome)?;
-        done.push(Done { result });
+        done.push(Done { result, has_due_job });
     }
     for note in notes {
         batch.append(note)?;
@@ -251,7 +255,8 @@ impl Batch<'_> {
         if actor.organization != unit.organization || actor.id != call.principal_id {
             return Err(credential::invalid_token());
         }
-        let allowed = authorize(call.meta, &actor, &call.path);
+        let allowed =
+            authorize(call.meta, &actor, &call.path).and_then(|()| authorize_performance(call.meta, &actor));
         if actor.replay_only && (allowed.is_err() || !call.key.is_unguessable()) {
             return Err(credential::only_replays());
         }

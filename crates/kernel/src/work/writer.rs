@@ -235,7 +235,10 @@ impl Writer {
             return;
         }
         match attempt::run(kernel, &mut self.conn, &units, &notes) {
-            Ok(done) => answer_all(units, done),
+            Ok(done) => {
+                wake_jobs(kernel, &done);
+                answer_all(units, done);
+            }
             Err(error) => self.recover(kernel, units, notes, &error),
         }
     }
@@ -281,7 +284,10 @@ impl Writer {
                 break;
             }
             match attempt::run(kernel, &mut self.conn, &units, &[]) {
-                Ok(done) => return answer_all(units.into(), done),
+                Ok(done) => {
+                    wake_jobs(kernel, &done);
+                    return answer_all(units.into(), done);
+                }
                 Err(error) => {
                     self.conn.rollback();
                     match error.work_class() {
@@ -330,6 +336,12 @@ fn broken() -> Error {
 fn refuse_all(units: Vec<Unit>) {
     for unit in units {
         answer(unit.reply, Err(broken()));
+    }
+}
+
+fn wake_jobs(kernel: &Kernel, done: &[Done]) {
+    if done.iter().any(|done| done.has_due_job) {
+        kernel.jobs_due.notify_one();
     }
 }
 

@@ -6,7 +6,7 @@ use crate::config::{Config, Environment};
 use crate::{app, store};
 use provost_kernel::db::Location;
 use provost_kernel::entropy::SystemEntropy;
-use provost_kernel::kernel::Settings;
+use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};
 use provost_kernel::{Kernel, Secret};
@@ -122,7 +122,12 @@ impl Place {
                     keys_dir.display()
                 )));
             }
-            (true, _) => Keys::open(&keys_dir)?,
+            (true, Absent::Make) => {
+                let known = store::known_key_labels(&location).map_err(|error| opening(error, &location))?;
+                Keys::add_later_purposes(&keys_dir, &known, clock.now(), &SystemEntropy)?;
+                Keys::open(&keys_dir)?
+            }
+            (true, Absent::Refuse) => Keys::open(&keys_dir)?,
             (false, Absent::Make) => Keys::complete(&keys_dir, clock.now(), &SystemEntropy)?.0,
             (false, Absent::Refuse) => {
                 return Err(Failure::new(
@@ -149,6 +154,7 @@ impl Place {
         let shown = location.clone();
         let entropy = Arc::new(SystemEntropy);
         app::start(app::Installation {
+            extras: Extras::default(),
             location,
             keys,
             clock,

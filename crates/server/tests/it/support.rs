@@ -12,7 +12,7 @@ use provost_kernel::entropy::{Entropy, SeededEntropy, SystemEntropy, UnitRng};
 use provost_kernel::expose::edge::{self, Edge, EdgeSettings, Tls};
 use provost_kernel::expose::http::Reading;
 use provost_kernel::expose::openapi;
-use provost_kernel::kernel::{Parts, Settings};
+use provost_kernel::kernel::{Extras, Parts, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::operation::Entry;
 use provost_kernel::time::{Clock, ManualClock};
@@ -92,6 +92,7 @@ impl App {
         let entropy = Arc::new(SeededEntropy::new(NEXT.load(Ordering::Relaxed)));
         let keys = Keys::create(&keys_dir, START, &*entropy).unwrap();
         let installation = app::Installation {
+            extras: Extras::default(),
             location: location.clone(),
             keys,
             clock: clock.clone(),
@@ -152,6 +153,7 @@ impl App {
     ) -> Self {
         let entropy = Arc::new(SystemEntropy);
         let kernel = Kernel::start(Parts {
+            extras: Extras::default(),
             registry: app::registry().with(more),
             credentials: Box::new(provost_server::areas::service_accounts::ServiceAccountCredentials),
             keys: Keys::open(&self.keys_dir).unwrap(),

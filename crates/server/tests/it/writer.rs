@@ -4,7 +4,7 @@
 use crate::support::{App, Dice, each, fresh_key, number, with_trio};
 use provost_kernel::db::{Access as Mode, Conn, Location};
 use provost_kernel::error::{Code, Error};
-use provost_kernel::jobs::{self, Handler, NewJob};
+use provost_kernel::jobs::{self, Handler, NewJob, Work};
 use provost_kernel::kernel::Settings;
 use provost_kernel::operation::{Access, Empty, Entry, Input, Meta, Method, Operation};
 use provost_kernel::time::SystemClock;
@@ -444,7 +444,7 @@ fn handlers() -> Arc<Vec<Handler>> {
     let handler = |kind, run| Handler {
         kind,
         action: "test.job",
-        run,
+        work: Work::Inside(run),
     };
     Arc::new(vec![
         handler("fails", fails),

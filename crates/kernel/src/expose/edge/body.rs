@@ -23,12 +23,8 @@ pub async fn read_body(
     limit: usize,
     timeout: Duration,
 ) -> Result<(request::Parts, Bytes)> {
+    check_declared(&request, limit)?;
     let (parts, body) = request.into_parts();
-    let declared = parts.headers.get(http::header::CONTENT_LENGTH);
-    let declared = declared.and_then(|value| value.to_str().ok()?.parse().ok());
-    if body.size_hint().lower().max(declared.unwrap_or(0)) > limit as u64 {
-        return Err(too_large(limit));
-    }
     match tokio::time::timeout(timeout, collect(body, limit)).await {
         Ok(bytes) => Ok((parts, bytes?)),
         Err(_) => Err(Error::new(
@@ -36,6 +32,18 @@ pub async fn read_body(
             "the request was not complete in time",
         )),
     }
+}
+
+/// Refuses a body whose declared length exceeds `limit`, before anything of it is read.
+///
+/// Errors: `PayloadTooLarge`.
+pub fn check_declared(request: &Request<Body>, limit: usize) -> Result<()> {
+    let declared = request.headers().get(http::header::CONTENT_LENGTH);
+    let declared = declared.and_then(|value| value.to_str().ok()?.parse().ok());
+    if request.body().size_hint().lower().max(declared.unwrap_or(0)) > limit as u64 {
+        return Err(too_large(limit));
+    }
+    Ok(())
 }
 
 async fn collect(mut body: Body, limit: usize) -> Result<Bytes> {

@@ -26,7 +26,7 @@ mod tls;
 mod tests;
 
 pub use address::{ClientIp, Network, Peer};
-pub use body::read_body;
+pub use body::{check_declared, read_body};
 pub use layer::{Edge, RequestId};
 pub use respond::respond;
 pub use serve::serve;

@@ -7,7 +7,7 @@ use provost_kernel::db::testing::{TestStore, locations};
 use provost_kernel::db::{Call, Conn, Location, Param, Row, Statement, migrate};
 use provost_kernel::dispatch::{self, Request};
 use provost_kernel::entropy::{SeededEntropy, UnitRng};
-use provost_kernel::kernel::{Parts, Settings};
+use provost_kernel::kernel::{Extras, Parts, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::operation::Registry;
 use provost_kernel::time::ManualClock;
@@ -119,6 +119,7 @@ impl Credentials for TestCredentials {
             self_rotated: false,
             replay_pending: false,
             last_used_at: None,
+            item: None,
         })
     }
 
@@ -145,6 +146,7 @@ fn registry() -> Registry {
 
 fn boot(location: Location, keys_dir: &Path, clock: &Arc<ManualClock>, seed: u64) -> Arc<Kernel> {
     let parts = Parts {
+        extras: Extras::default(),
         registry: registry(),
         credentials: Box::new(TestCredentials),
         keys: Keys::open(keys_dir).unwrap(),

@@ -1,9 +1,9 @@
 //! The answer, and how it follows from the registry.
 
 use provost_kernel::auth::{Actor, Role, TOOLSETS};
-use provost_kernel::dispatch::MAX_DEPTH;
 use provost_kernel::expose::edge::EdgeSettings;
 use provost_kernel::kernel::{Settings, buckets};
+use provost_kernel::operation::BodyLimit;
 use provost_kernel::operation::{Access, Meta, Registry, authorize};
 use provost_kernel::rate::Bucket;
 use schemars::JsonSchema;
@@ -76,6 +76,7 @@ pub(super) struct Limits {
 struct Rates {
     read: Rate,
     write: Rate,
+    resolve: Rate,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -101,10 +102,11 @@ impl Limits {
         let rate = || Rates {
             read: Rate::of(&buckets::READ),
             write: Rate::of(&buckets::WRITE),
+            resolve: Rate::of(&buckets::RESOLVE),
         };
         Self {
             body_bytes: EdgeSettings::default().max_body_bytes,
-            nesting_levels: MAX_DEPTH,
+            nesting_levels: BodyLimit::ORDINARY.depth,
             // D1.10; the types of text that refuse more are the kernel's.
             reason_characters: 500,
             idempotency_key_characters: 255,

@@ -38,6 +38,7 @@ impl Credentials for ServiceAccountCredentials {
             self_rotated: self_rotated && successor_unused == Some(true),
             replay_pending: row.get(15)?,
             last_used_at: row.get(16)?,
+            item: None,
         })
     }
 

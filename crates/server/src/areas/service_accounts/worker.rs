@@ -4,7 +4,7 @@ use super::model::ServiceAccountId;
 use super::store;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
-use provost_kernel::jobs::Handler;
+use provost_kernel::jobs::{Handler, Work};
 use provost_kernel::{Cx, Kernel, Result, Timestamp, params};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub const PURGE: &str = "service_account.purge";
 pub const HANDLER: Handler = Handler {
     kind: PURGE,
     action: "service_account.purged",
-    run: purge,
+    work: Work::Inside(purge),
 };
 
 /// Days before the end of a token's life at which its owner is warned (D2.4).

@@ -62,7 +62,7 @@ impl List {
 )]
 pub struct Rotate {
     /// Which key
-    #[arg(value_parser = ["pepper", "sealing", "audit", "checkpoint"])]
+    #[arg(value_parser = ["pepper", "sealing", "audit", "checkpoint", "signing"])]
     purpose: String,
     #[command(flatten)]
     store: StoreFlags,

@@ -1,0 +1,216 @@
+//! Signed documents: the Dead Simple Signing Envelope (DSSE 1.0.2) with Ed25519.
+//!
+//! What is signed is the payload together with its type, so that a signature over one kind of document never
+//! stands for another.
+//!
+//! INVARIANT DS-1: a payload is returned only if a trusted key signed exactly these bytes as this kind.
+
+use crate::keys::Keys;
+use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// LIMIT: bytes of an envelope's payload in base64; manifests are far smaller.
+const PAYLOAD_LIMIT: usize = 4 << 20;
+
+/// What is signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignedKind {
+    /// A release of a managed configuration.
+    Release,
+    /// A version of a skill.
+    Skill,
+    /// The public keys of an installation, signed by each of them: who trusts one learns the others.
+    Keys,
+}
+
+impl SignedKind {
+    /// Returns the media type that stands in the envelope.
+    pub const fn payload_type(self) -> &'static str {
+        match self {
+            SignedKind::Release => "application/vnd.provost.release+json",
+            SignedKind::Skill => "application/vnd.provost.skill+json",
+            SignedKind::Keys => "application/vnd.provost.keys+json",
+        }
+    }
+}
+
+/// A payload and its signatures, in the names of the DSSE specification.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Envelope {
+    /// The media type of the payload.
+    pub payload_type: String,
+    /// The payload in base64.
+    pub payload: String,
+    /// One or more signatures.
+    pub signatures: Vec<Signature>,
+}
+
+/// One signature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Signature {
+    /// The id of the key; a hint that nothing relies on.
+    pub keyid: String,
+    /// The Ed25519 signature in base64.
+    pub sig: String,
+}
+
+/// A public key that somebody trusts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey {
+    /// The key's id.
+    pub id: String,
+    /// Its 32 bytes.
+    pub key: [u8; 32],
+}
+
+/// Why an envelope proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unverified {
+    /// It is not an envelope of this kind of document.
+    Malformed,
+    /// No trusted key signed it.
+    Untrusted,
+}
+
+impl std::fmt::Display for Unverified {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Unverified::Malformed => "the signed document is malformed",
+            Unverified::Untrusted => "no trusted key signed the document",
+        })
+    }
+}
+
+impl std::error::Error for Unverified {}
+
+impl Keys {
+    /// Signs a document with the current signing key; a list of keys with every one of them.
+    pub fn sign(&self, kind: SignedKind, payload: &[u8]) -> Envelope {
+        let message = pae(kind, payload);
+        let signatures = self.sign_message(&message, kind == SignedKind::Keys);
+        let signatures = signatures.into_iter().map(|(keyid, sig)| Signature {
+            keyid,
+            sig: STANDARD.encode(sig),
+        });
+        Envelope {
+            payload_type: kind.payload_type().into(),
+            payload: STANDARD.encode(payload),
+            signatures: signatures.collect(),
+        }
+    }
+}
+
+/// Returns the payload of an envelope that one of these keys signed as a document of this kind.
+pub fn verify(envelope: &Envelope, kind: SignedKind, trusted: &[PublicKey]) -> Result<Vec<u8>, Unverified> {
+    if envelope.payload_type != kind.payload_type() || envelope.payload.len() > PAYLOAD_LIMIT {
+        return Err(Unverified::Malformed);
+    }
+    let decode = |text: &str| STANDARD.decode(text).map_err(|_| Unverified::Malformed);
+    let payload = decode(&envelope.payload)?;
+    let message = pae(kind, &payload);
+    for signature in envelope.signatures.iter().take(16) {
+        let sig = decode(&signature.sig)?;
+        let signed_by = |key: &PublicKey| {
+            UnparsedPublicKey::new(&ED25519, key.key)
+                .verify(&message, &sig)
+                .is_ok()
+        };
+        if trusted.iter().any(signed_by) {
+            return Ok(payload);
+        }
+    }
+    Err(Unverified::Untrusted)
+}
+
+/// DSSE's pre-authentication encoding: type and payload, each behind its length.
+fn pae(kind: SignedKind, payload: &[u8]) -> Vec<u8> {
+    let media_type = kind.payload_type();
+    let head = format!("DSSEv1 {} {media_type} {} ", media_type.len(), payload.len());
+    [head.as_bytes(), payload].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Timestamp;
+    use crate::entropy::SeededEntropy;
+
+    fn with_keys(name: &str, test: impl FnOnce(&Keys, &std::path::Path)) {
+        let dir = std::env::temp_dir().join(format!("provost-dsse-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        let keys = Keys::create(&dir, Timestamp::EPOCH, &SeededEntropy::new(1)).unwrap();
+        test(&keys, &dir);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn the_encoding_is_that_of_the_specification() {
+        let encoded = pae(SignedKind::Release, b"hello");
+        assert_eq!(encoded, b"DSSEv1 36 application/vnd.provost.release+json 5 hello");
+    }
+
+    #[test]
+    fn a_document_proves_itself_by_its_bytes_its_kind_and_its_key() {
+        with_keys("one", |keys, _| {
+            let trusted = keys.signing_public_keys();
+            let envelope = keys.sign(SignedKind::Release, b"{\"version\":1}");
+            assert_eq!(
+                verify(&envelope, SignedKind::Release, &trusted).unwrap(),
+                b"{\"version\":1}"
+            );
+            assert_eq!(
+                verify(&envelope, SignedKind::Skill, &trusted),
+                Err(Unverified::Malformed)
+            );
+            let renamed = Envelope {
+                payload_type: SignedKind::Skill.payload_type().into(),
+                ..envelope.clone()
+            };
+            assert_eq!(
+                verify(&renamed, SignedKind::Skill, &trusted),
+                Err(Unverified::Untrusted)
+            );
+            let edited = Envelope {
+                payload: STANDARD.encode(b"{\"version\":2}"),
+                ..envelope.clone()
+            };
+            assert_eq!(
+                verify(&edited, SignedKind::Release, &trusted),
+                Err(Unverified::Untrusted)
+            );
+            let other = [PublicKey {
+                id: trusted[0].id.clone(),
+                key: [7; 32],
+            }];
+            assert_eq!(
+                verify(&envelope, SignedKind::Release, &other),
+                Err(Unverified::Untrusted)
+            );
+            assert_eq!(
+                verify(&envelope, SignedKind::Release, &[]),
+                Err(Unverified::Untrusted)
+            );
+        });
+    }
+
+    #[test]
+    fn a_list_of_keys_is_signed_by_the_old_and_the_new_one() {
+        with_keys("rotated", |keys, dir| {
+            let old = keys.signing_public_keys();
+            Keys::rotate(dir, "signing", Timestamp::EPOCH, &SeededEntropy::new(2)).unwrap();
+            let keys = Keys::open(dir).unwrap();
+            assert_eq!(keys.signing_public_keys().len(), 2);
+            let list = keys.sign(SignedKind::Keys, b"{}");
+            assert!(verify(&list, SignedKind::Keys, &old).is_ok());
+            let release = keys.sign(SignedKind::Release, b"{}");
+            assert_eq!(
+                verify(&release, SignedKind::Release, &old),
+                Err(Unverified::Untrusted)
+            );
+        });
+    }
+}
