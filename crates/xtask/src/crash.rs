@@ -4,6 +4,7 @@
 //! connection has at most one request without an answer, which it sends again after the restart.
 
 mod atomicity;
+mod keeper;
 mod ledger;
 mod model;
 mod verdict;
@@ -23,6 +24,7 @@ use crate::postgres::{self, Cluster, Durability};
 use crate::product::{self, Installation, Server, Store, Workplace};
 use crate::random::{self, Random};
 use crate::{Engine, clock};
+use keeper::Keeper;
 use ledger::Ledger;
 use model::issued;
 use worker::{Counts, Scene, Worker, lifetime_in};
@@ -42,6 +44,9 @@ pub struct Arguments {
     /// How many connections send mutations at once
     #[arg(long, default_value_t = 16)]
     connections: usize,
+    /// How many more connections keep people, configuration, resources and skills
+    #[arg(long, default_value_t = 4)]
+    keepers: usize,
     /// After how many kills the store and the audit chain are checked offline
     #[arg(long, default_value_t = 5)]
     check_every: u32,
@@ -124,13 +129,17 @@ fn drive(
     let mut workers: Vec<_> = (0..arguments.connections)
         .map(|number| Worker::new(seed, number))
         .collect();
+    let mut connection = Connection::new(server.address);
+    let mut keepers = (0..arguments.keepers)
+        .map(|number| Keeper::begin(&scene, number, &mut connection, &workplace.folder))
+        .collect::<Outcome<Vec<_>>>()?;
     let mut random = Random::part(seed, 0);
     let mut totals = Totals::default();
 
     for cycle in 1..=arguments.cycles {
-        let before = sum(&workers);
+        let before = sum(&workers, &keepers);
         let delay = random.millis(5, 500);
-        kill_under_load(&scene, &mut workers, server, delay)?;
+        kill_under_load(&scene, &mut workers, &mut keepers, server, delay)?;
         totals.kills += 1;
         scene.ledger.sync()?;
 
@@ -139,8 +148,8 @@ fn drive(
         let restart = killed.elapsed();
         totals.slowest_restart = totals.slowest_restart.max(restart);
 
-        let verdict = retry_and_judge(&scene, &mut workers, &server)?;
-        let after = sum(&workers);
+        let verdict = retry_and_judge(&scene, &mut workers, &mut keepers, &server)?;
+        let after = sum(&workers, &keepers);
         println!(
             "{} {cycle}/{}: killed after {} ms, {} acknowledged, {} unanswered and retried \
              ({} replayed, {} first answers), ready again in {} ms, {} lost, {} half-applied",
@@ -166,7 +175,7 @@ fn drive(
                 .half_applied
                 .iter()
                 .for_each(|sentence| println!("  HALF-APPLIED: {sentence}"));
-            print_totals(engine, &totals, sum(&workers));
+            print_totals(engine, &totals, sum(&workers, &keepers));
             return Err(Failure::new(
                 "the server lost or half-applied acknowledged mutations",
             ));
@@ -181,7 +190,12 @@ fn drive(
     }
     server.stop()?;
     drop(cluster);
-    print_totals(engine, &totals, sum(&workers));
+    print_totals(engine, &totals, sum(&workers, &keepers));
+    let records: usize = keepers.iter().map(Keeper::known).sum();
+    println!(
+        "{}: {records} records beside accounts were compared after every kill",
+        engine.name()
+    );
     Ok(())
 }
 
@@ -216,7 +230,13 @@ fn set_scene(bootstrap: product::Bootstrap, seed: u64, ledger: Ledger, server: &
     })
 }
 
-fn kill_under_load(scene: &Scene, workers: &mut [Worker], server: Server, delay: Duration) -> Outcome {
+fn kill_under_load(
+    scene: &Scene,
+    workers: &mut [Worker],
+    keepers: &mut [Keeper],
+    server: Server,
+    delay: Duration,
+) -> Outcome {
     let address = server.address;
     scene.killing.store(false, Ordering::SeqCst);
     std::thread::scope(|scope| {
@@ -224,10 +244,14 @@ fn kill_under_load(scene: &Scene, workers: &mut [Worker], server: Server, delay:
             .iter_mut()
             .map(|worker| scope.spawn(move || worker.mutate_until_lost(scene, &mut Connection::new(address))))
             .collect();
+        let keeping: Vec<_> = keepers
+            .iter_mut()
+            .map(|keeper| scope.spawn(move || keeper.mutate_until_lost(scene, &mut Connection::new(address))))
+            .collect();
         std::thread::sleep(delay);
         scene.killing.store(true, Ordering::SeqCst);
         let killed = server.kill();
-        for thread in running {
+        for thread in running.into_iter().chain(keeping) {
             thread
                 .join()
                 .map_err(|_| Failure::new("a connection's thread panicked"))??;
@@ -236,7 +260,12 @@ fn kill_under_load(scene: &Scene, workers: &mut [Worker], server: Server, delay:
     })
 }
 
-fn retry_and_judge(scene: &Scene, workers: &mut [Worker], server: &Server) -> Outcome<verdict::Verdict> {
+fn retry_and_judge(
+    scene: &Scene,
+    workers: &mut [Worker],
+    keepers: &mut [Keeper],
+    server: &Server,
+) -> Outcome<verdict::Verdict> {
     let address = server.address;
     let mut verdict = verdict::Verdict::default();
     let shown = verdict::list_accounts(scene, &mut Connection::new(address), &mut verdict)?;
@@ -260,15 +289,25 @@ fn retry_and_judge(scene: &Scene, workers: &mut [Worker], server: &Server) -> Ou
         }
         Ok(())
     })?;
-    verdict::judge(scene, workers, &mut Connection::new(address))
+    let mut connection = Connection::new(address);
+    let mut verdict = verdict::judge(scene, workers, &mut connection)?;
+    for keeper in keepers {
+        keeper.retry(scene, &mut connection, &mut verdict)?;
+        keeper.judge(scene, &mut connection, &mut verdict)?;
+    }
+    Ok(verdict)
 }
 
-fn sum(workers: &[Worker]) -> Counts {
-    workers.iter().fold(Counts::default(), |sum, worker| Counts {
-        acknowledged: sum.acknowledged + worker.counts.acknowledged,
-        unanswered: sum.unanswered + worker.counts.unanswered,
-        replayed: sum.replayed + worker.counts.replayed,
-        first_answers: sum.first_answers + worker.counts.first_answers,
+fn sum(workers: &[Worker], keepers: &[Keeper]) -> Counts {
+    let all = workers
+        .iter()
+        .map(|w| w.counts)
+        .chain(keepers.iter().map(|k| k.counts));
+    all.fold(Counts::default(), |sum, counts| Counts {
+        acknowledged: sum.acknowledged + counts.acknowledged,
+        unanswered: sum.unanswered + counts.unanswered,
+        replayed: sum.replayed + counts.replayed,
+        first_answers: sum.first_answers + counts.first_answers,
     })
 }
 

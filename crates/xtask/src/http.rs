@@ -16,6 +16,8 @@ pub struct Request {
     pub token: Option<String>,
     pub headers: Vec<(&'static str, String)>,
     pub body: Option<Value>,
+    /// A body that is not JSON: its media type and bytes.
+    pub content: Option<(&'static str, Vec<u8>)>,
 }
 
 impl Request {
@@ -26,6 +28,7 @@ impl Request {
             token: Some(token.to_owned()),
             headers: Vec::new(),
             body: None,
+            content: None,
         }
     }
 
@@ -47,18 +50,27 @@ impl Request {
         for (name, value) in &self.headers {
             head.extend([name, ": ", value, "\r\n"]);
         }
-        let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
+        let (media_type, body) = match (&self.content, &self.body) {
+            (Some((media_type, bytes)), _) => (*media_type, bytes.clone()),
+            (None, Some(body)) => ("application/json", body.to_string().into_bytes()),
+            (None, None) => ("", Vec::new()),
+        };
         if !body.is_empty() {
             let length = body.len().to_string();
             head.extend([
-                "Content-Type: application/json\r\nContent-Length: ",
+                "Content-Type: ",
+                media_type,
+                "\r\nContent-Length: ",
                 &length,
                 "\r\n",
             ]);
+        } else if self.method == "POST" {
+            head += "Content-Length: 0\r\n";
         }
         head += "\r\n";
-        head += &body;
-        head.into_bytes()
+        let mut bytes = head.into_bytes();
+        bytes.extend(body);
+        bytes
     }
 }
 
