@@ -1,4 +1,5 @@
-//! A member of a PATCH body: absent stays, `null` clears, a value sets (D13).
+//! A member of a PATCH body: absent stays, `null` clears, a value sets (D13). What has always a value cannot be
+//! cleared: there `null` is refused.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
@@ -45,6 +46,44 @@ impl<T: JsonSchema> JsonSchema for Patch<T> {
     }
 }
 
+/// What a PATCH says about a member that always has a value: absent stays, a value sets, `null` is refused.
+/// Give the field `#[serde(default)]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Given<T>(Option<T>);
+
+impl<T> Default for Given<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T> Given<T> {
+    /// Returns the value, if one was given.
+    pub const fn get(&self) -> Option<&T> {
+        self.0.as_ref()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer).map(|value| Self(Some(value)))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Given<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Given_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +92,16 @@ mod tests {
     struct Body {
         #[serde(default)]
         note: Patch<String>,
+        #[serde(default)]
+        name: Given<String>,
+    }
+
+    #[test]
+    fn what_always_has_a_value_cannot_be_cleared() {
+        let name = |text: &str| serde_json::from_str::<Body>(text).map(|body| body.name.get().cloned());
+        assert_eq!(name("{}").unwrap(), None);
+        assert_eq!(name(r#"{"name":"x"}"#).unwrap().as_deref(), Some("x"));
+        assert!(name(r#"{"name":null}"#).is_err());
     }
 
     #[test]

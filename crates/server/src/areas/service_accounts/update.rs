@@ -6,7 +6,7 @@ use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::auth::may_mint;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::patch::Patch;
+use provost_kernel::patch::{Given, Patch};
 use provost_kernel::text::{Description, Name};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
@@ -20,21 +20,25 @@ pub struct UpdateServiceAccount;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline, extend("oneOf" = [
-    { "required": ["scopes"], "properties": { "scopes": { "type": "array" }, "allOfRole": { "enum": [false, null] } } },
-    { "properties": { "scopes": { "type": "null" }, "allOfRole": { "enum": [true, null] } } },
+    { "required": ["scopes"], "properties": { "allOfRole": { "const": false } } },
+    { "properties": { "scopes": false, "allOfRole": { "const": true } } },
 ]))]
 pub struct UpdateBody {
     /// The new name.
-    name: Option<Name>,
+    #[serde(default)]
+    name: Given<Name>,
     /// The new description; `null` clears it.
     #[serde(default)]
     description: Patch<Description>,
     /// The new role.
-    permission_role: Option<Role>,
+    #[serde(default)]
+    permission_role: Given<Role>,
     /// The new scopes; ends `allOfRole`.
-    scopes: Option<ScopeList>,
+    #[serde(default)]
+    scopes: Given<ScopeList>,
     /// `true`: everything that the role can.
-    all_of_role: Option<bool>,
+    #[serde(default)]
+    all_of_role: Given<bool>,
     /// Who answers for it; `null` clears it.
     #[serde(default)]
     owner_console_user_id: Patch<Name>,
@@ -56,7 +60,7 @@ impl Operation for UpdateServiceAccount {
     type Output = OneAccount;
 
     fn validate(input: &Input<Self>) -> Result<()> {
-        match (&input.body.scopes, input.body.all_of_role) {
+        match (input.body.scopes.get(), input.body.all_of_role.get()) {
             (Some(_), Some(true)) => Err(Error::invalid(
                 "/allOfRole",
                 "cannot be true together with scopes",
@@ -94,17 +98,17 @@ impl Operation for UpdateServiceAccount {
 
 fn apply(before: &ServiceAccount, body: &UpdateBody) -> ServiceAccount {
     let mut after = before.clone();
-    if let Some(name) = &body.name {
+    if let Some(name) = body.name.get() {
         name.as_str().clone_into(&mut after.name);
     }
     body.description
         .apply(&mut after.description, |d| d.as_str().to_owned());
     body.owner_console_user_id
         .apply(&mut after.owner_console_user_id, |o| o.as_str().to_owned());
-    after.role = body.permission_role.unwrap_or(before.role);
-    if let Some(scopes) = &body.scopes {
+    after.role = body.permission_role.get().copied().unwrap_or(before.role);
+    if let Some(scopes) = body.scopes.get() {
         after.scopes = Some(scopes.set());
-    } else if body.all_of_role == Some(true) {
+    } else if body.all_of_role.get() == Some(&true) {
         after.scopes = None;
     }
     after
