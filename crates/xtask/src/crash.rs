@@ -117,6 +117,7 @@ fn drive(
         store,
         environment: Vec::new(),
         log,
+        configuration: None,
     };
     let bootstrap = installation.initialize()?;
     let mut server = installation.serve()?;

@@ -16,6 +16,7 @@ mod product;
 mod random;
 mod schemathesis;
 mod suite;
+mod tour;
 
 use std::process::ExitCode;
 
@@ -41,6 +42,8 @@ enum Task {
     Lint,
     /// Run schemathesis with all checks against the real binary
     Schemathesis(schemathesis::Arguments),
+    /// Take the tour of the guides against the real binary
+    Tour(tour::Arguments),
     /// Kill the server at random times and compare what it was with what it had acknowledged
     Crash(crash::Arguments),
     /// Measure the release binary
@@ -104,6 +107,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::FmtCheck => suite::check_format()?,
         Task::Lint => suite::lint()?,
         Task::Schemathesis(arguments) => schemathesis::run(arguments)?,
+        Task::Tour(arguments) => tour::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,

@@ -62,6 +62,8 @@ pub struct Installation {
     pub environment: Vec<(&'static str, &'static str)>,
     /// Where the server's log goes.
     pub log: PathBuf,
+    /// A configuration file, if there is one.
+    pub configuration: Option<PathBuf>,
 }
 
 /// What `provost init` prints.
@@ -83,6 +85,9 @@ impl Installation {
         let mut command = Command::new(&self.binary);
         command.args(words).args(self.store.arguments());
         process::without_settings(&mut command);
+        if let Some(file) = &self.configuration {
+            command.arg("--config").arg(file);
+        }
         // Loads are what these tasks are about; the limits have tests of their own.
         command.env("PROVOST_RATE_LIMITS_ENABLED", "false");
         command.envs(self.environment.iter().copied());

@@ -67,6 +67,7 @@ fn test(arguments: &Arguments, engine: Engine, program: &Path, binary: &Path, fo
         store,
         environment: Vec::new(),
         log,
+        configuration: None,
     };
     let bootstrap = installation.initialize()?;
     let server = installation.serve()?;

@@ -213,6 +213,7 @@ impl Bench<'_> {
             store,
             environment: Vec::new(),
             log,
+            configuration: None,
         })
     }
 
