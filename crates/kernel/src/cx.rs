@@ -218,7 +218,7 @@ impl<'a> Cx<'a> {
         self.traces.headers.push((name, value));
     }
 
-    /// Answers with another status of success than the declared one.
+    /// Answers with the other status of success that [`crate::operation::Meta::also`] names.
     pub fn status(&mut self, status: u16) {
         self.traces.status = Some(status);
     }

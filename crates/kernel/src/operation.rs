@@ -166,6 +166,8 @@ pub struct Meta {
     pub command: [&'static str; 2],
     /// The status of success.
     pub status: u16,
+    /// Another status of success with the same answer, for what was there already; see [`Cx::status`].
+    pub also: Option<u16>,
     /// `confirm: true` is demanded because nothing can undo the act.
     pub confirm: bool,
     /// Every call is an audit entry of its own, reads included (D12.4).
@@ -264,6 +266,7 @@ impl Meta {
             description: "",
             command: ["", ""],
             status: 200,
+            also: None,
             confirm: false,
             sensitive: false,
             reveals_secret: false,
@@ -301,6 +304,15 @@ impl Meta {
     #[must_use]
     pub const fn status(self, status: u16) -> Self {
         Self { status, ..self }
+    }
+
+    /// Names another status of success with the same answer.
+    #[must_use]
+    pub const fn also(self, status: u16) -> Self {
+        Self {
+            also: Some(status),
+            ..self
+        }
     }
 
     /// Demands `confirm: true`.

@@ -89,7 +89,9 @@ fn operation(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
         parameters.extend(trio_headers(entry, generator));
     }
     let mut responses = Map::new();
-    responses.insert(meta.status.to_string(), success(entry, output, generator));
+    for status in [Some(meta.status), meta.also].into_iter().flatten() {
+        responses.insert(status.to_string(), success(entry, output, generator));
+    }
     let error = json!({
         "description": "the error envelope",
         "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
