@@ -30,7 +30,7 @@ mod upkeep;
 mod worker;
 
 pub use credentials::ServiceAccountCredentials;
-pub use store::STATEMENTS;
+pub use store::{Principal, STATEMENTS, principal};
 pub use upkeep::{STATEMENTS as UPKEEP_STATEMENTS, broken_invariants, revoke_every_token};
 pub use worker::{HANDLER, warn_of_expiry};
 

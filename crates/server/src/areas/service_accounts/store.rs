@@ -2,7 +2,7 @@
 
 use super::model::{ServiceAccount, ServiceAccountId, Status, Token, TokenId};
 use provost_kernel::auth::{Role, ScopeSet};
-use provost_kernel::db::Row;
+use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Cx, Timestamp, params, statements};
 use std::collections::HashMap;
@@ -47,6 +47,8 @@ statements! {
     EXPIRED = unscoped("the worker serves every organization") "SELECT t.organization_id, t.id, t.service_account_id, t.expires_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id WHERE t.revoked_at IS NULL AND a.deleted_at IS NULL AND t.expires_at <= ?1 AND (t.expiry_warned_days IS NULL OR t.expiry_warned_days > 0) ORDER BY t.expires_at, t.id LIMIT 200";
     /// Remembers the last warning.
     WARNED = "UPDATE service_account_tokens SET expiry_warned_days = ?3 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL AND (expiry_warned_days IS NULL OR expiry_warned_days > ?3)";
+    /// Who an account is, for tokens that act for it.
+    PRINCIPAL = "SELECT name, permission_role, scopes, status FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NULL";
     /// Removes the tokens of an account that was deleted long ago.
     PURGE_TOKENS = "DELETE FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id IN (SELECT id FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NOT NULL)";
     /// Removes an account that was deleted long ago.
@@ -161,6 +163,32 @@ pub fn list(cx: &mut Cx<'_>, status: Option<Status>, limit: i64, offset: i64) ->
     // A page behind the end has no row that could carry the number.
     let total = cx.query_opt(&COUNT, params![org, status], |row| row.get::<i64>(0))?;
     Ok((found, total.unwrap_or(0)))
+}
+
+/// What a token that acts for an account must know of it.
+pub struct Principal {
+    /// The account's name.
+    pub display: String,
+    /// Its role.
+    pub role: Role,
+    /// Its scopes; `None` is all of its role.
+    pub scopes: Option<ScopeSet>,
+    /// Whether it is enabled.
+    pub enabled: bool,
+}
+
+/// Returns what an account is now, in the snapshot of `tx`; `None` for an unknown and a deleted one.
+///
+/// For credentials of other areas that act for an account: they name organization and account from their own rows.
+pub fn principal(tx: &mut Tx<'_>, organization: &str, id: &str) -> Result<Option<Principal>> {
+    tx.query_opt(&PRINCIPAL, params![organization, id], |row| {
+        Ok(Principal {
+            display: row.get(0)?,
+            role: role(row, 1)?,
+            scopes: scopes(row, 2)?,
+            enabled: row.str(3)? == Status::Active.as_str(),
+        })
+    })
 }
 
 /// Stores a new account.
