@@ -55,6 +55,8 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         subjects::STATEMENTS,
         managed_config::STATEMENTS,
         skill_registry::STATEMENTS,
+        skill_registry::INSTALL_STATEMENTS,
+        skill_registry::CREDENTIAL_STATEMENTS,
         resources::STATEMENTS,
         resource_credentials::STATEMENTS,
         service_accounts::UPKEEP_STATEMENTS,
@@ -101,7 +103,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
     prepared.unwrap_or_else(|_| Err(Error::internal("preparing the store panicked")))?;
     Kernel::start(Parts {
         registry: registry(),
-        credentials: Box::new(service_accounts::ServiceAccountCredentials),
+        credentials: Box::new(skill_registry::TokenCredentials),
         keys,
         location,
         clock,

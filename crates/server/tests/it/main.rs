@@ -19,6 +19,8 @@ mod revocation;
 mod rotation;
 mod samples;
 mod schema_parity;
+mod skill_registry;
+mod skill_tokens;
 mod statements;
 mod support;
 mod writer;

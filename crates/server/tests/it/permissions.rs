@@ -342,7 +342,8 @@ async fn declared_is_true(app: &App, entry: &Entry, objects: &Objects, callers: 
     );
 
     for caller in &allowed {
-        let own = samples::fresh_target_of(app, entry).await;
+        let mut own = samples::fresh_target_of(app, entry).await;
+        areas::make_own(app, meta, &caller.token, &mut own.others).await;
         let reply = samples::call(app, entry, &own).token(&caller.token).send().await;
         expect(&reply, caller, "own", (meta.status, ""));
     }

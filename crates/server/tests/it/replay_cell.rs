@@ -104,7 +104,7 @@ fn forms(token: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-async fn assert_nowhere(app: &App, token: &str) {
+pub async fn assert_nowhere(app: &App, token: &str) {
     app.settle().await;
     let bytes = everything(app).await;
     for form in forms(token) {

@@ -155,7 +155,7 @@ impl App {
         let kernel = Kernel::start(Parts {
             extras: Extras::default(),
             registry: app::registry().with(more),
-            credentials: Box::new(provost_server::areas::service_accounts::ServiceAccountCredentials),
+            credentials: Box::new(provost_server::areas::skill_registry::TokenCredentials),
             keys: Keys::open(&self.keys_dir).unwrap(),
             location,
             clock: clock.clone(),

@@ -1,20 +1,89 @@
-//! To be written.
+//! The skill registry: skills, their versions, and who has installed them (specification §4.7; decisions.md
+//! section 10).
+//!
+//! ```text
+//! item     available → withdrawn
+//! version  available → withdrawn         (its content never changes)
+//! install  installed → pending_cleanup → removed
+//!              ↑ installing again at the same place
+//! token    live → revoked | expired      (one live token for an install)
+//! ```
+//!
+//! INVARIANT SK-1: a version's content never changes, and its digest, its archive and its signature agree.
+//! INVARIANT SK-2: what was withdrawn is neither installed nor handed out, and its content is not published again
+//! under the same item.
+//! INVARIANT SK-3: an uninstall forgets the installs and revokes every gateway token of (principal, item) in one
+//! transaction; after its answer none of them is accepted.
+//! INVARIANT SK-4: an install in use has at most one gateway token that is not revoked; one that is not in use has
+//! none.
+//! INVARIANT SK-5: a principal has one install of an item in one place, and nobody touches another's.
+//! INVARIANT SK-6: a gateway token's secret stands in one answer and in no row; rows hold its MAC (D2.3).
+//! INVARIANT SK-7: a gateway token works while its principal does, for its own item, in operations that say so.
+//!
+//! An uninstall that names a version removes the installs of that version. The tokens go all the same (D10.6):
+//! installs that remain get a new one by being installed again. What was withdrawn is answered with 409, not 404:
+//! its holders shall learn that they have to remove it.
+//!
+//! Absent on purpose: undoing a withdrawal; uninstalling for somebody else; build metadata in versions; the removal
+//! of contents, which are evidence of what was handed out.
 
-use provost_kernel::db::Statement;
+mod content;
+mod credentials;
+mod find;
+mod get;
+mod inputs;
+mod install;
+mod install_store;
+mod list;
+mod list_installs;
+mod list_versions;
+pub mod model;
+mod publish;
+pub mod reference;
+mod report_removed;
+mod store;
+mod uninstall;
+pub mod version;
+mod withdraw;
+
+pub use credentials::{STATEMENTS as CREDENTIAL_STATEMENTS, TokenCredentials};
+pub use install_store::STATEMENTS as INSTALL_STATEMENTS;
+pub use store::STATEMENTS;
+
 use provost_kernel::operation::Entry;
-
-/// Every statement of the area.
-pub const STATEMENTS: &[&Statement] = &[];
+use provost_kernel::{Cx, Result};
 
 /// Returns the operations of the area.
 pub fn operations() -> Vec<Entry> {
-    vec![]
+    vec![
+        Entry::of::<list::ListSkillRegistryItems>(),
+        Entry::of::<publish::PublishSkillRegistryItem>(),
+        Entry::of::<get::GetSkillRegistryItem>(),
+        Entry::of::<list_versions::ListSkillRegistryVersions>(),
+        Entry::of::<withdraw::WithdrawSkillRegistryItem>(),
+        Entry::of::<content::GetSkillRegistryContent>(),
+        Entry::of::<content::GetSkillRegistryManifest>(),
+        Entry::of::<install::InstallSkillRegistryItem>(),
+        Entry::of::<uninstall::UninstallSkillRegistryItem>(),
+        Entry::of::<list_installs::ListSkillInstalls>(),
+        Entry::of::<list_installs::ListOwnSkillInstalls>(),
+        Entry::of::<report_removed::ReportSkillInstallRemoved>(),
+    ]
 }
 
 /// Returns the ids and full names of the items that a name, reference or id names exactly (client contract §6).
-pub fn find_exact(
-    _cx: &mut provost_kernel::Cx<'_>,
-    _selector: &str,
-) -> provost_kernel::Result<Vec<(String, String)>> {
-    Ok(vec![])
+///
+/// A bare name names an item in every namespace. LIMIT: 20.
+pub fn find_exact(cx: &mut Cx<'_>, selector: &str) -> Result<Vec<(String, String)>> {
+    store::exact(cx, selector)
+}
+
+/// Erases what could be replayed of a principal's gateway tokens, when the principal is disabled (D4.8).
+pub fn erase_replays(cx: &mut Cx<'_>, principal_id: &str) -> Result<()> {
+    install_store::erase_replays(cx, principal_id)
+}
+
+/// Revokes every gateway token of a principal that is deleted.
+pub fn revoke_tokens_of(cx: &mut Cx<'_>, principal_id: &str) -> Result<()> {
+    install_store::revoke_of_principal(cx, principal_id, "principal_deleted").map(drop)
 }

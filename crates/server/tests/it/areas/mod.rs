@@ -5,7 +5,7 @@
 mod directory;
 mod managed_config;
 mod resources;
-mod skills;
+pub mod skills;
 
 use crate::samples::Target;
 use crate::support::App;
@@ -60,6 +60,11 @@ pub async fn make(app: &App, meta: &Meta, others: &mut BTreeMap<&'static str, St
     others.extend(managed_config::make(app, meta.id, &parameters).await);
     others.extend(resources::make(app, meta.id, &parameters).await);
     others.extend(skills::make(app, meta.id, &parameters).await);
+}
+
+/// Makes the records that belong to one caller alone, as that caller, and puts their ids in place.
+pub async fn make_own(app: &App, meta: &Meta, token: &str, others: &mut BTreeMap<&'static str, String>) {
+    others.extend(skills::make_own(app, meta.id, &meta.path_parameters(), token).await);
 }
 
 /// Returns ids of records that were deleted; where nothing can be deleted, ids of nothing.

@@ -1,0 +1,127 @@
+//! Lists installs: everybody's for those who answer for them, one's own for anybody.
+
+use super::inputs::ClientName;
+use super::inputs::Search;
+use super::install_store::{self, InstallFilter};
+use super::list::{below, page};
+use super::model::{InstallStatus, InstallView, SkillItemId};
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct InstallPage {
+    installs: Vec<InstallView>,
+    /// Where the list goes on; absent at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
+}
+
+/// See [`Operation::META`].
+pub struct ListSkillInstalls;
+
+/// What can be asked of everybody's installs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct InstallsQuery {
+    /// Only in this state.
+    status: Option<InstallStatus>,
+    /// Only of this item.
+    item_id: Option<SkillItemId>,
+    /// Only of this principal.
+    principal_id: Option<Search>,
+    /// Only of this client.
+    client: Option<ClientName>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where an earlier page ended.
+    cursor: Option<Cursor>,
+}
+
+impl Operation for ListSkillInstalls {
+    const META: Meta = Meta::read("listHeadlessSkillInstalls", "/skill-installs", "registry")
+        .access("registry:read", &[Admin, Operator, Auditor])
+        .command("skills", "list-installs")
+        .says(
+            "List the installs of everybody",
+            "Newest first. An install that was uninstalled is pending_cleanup until its client reports that the \
+             files are gone.",
+        );
+    type Path = Empty;
+    type Query = InstallsQuery;
+    type Body = Empty;
+    type Output = InstallPage;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<InstallPage> {
+        let query = &input.query;
+        let filter = InstallFilter {
+            principal_id: query.principal_id.as_ref().map(|p| p.get().as_str()),
+            item_id: query.item_id.as_ref().map(SkillItemId::as_str),
+            client: query.client.as_ref().map(|c| c.get().as_str()),
+            status: query.status,
+        };
+        read(cx, &filter, query.limit, query.cursor.as_ref(), Self::META.id)
+    }
+}
+
+/// See [`Operation::META`].
+pub struct ListOwnSkillInstalls;
+
+/// What can be asked of one's own installs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct OwnInstallsQuery {
+    /// Only in this state.
+    status: Option<InstallStatus>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where an earlier page ended.
+    cursor: Option<Cursor>,
+}
+
+impl Operation for ListOwnSkillInstalls {
+    const META: Meta = Meta::read("listHeadlessOwnSkillInstalls", "/skill-installs/own", "registry")
+        .access("registry:install", &[Admin, Operator, Auditor, Viewer])
+        .command("skills", "list-own-installs")
+        .says("List the caller's installs", "Newest first.");
+    type Path = Empty;
+    type Query = OwnInstallsQuery;
+    type Body = Empty;
+    type Output = InstallPage;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<InstallPage> {
+        let query = &input.query;
+        let filter = InstallFilter {
+            principal_id: Some(cx.actor().id.as_str()),
+            status: query.status,
+            ..InstallFilter::default()
+        };
+        read(cx, &filter, query.limit, query.cursor.as_ref(), Self::META.id)
+    }
+}
+
+fn read(
+    cx: &mut Cx<'_>,
+    filter: &InstallFilter<'_>,
+    limit: Limit,
+    cursor: Option<&Cursor>,
+    operation: &str,
+) -> Result<InstallPage> {
+    let below = below(cx, cursor, operation)?;
+    let found = install_store::list(cx, filter, below, limit.get() + 1)?;
+    let (installs, next_cursor) = page(cx, found, limit.get(), operation);
+    Ok(InstallPage {
+        installs: installs.into_iter().map(InstallView::from).collect(),
+        next_cursor,
+    })
+}
