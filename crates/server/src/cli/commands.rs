@@ -2,11 +2,11 @@
 
 use super::api::{Api, Effect, Operation, Shape};
 use super::connection;
+use super::consent;
 use super::failure::EXIT_CODES;
 use super::flags::{self, Names, Place};
 use super::pages::Paging;
 use super::profile_command;
-use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 use std::path::PathBuf;
 
@@ -109,30 +109,13 @@ fn own_args(operation: &Operation) -> Vec<Arg> {
         ));
     }
     if let Effect::Write { confirm, .. } = operation.kind {
-        args.push(
-            Arg::new("global.reason")
-                .long("reason")
-                .value_name("TEXT")
-                .value_parser(NonEmptyStringValueParser::new())
-                .help("Why; goes into the audit log (1 to 500 characters) [asked for on a terminal]"),
-        );
-        args.push(
-            Arg::new("global.idempotency-key")
-                .long("idempotency-key")
-                .value_name("KEY")
-                .value_parser(NonEmptyStringValueParser::new())
-                .help("The key under which the command acts once (1 to 255 visible characters) [default: a new one]"),
-        );
+        args.extend(consent::consent_args());
         let help = if confirm {
             "Says that you know that nothing can undo this [asked for on a terminal]"
         } else {
             "Sends confirm: true"
         };
-        let arg = Arg::new("global.confirm")
-            .long("confirm")
-            .action(ArgAction::SetTrue)
-            .help(help);
-        args.extend(operation.takes_confirm().then_some(arg));
+        args.extend(operation.takes_confirm().then(|| consent::confirm_arg(help)));
     }
     if operation.reveals_secret {
         let help = "Writes the secret into this new file, readable by you alone, instead of showing it";

@@ -4,15 +4,65 @@ use super::api::{Effect, Operation};
 use super::failure::Failure;
 use super::flags::Place;
 use super::terminal::Terminal;
-use clap::ArgMatches;
+use bytes::Bytes;
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Arg, ArgAction, ArgMatches};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use provost_kernel::entropy::{Entropy, SystemEntropy};
+use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
+/// LIMIT: the server takes keys of up to 255 characters (D1.10).
+const MAX_KEY: usize = 255;
+
 /// The trio of D4.1.
-pub(super) struct Consent {
-    pub(super) reason: String,
-    pub(super) key: String,
-    pub(super) confirm: bool,
+#[derive(Clone, Debug)]
+pub struct Consent {
+    /// Why; goes into the audit log.
+    pub reason: String,
+    /// The key under which the request acts once.
+    pub key: String,
+    /// Says that nothing can undo the act and that this is known.
+    pub confirm: bool,
+    /// The key of the whole command, which repeats it; [`Consent::step`] makes the others of it.
+    base: String,
+}
+
+/// What a command written by hand has to do with `--confirm`.
+#[derive(Clone, Copy, Debug)]
+pub enum Confirm<'a> {
+    /// It has no such flag.
+    Absent,
+    /// The flag decides.
+    Offered,
+    /// Nothing can undo the act: the flag, or a person who types this word.
+    Demanded(&'a str),
+}
+
+/// Returns the flags that say reason and key.
+pub fn consent_args() -> Vec<Arg> {
+    let args = [
+        Arg::new("global.reason")
+            .long("reason")
+            .value_name("TEXT")
+            .value_parser(NonEmptyStringValueParser::new())
+            .help("Why; goes into the audit log (1 to 500 characters) [asked for on a terminal]"),
+        Arg::new("global.idempotency-key")
+            .long("idempotency-key")
+            .value_name("KEY")
+            .value_parser(NonEmptyStringValueParser::new())
+            .help("The key under which the command acts once (1 to 255 visible characters) [default: a new one]"),
+    ];
+    args.map(|arg| arg.help_heading("Request")).into()
+}
+
+/// Returns the flag `--confirm`.
+pub fn confirm_arg(help: &'static str) -> Arg {
+    Arg::new("global.confirm")
+        .long("confirm")
+        .action(ArgAction::SetTrue)
+        .help(help)
+        .help_heading("Request")
 }
 
 impl Consent {
@@ -31,8 +81,23 @@ impl Consent {
         else {
             return Ok(None);
         };
+        let target = operation.path_parameters.last();
+        let target = target.and_then(|field| matches.get_one::<String>(&Place::Path.id(field)));
+        let confirm = match target {
+            _ if !must_confirm && !operation.takes_confirm() => Confirm::Absent,
+            _ if !must_confirm => Confirm::Offered,
+            Some(id) => Confirm::Demanded(id),
+            None => Confirm::Demanded("yes"),
+        };
+        Self::of(matches, terminal, confirm).map(Some)
+    }
+
+    /// Takes the trio from the flags of [`consent_args`] and asks a person for what is missing.
+    ///
+    /// Errors: usage, when something must be said and nobody is there to say it.
+    pub fn of(matches: &ArgMatches, terminal: &Terminal, confirm: Confirm<'_>) -> Result<Self, Failure> {
         let key = match matches.get_one::<String>("global.idempotency-key") {
-            Some(key) if key.len() <= 255 && key.bytes().all(|b| b.is_ascii_graphic()) => key.clone(),
+            Some(key) if key.len() <= MAX_KEY && key.bytes().all(|b| b.is_ascii_graphic()) => key.clone(),
             Some(_) => {
                 return Err(Failure::usage(
                     "--idempotency-key takes 1 to 255 visible ASCII characters",
@@ -47,22 +112,76 @@ impl Consent {
         if reason.trim().is_empty() {
             return Err(Failure::usage("the reason is empty; nothing was sent"));
         }
-        let said = operation.takes_confirm() && matches.get_flag("global.confirm");
-        if must_confirm && !said {
-            confirm(operation, matches, terminal)?;
-        }
-        Ok(Some(Self {
+        let said = !matches!(confirm, Confirm::Absent) && matches.get_flag("global.confirm");
+        let must_confirm = if let Confirm::Demanded(target) = confirm {
+            if !said {
+                ask_to_confirm(target, terminal)?;
+            }
+            true
+        } else {
+            false
+        };
+        Ok(Self {
             reason: reason.trim().to_owned(),
+            base: key.clone(),
             key,
             confirm: said || must_confirm,
-        }))
+        })
+    }
+
+    /// Returns the consent to one of the several requests of a command.
+    ///
+    /// Its key is made of the command's, so that the command repeated with its key repeats every request.
+    #[must_use]
+    pub fn step(&self, name: &str) -> Self {
+        let mut key = format!("{}.{name}", self.base);
+        if key.len() > MAX_KEY {
+            let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, self.base.as_bytes());
+            key = format!("{}.{name}", hex(digest.as_ref()));
+        }
+        Self { key, ..self.clone() }
+    }
+
+    /// Adds the trio to a body, which is an object.
+    pub(super) fn add_to_body(&self, body: Option<&[u8]>) -> Result<Bytes, Failure> {
+        let mut body: Map<String, Value> = serde_json::from_slice(body.unwrap_or(b"{}"))
+            .map_err(|_| Failure::usage("the body of this command must be a JSON object"))?;
+        body.insert("reason".into(), self.reason.as_str().into());
+        body.insert("idempotencyKey".into(), self.key.as_str().into());
+        if self.confirm {
+            body.insert("confirm".into(), true.into());
+        }
+        Ok(Value::Object(body).to_string().into())
+    }
+
+    /// Adds the trio to the headers.
+    pub(super) fn add_to_headers(&self, headers: &mut HeaderMap) -> Result<(), Failure> {
+        // A key that begins with a quote would read as a structured-field string (D4.1).
+        let key = match self.key.strip_prefix('"') {
+            Some(_) => format!("\"{}\"", self.key.replace('\\', r"\\").replace('"', "\\\"")),
+            None => self.key.clone(),
+        };
+        let confirm = if self.confirm { "true" } else { "" };
+        for (name, value) in [
+            ("idempotency-key", key.as_str()),
+            ("x-reason", &self.reason),
+            ("x-confirm", confirm),
+        ] {
+            if value.is_empty() {
+                continue;
+            }
+            let value = HeaderValue::from_bytes(value.as_bytes())
+                .map_err(|_| Failure::usage(format!("{name} must be one line without control characters")))?;
+            headers.insert(HeaderName::from_static(name), value);
+        }
+        Ok(())
     }
 
     /// Returns the flags that repeat this very write.
     pub(super) fn repeat(&self) -> String {
         format!(
             "--idempotency-key {} --reason {}",
-            quoted(&self.key),
+            quoted(&self.base),
             quoted(&self.reason)
         )
     }
@@ -79,18 +198,10 @@ fn ask(terminal: &Terminal, question: &str, flag: &str) -> Result<String, Failur
 }
 
 /// Lets a person type what the act will hit; a reflex types `y`.
-fn confirm(operation: &Operation, matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
-    let target = operation.path_parameters.last();
-    let target = target.and_then(|field| matches.get_one::<String>(&Place::Path.id(field)));
-    let (question, wanted) = match target {
-        Some(id) => (
-            format!("nothing can undo this; type {id} to confirm"),
-            id.as_str(),
-        ),
-        None => ("nothing can undo this; type yes to confirm".to_owned(), "yes"),
-    };
+fn ask_to_confirm(target: &str, terminal: &Terminal) -> Result<(), Failure> {
+    let question = format!("nothing can undo this; type {target} to confirm");
     let typed = ask(terminal, &question, "--confirm: nothing can undo it")?;
-    if typed.trim() == wanted {
+    if typed.trim() == target {
         return Ok(());
     }
     Err(Failure::usage("not confirmed; nothing was sent"))
@@ -98,12 +209,15 @@ fn confirm(operation: &Operation, matches: &ArgMatches, terminal: &Terminal) -> 
 
 /// 128 bits: enough that a retry after a lost rotation may have its secret (D5.5: at least 22 characters).
 fn new_key() -> String {
-    SystemEntropy.seed()[..16]
-        .iter()
-        .fold(String::new(), |mut key, byte| {
-            let _ = write!(key, "{byte:02x}");
-            key
-        })
+    hex(&SystemEntropy.seed()[..16])
+}
+
+/// Returns lower-case hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// Quotes for a POSIX shell.

@@ -8,7 +8,7 @@ use super::flags::{self, Place};
 use super::server::Call;
 use super::terminal::Terminal;
 use clap::ArgMatches;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
@@ -64,39 +64,9 @@ impl Draft {
             return Ok(());
         };
         if trio_in_headers {
-            return self.consent_in_headers(consent);
+            return consent.add_to_headers(&mut self.call.headers);
         }
-        let body = self.call.body.as_deref().unwrap_or(b"{}");
-        let mut body: Map<String, Value> = serde_json::from_slice(body)
-            .map_err(|_| Failure::usage("the body of this command must be a JSON object"))?;
-        body.insert("reason".into(), consent.reason.as_str().into());
-        body.insert("idempotencyKey".into(), consent.key.as_str().into());
-        if consent.confirm {
-            body.insert("confirm".into(), true.into());
-        }
-        self.call.body = Some(Value::Object(body).to_string().into());
-        Ok(())
-    }
-
-    fn consent_in_headers(&mut self, consent: &Consent) -> Result<(), Failure> {
-        // A key that begins with a quote would read as a structured-field string (D4.1).
-        let key = match consent.key.strip_prefix('"') {
-            Some(_) => format!("\"{}\"", consent.key.replace('\\', r"\\").replace('"', "\\\"")),
-            None => consent.key.clone(),
-        };
-        let confirm = if consent.confirm { "true" } else { "" };
-        for (name, value) in [
-            ("idempotency-key", key.as_str()),
-            ("x-reason", &consent.reason),
-            ("x-confirm", confirm),
-        ] {
-            if value.is_empty() {
-                continue;
-            }
-            let value = HeaderValue::from_bytes(value.as_bytes())
-                .map_err(|_| Failure::usage(format!("{name} must be one line without control characters")))?;
-            self.call.headers.insert(HeaderName::from_static(name), value);
-        }
+        self.call.body = Some(consent.add_to_body(self.call.body.as_deref())?);
         Ok(())
     }
 
@@ -116,16 +86,21 @@ impl Draft {
 
     /// Returns the request as it stands.
     pub(super) fn call(&self) -> Call {
-        let mut target = self.path.clone();
-        for (place, (name, value)) in self.query.iter().enumerate() {
-            let separator = if place == 0 { '?' } else { '&' };
-            let _ = write!(target, "{separator}{}={}", encoded(name), encoded(value));
-        }
         Call {
-            target,
+            target: target(&self.path, &self.query),
             ..self.call.clone()
         }
     }
+}
+
+/// Returns a path with its query behind it.
+pub(super) fn target(path: &str, query: &[(String, String)]) -> String {
+    let mut target = path.to_owned();
+    for (place, (name, value)) in query.iter().enumerate() {
+        let separator = if place == 0 { '?' } else { '&' };
+        let _ = write!(target, "{separator}{}={}", encoded(name), encoded(value));
+    }
+    target
 }
 
 fn body(operation: &Operation, matches: &ArgMatches, terminal: &Terminal) -> Result<Value, Failure> {
@@ -201,7 +176,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// Percent-encodes everything but the unreserved characters of RFC 3986.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

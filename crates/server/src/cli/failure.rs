@@ -18,16 +18,26 @@ pub const EXIT_CODES: &str = "Exit codes:
 /// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Exit {
+pub enum Exit {
+    /// Done.
     Done = 0,
+    /// The server refused the request.
     Refused = 1,
+    /// The command line is wrong, or something that must be said was not.
     Usage = 2,
+    /// No token, or one that may not do this.
     Forbidden = 3,
+    /// No such thing.
     NotFound = 4,
+    /// Conflict or failed precondition.
     Conflict = 5,
+    /// Too many requests, or unavailable.
     Unavailable = 6,
+    /// The server cannot be reached, or the outcome is unknown.
     Unreachable = 7,
+    /// A fault of the server.
     ServerFault = 8,
+    /// What came of it could not be written here.
     Output = 9,
 }
 
@@ -48,15 +58,18 @@ impl Exit {
 
 /// An end without success: the first line says what happened, the others what to do.
 #[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) exit: Exit,
-    pub(super) lines: Vec<String>,
+pub struct Failure {
+    /// The exit code of the process.
+    pub exit: Exit,
+    /// For people; the first line says what happened.
+    pub lines: Vec<String>,
     /// What the server answered, if it did.
-    pub(super) status: Option<u16>,
+    pub status: Option<u16>,
 }
 
 impl Failure {
-    pub(super) fn new(exit: Exit, line: impl Into<String>) -> Self {
+    /// Returns a failure that says one line.
+    pub fn new(exit: Exit, line: impl Into<String>) -> Self {
         Self {
             exit,
             lines: vec![line.into()],
@@ -64,12 +77,14 @@ impl Failure {
         }
     }
 
-    pub(super) fn usage(line: impl Into<String>) -> Self {
+    /// Returns a failure of how the command was called.
+    pub fn usage(line: impl Into<String>) -> Self {
         Self::new(Exit::Usage, line)
     }
 
+    /// Adds a line: what to do.
     #[must_use]
-    pub(super) fn and(mut self, line: impl Into<String>) -> Self {
+    pub fn and(mut self, line: impl Into<String>) -> Self {
         self.lines.push(line.into());
         self
     }

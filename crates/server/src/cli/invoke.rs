@@ -37,6 +37,7 @@ pub(super) async fn invoke(
         retries: connection.retries,
         quiet,
         repeat,
+        unmodified: false,
     };
     let printer = Printer {
         form: Form::chosen(matches, terminal),

@@ -12,6 +12,7 @@
 //! INVARIANT CL-3: nothing that a server answers can steer a terminal.
 
 mod api;
+mod client;
 mod commands;
 mod completions;
 mod connection;
@@ -22,10 +23,12 @@ mod export;
 mod failure;
 mod flags;
 mod invoke;
+mod own;
 mod pages;
 mod print;
 mod profile;
 mod profile_command;
+mod progress;
 mod refusal;
 mod schema;
 mod secret_file;
@@ -35,13 +38,17 @@ mod table;
 mod terminal;
 
 pub use api::Api;
+pub use client::{Answer, Client, Request, connection_args};
 pub use commands::commands;
 pub use completions::completions;
-pub use failure::EXIT_CODES;
+pub use consent::{Confirm, Consent, confirm_arg, consent_args};
+pub use failure::{EXIT_CODES, Exit, Failure};
+pub use own::{Own, Running, report};
+pub use print::{Form, Printer};
+pub use progress::{Progress, per_second};
 pub use terminal::{Prompt, Surroundings, Terminal};
 
 use clap::ArgMatches;
-use failure::Failure;
 
 /// Does what a command of [`commands`] says and returns the exit code of the process ([`EXIT_CODES`]).
 ///
@@ -55,13 +62,5 @@ pub async fn run(api: &Api, group: &str, matches: &ArgMatches, terminal: &Termin
         },
         None => Err(Failure::usage(format!("say what to do with {group}"))),
     };
-    let Err(failure) = done else { return 0 };
-    for (place, line) in failure.lines.iter().enumerate() {
-        terminal.note(&if place == 0 {
-            format!("error: {line}")
-        } else {
-            line.clone()
-        });
-    }
-    failure.exit as u8
+    report(done, terminal)
 }

@@ -10,15 +10,18 @@ use std::io;
 
 /// The form of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub enum Form {
+    /// For people.
     Table,
+    /// The answer as it is.
     Json,
+    /// One item a line.
     JsonLines,
 }
 
 impl Form {
     /// Returns the form that was asked for: a table on a terminal, JSON elsewhere.
-    pub(super) fn chosen(matches: &ArgMatches, terminal: &Terminal) -> Self {
+    pub fn chosen(matches: &ArgMatches, terminal: &Terminal) -> Self {
         match matches.get_one::<String>("global.output").map(String::as_str) {
             Some("table") => Self::Table,
             Some("jsonl") => Self::JsonLines,
@@ -29,15 +32,18 @@ impl Form {
 }
 
 /// Prints answers in one form.
-pub(super) struct Printer<'a> {
-    pub(super) form: Form,
-    pub(super) terminal: &'a Terminal,
-    pub(super) quiet: bool,
+pub struct Printer<'a> {
+    /// The form.
+    pub form: Form,
+    /// Where to.
+    pub terminal: &'a Terminal,
+    /// Leaves out notes.
+    pub quiet: bool,
 }
 
 impl Printer<'_> {
     /// Prints one object.
-    pub(super) fn object(&self, object: &Value) -> io::Result<()> {
+    pub fn object(&self, object: &Value) -> io::Result<()> {
         match self.form {
             Form::Table => self.text(&table::object(object, self.terminal.width)),
             Form::Json => self.text(&format!("{object:#}\n")),
@@ -46,7 +52,7 @@ impl Printer<'_> {
     }
 
     /// Prints a page; `member` holds its items.
-    pub(super) fn list(&self, page: &Value, member: &str) -> io::Result<()> {
+    pub fn list(&self, page: &Value, member: &str) -> io::Result<()> {
         let items = page
             .get(member)
             .and_then(Value::as_array)
@@ -74,7 +80,7 @@ impl Printer<'_> {
     }
 
     /// Prints each item on a line of its own.
-    pub(super) fn lines(&self, items: &[Value]) -> io::Result<()> {
+    pub fn lines(&self, items: &[Value]) -> io::Result<()> {
         let mut text = String::new();
         for item in items {
             text.push_str(&item.to_string());

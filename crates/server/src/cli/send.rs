@@ -26,6 +26,8 @@ pub(super) struct Sender<'a> {
     pub(super) quiet: bool,
     /// The flags that repeat a write under its key; absent for a read.
     pub(super) repeat: Option<String>,
+    /// 304 is an answer too: the request says what it has.
+    pub(super) unmodified: bool,
 }
 
 /// How one attempt ended, other than well.
@@ -50,7 +52,7 @@ impl Sender<'_> {
         loop {
             let asked = self.unless_interrupted(self.server.ask(call)).await?;
             let setback = match asked {
-                Ok(reply) if reply.status.is_success() => return Ok(reply),
+                Ok(reply) if reply.status.is_success() || self.is_unmodified(&reply) => return Ok(reply),
                 Ok(reply) => refused(&reply, self.server.url()),
                 Err(silence) => silent(silence, self.server.url()),
             };
@@ -78,6 +80,10 @@ impl Sender<'_> {
             }
             self.unless_interrupted(tokio::time::sleep(wait)).await?;
         }
+    }
+
+    fn is_unmodified(&self, reply: &Reply) -> bool {
+        self.unmodified && reply.status == http::StatusCode::NOT_MODIFIED
     }
 
     /// Ends a write that is interrupted with the words that learn its outcome; a read just ends.

@@ -9,6 +9,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use provost_kernel::Secret;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -80,10 +81,7 @@ impl Server {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .build(connector);
-        let bearer = provost_kernel::Secret::new(format!("Bearer {}", connection.token.expose()));
-        let mut authorization = HeaderValue::from_str(bearer.expose())
-            .map_err(|_| Failure::usage("the token has characters that no token has"))?;
-        authorization.set_sensitive(true);
+        let authorization = authorization(&connection.token)?;
         Ok(Self {
             client,
             url: connection.url.clone(),
@@ -132,17 +130,31 @@ impl Server {
         let mut request = Request::builder().method(call.method.clone()).uri(uri);
         if let Some(headers) = request.headers_mut() {
             headers.extend(call.headers.clone());
-            headers.insert(header::AUTHORIZATION, self.authorization.clone());
+            // A request may carry a token of its own, such as a gateway token.
+            headers
+                .entry(header::AUTHORIZATION)
+                .or_insert_with(|| self.authorization.clone());
             headers.insert(
                 header::USER_AGENT,
                 HeaderValue::from_static(concat!("provost/", env!("CARGO_PKG_VERSION"))),
             );
             if call.body.is_some() {
-                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                headers
+                    .entry(header::CONTENT_TYPE)
+                    .or_insert(HeaderValue::from_static("application/json"));
             }
         }
         request.body(Full::new(call.body.clone().unwrap_or_default()))
     }
+}
+
+/// Returns the header that carries a token.
+pub(super) fn authorization(token: &Secret<String>) -> Result<HeaderValue, Failure> {
+    let bearer = Secret::new(format!("Bearer {}", token.expose()));
+    let mut authorization = HeaderValue::from_str(bearer.expose())
+        .map_err(|_| Failure::usage("the token has characters that no token has"))?;
+    authorization.set_sensitive(true);
+    Ok(authorization)
 }
 
 fn trusted(connection: &Connection) -> Result<RootCertStore, Failure> {

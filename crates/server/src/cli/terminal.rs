@@ -77,14 +77,14 @@ impl Terminal {
     }
 
     /// Writes bytes to standard output.
-    pub(super) fn print(&self, bytes: &[u8]) -> io::Result<()> {
+    pub fn print(&self, bytes: &[u8]) -> io::Result<()> {
         let mut out = lock(&self.stdout);
         out.write_all(bytes)?;
         out.flush()
     }
 
     /// Writes one line to standard error; nothing in it can steer a terminal.
-    pub(super) fn note(&self, line: &str) {
+    pub fn note(&self, line: &str) {
         self.tell(&format!("{}\n", visible(line)));
     }
 
@@ -100,7 +100,7 @@ impl Terminal {
     }
 
     /// Returns what is left of standard input.
-    pub(super) fn read_input(&self, max_bytes: u64) -> io::Result<Vec<u8>> {
+    pub fn read_input(&self, max_bytes: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         lock(&self.stdin)
             .by_ref()
@@ -115,7 +115,7 @@ impl Terminal {
     }
 
     /// Returns text from the server as it may stand on standard output.
-    pub(super) fn shown(&self, text: &str) -> String {
+    pub fn shown(&self, text: &str) -> String {
         if self.stdout_is_terminal {
             lines_visible(text).into_owned()
         } else {

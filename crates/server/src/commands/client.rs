@@ -1,6 +1,6 @@
 //! The commands that talk to a server, built from the committed description of the API.
 
-use crate::cli::{self, Api, Terminal};
+use crate::cli::{self, Api, Own, Terminal};
 use clap::{ArgMatches, Command};
 use std::process::ExitCode;
 
@@ -17,9 +17,14 @@ fn api() -> Api {
         .expect("the compiled-in OpenAPI document is readable")
 }
 
+/// Returns the client commands that are written by hand.
+fn own() -> Vec<Own> {
+    Vec::new()
+}
+
 /// Adds the client's groups; a group that has commands of the program itself keeps them.
 pub fn add_to(root: Command) -> Command {
-    cli::commands(&api()).into_iter().fold(root, |root, group| {
+    let generated = cli::commands(&api()).into_iter().fold(root, |root, group| {
         let name = group.get_name().to_owned();
         let own = root.find_subcommand(&name).cloned();
         match own {
@@ -29,27 +34,52 @@ pub fn add_to(root: Command) -> Command {
                 root.mut_subcommand(name, |_| merged)
             }
         }
+    });
+    own().into_iter().fold(generated, |root, own| {
+        let verb = (own.command)().after_long_help(cli::EXIT_CODES);
+        let root = match root.find_subcommand(own.group) {
+            Some(_) => root,
+            None => root.subcommand(super::group(own.group, "Server and this machine")),
+        };
+        root.mut_subcommand(own.group, |group| match group.find_subcommand(verb.get_name()) {
+            Some(_) => group.mut_subcommand((own.command)().get_name(), |_| verb),
+            None => group.subcommand(verb),
+        })
     })
 }
 
 /// Runs a client command; `None` when the words name a command of the program itself.
 pub fn run(matches: &ArgMatches) -> Option<ExitCode> {
-    let (group, below) = matches.subcommand()?;
-    let verb = below.subcommand_name()?;
-    let is_ours = super::own_command()
-        .find_subcommand(group)
-        .is_some_and(|g| g.find_subcommand(verb).is_some());
-    if is_ours {
+    if is_of_the_program(matches)? {
         return None;
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .ok()?;
-    Some(ExitCode::from(runtime.block_on(cli::run(
-        &api(),
-        group,
-        below,
-        &Terminal::system(),
-    ))))
+    Some(ExitCode::from(
+        runtime.block_on(ask(matches, &Terminal::system())),
+    ))
+}
+
+fn is_of_the_program(matches: &ArgMatches) -> Option<bool> {
+    let (group, below) = matches.subcommand()?;
+    let verb = below.subcommand_name()?;
+    let group = super::own_command().find_subcommand(group).cloned();
+    Some(group.is_some_and(|group| group.find_subcommand(verb).is_some()))
+}
+
+/// Runs a client command with this terminal and returns the exit code; `matches` are those of
+/// [`super::command`].
+pub async fn ask(matches: &ArgMatches, terminal: &Terminal) -> u8 {
+    let Some((group, below)) = matches.subcommand() else {
+        return cli::Exit::Usage as u8;
+    };
+    if let Some((verb, matches)) = below.subcommand() {
+        let is_it = |own: &Own| own.group == group && (own.command)().get_name() == verb;
+        if let Some(own) = own().into_iter().find(is_it) {
+            return cli::report((own.run)(matches, terminal).await, terminal);
+        }
+    }
+    cli::run(&api(), group, below, terminal).await
 }

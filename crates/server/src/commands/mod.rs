@@ -19,6 +19,7 @@ mod show;
 mod store;
 mod store_flags;
 
+pub use client::ask;
 pub use failure::{Failure, Outcome};
 
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};

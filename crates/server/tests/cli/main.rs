@@ -5,6 +5,7 @@
 mod answers;
 mod commands;
 mod http;
+mod kit;
 mod operations;
 mod pages;
 mod profiles;

@@ -2,9 +2,10 @@
 
 use crate::http::Server;
 use crate::operations::api;
-use clap::Command;
+use clap::{ArgMatches, Command};
 use provost_kernel::Secret;
 use provost_server::cli::{self, Prompt, Surroundings, Terminal};
+use provost_server::commands;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -102,10 +103,33 @@ impl Provost {
         self.runs(&[command, &to].concat()).await
     }
 
-    /// Runs a command.
+    /// Runs a command made from the operations of the test.
     pub async fn runs(self, command: &[&str]) -> Outcome {
         let api = api();
         let root = Command::new("provost").subcommands(cli::commands(&api));
+        self.played(root, command, async |matches, terminal| {
+            let (group, matches) = matches.subcommand().expect("a group");
+            cli::run(&api, group, matches, terminal).await
+        })
+        .await
+    }
+
+    /// Runs a command of the program against a server.
+    pub async fn does(self, server: &Server, command: &[&str]) -> Outcome {
+        let to = ["--url", server.url.as_str(), "--organization", "acme"];
+        let whole = [command, &to].concat();
+        self.played(commands::command(), &whole, async |matches, terminal| {
+            commands::ask(matches, terminal).await
+        })
+        .await
+    }
+
+    pub async fn played(
+        self,
+        root: Command,
+        command: &[&str],
+        run: impl AsyncFnOnce(&ArgMatches, &Terminal) -> u8,
+    ) -> Outcome {
         let matches = match root.try_get_matches_from([&["provost"], command].concat()) {
             Ok(matches) => matches,
             Err(error) => {
@@ -142,8 +166,7 @@ impl Provost {
                 home: self.home,
             },
         };
-        let (group, matches) = matches.subcommand().expect("a group");
-        let code = cli::run(&api, group, matches, &terminal).await;
+        let code = run(&matches, &terminal).await;
         let questions = questions.lock().expect("no panic").clone();
         Outcome {
             code,

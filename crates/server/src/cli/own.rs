@@ -1,0 +1,33 @@
+//! Client commands written by hand, beside those made from the API document.
+
+use super::failure::Failure;
+use super::terminal::Terminal;
+use clap::{ArgMatches, Command};
+use std::pin::Pin;
+
+/// What running a command comes to.
+pub type Running<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
+
+/// One command written by hand: `provost <group> <verb>`.
+pub struct Own {
+    /// The group; one that the API has keeps its own verbs.
+    pub group: &'static str,
+    /// The verb with its flags, those of [`super::connection_args`] among them. A verb that the API has is
+    /// replaced.
+    pub command: fn() -> Command,
+    /// Does it.
+    pub run: for<'a> fn(&'a ArgMatches, &'a Terminal) -> Running<'a>,
+}
+
+/// Tells a person how a command ended and returns the exit code of the process.
+pub fn report(done: Result<(), Failure>, terminal: &Terminal) -> u8 {
+    let Err(failure) = done else { return 0 };
+    for (place, line) in failure.lines.iter().enumerate() {
+        terminal.note(&if place == 0 {
+            format!("error: {line}")
+        } else {
+            line.clone()
+        });
+    }
+    failure.exit as u8
+}
