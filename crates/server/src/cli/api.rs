@@ -32,6 +32,8 @@ pub(super) struct Operation {
     pub(super) reveals_secret: bool,
     pub(super) scope: Option<String>,
     pub(super) roles: Vec<String>,
+    /// What performing needs beyond that, of an operation that otherwise previews (D8.5).
+    pub(super) performs: Option<Performance>,
     pub(super) answer: Shape,
 }
 
@@ -42,9 +44,24 @@ pub(super) enum Effect {
     Write {
         /// Nothing can undo it, so `confirm: true` is demanded.
         confirm: bool,
-        /// `reason`, `idempotencyKey` and `confirm` travel in headers.
-        trio_in_headers: bool,
+        trio: Trio,
     },
+}
+
+/// Where `reason`, `idempotencyKey` and `confirm` travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trio {
+    Body,
+    Headers,
+    /// In headers, and none of them must be said.
+    OptionalHeaders,
+}
+
+/// The right to perform what is otherwise only shown.
+#[derive(Debug)]
+pub(super) struct Performance {
+    pub(super) scope: String,
+    pub(super) roles: Vec<String>,
 }
 
 /// What a request carries beside the trio.
@@ -53,6 +70,10 @@ pub(super) struct Body {
     pub(super) fields: Vec<Field>,
     /// The body is a document of its own, or can be given as one.
     pub(super) whole: bool,
+    /// The media types of a body that is not JSON; empty for JSON.
+    pub(super) media_types: Vec<String>,
+    /// How much the server takes, where the document says so.
+    pub(super) max_bytes: Option<u64>,
 }
 
 /// What a success looks like.
@@ -66,6 +87,8 @@ pub(super) enum Shape {
     List(String),
     /// JSON Lines.
     Lines,
+    /// Bytes that no terminal can show, such as an archive.
+    Bytes,
 }
 
 impl Api {
@@ -125,9 +148,15 @@ impl Operation {
             return false;
         };
         confirm
+            || self.performs.is_some()
             || [&self.summary, &self.description]
                 .iter()
                 .any(|t| t.to_lowercase().contains("confirm"))
+    }
+
+    /// Returns the media types of a body that is not JSON; empty for JSON or no body.
+    pub(super) fn media_types(&self) -> &[String] {
+        self.body.as_ref().map_or(&[], |body| &body.media_types)
     }
 
     pub(super) fn query_field(&self, name: &str) -> Option<&Field> {
@@ -152,18 +181,27 @@ fn operation(schemas: &Schemas<'_>, path: &str, method: &str, found: &Value) -> 
         (!word.is_empty() && !word.starts_with('-')).then(|| word.to_owned())
     };
     let access = extension.get("access").cloned().unwrap_or_default();
-    let roles = access
-        .get("roles")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
+    let words = |value: Option<&Value>| -> Vec<String> {
+        let words = value.and_then(Value::as_array).into_iter().flatten();
+        words
+            .filter_map(|word| word.as_str().map(str::to_owned))
+            .collect()
+    };
+    let performs = extension.get("previews").map(|needs| Performance {
+        scope: text(needs, "scope").unwrap_or_default(),
+        roles: words(needs.get("roles")),
+    });
     let body_schema = found.pointer("/requestBody/content/application~1json/schema");
     let body_schema = body_schema.map(|schema| schemas.resolve(schema));
     let kind = if text(extension, "kind")? == "write" {
         let has_reason = body_schema.as_ref().and_then(|b| b.properties()?.get("reason"));
         Effect::Write {
             confirm: flag("confirm"),
-            trio_in_headers: has_reason.is_none(),
+            trio: match text(extension, "trio").as_deref() {
+                Some("optional-headers") => Trio::OptionalHeaders,
+                _ if has_reason.is_none() => Trio::Headers,
+                _ => Trio::Body,
+            },
         }
     } else {
         Effect::Read
@@ -177,14 +215,15 @@ fn operation(schemas: &Schemas<'_>, path: &str, method: &str, found: &Value) -> 
         description: text(found, "description").unwrap_or_default(),
         path_parameters: parameters(schemas, found, "path"),
         query: parameters(schemas, found, "query"),
-        body: body_schema.map(|schema| body(schemas, schema)),
+        body: match body_schema {
+            Some(schema) => Some(body(schemas, schema)),
+            None => content(found),
+        },
         kind,
         reveals_secret: flag("revealsSecret"),
         scope: text(&access, "scope"),
-        roles: roles
-            .iter()
-            .filter_map(|r| r.as_str().map(str::to_owned))
-            .collect(),
+        roles: words(access.get("roles")),
+        performs,
         answer: answer(schemas, found)?,
     })
 }
@@ -221,7 +260,23 @@ fn body(schemas: &Schemas<'_>, resolved: Resolved) -> Body {
     Body {
         whole: !fields.is_empty() || has_union || !is_closed,
         fields,
+        media_types: Vec::new(),
+        max_bytes: None,
     }
+}
+
+/// Returns a body that is not JSON, if the operation takes one.
+fn content(found: &Value) -> Option<Body> {
+    let content = found.pointer("/requestBody/content")?.as_object()?;
+    let largest = content
+        .values()
+        .filter_map(|body| body.pointer("/schema/maxLength")?.as_u64());
+    Some(Body {
+        fields: Vec::new(),
+        whole: false,
+        media_types: content.keys().cloned().collect(),
+        max_bytes: largest.max(),
+    })
 }
 
 fn answer(schemas: &Schemas<'_>, found: &Value) -> Option<Shape> {
@@ -242,6 +297,9 @@ fn answer(schemas: &Schemas<'_>, found: &Value) -> Option<Shape> {
         .get("schema")
         .cloned()
         .unwrap_or_default();
+    if schema.get("format").is_some_and(|format| format == "binary") {
+        return Some(Shape::Bytes);
+    }
     Some(list_member(schemas, &schemas.resolve(&schema)).map_or(Shape::Object, Shape::List))
 }
 

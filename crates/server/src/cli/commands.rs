@@ -1,14 +1,14 @@
 //! From operations to clap commands.
 
-use super::api::{Api, Effect, Operation, Shape};
+use super::api::{Api, Effect, Operation, Shape, Trio};
 use super::connection;
 use super::consent;
+use super::content;
 use super::failure::EXIT_CODES;
-use super::flags::{self, Names, Place};
+use super::flags::{self, Names, Place, file_arg};
 use super::pages::Paging;
 use super::profile_command;
-use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
-use std::path::PathBuf;
+use clap::{Arg, ArgAction, Command, ValueHint};
 
 /// Returns one command per group, with one subcommand per operation, and `profile`.
 pub fn commands(api: &Api) -> Vec<Command> {
@@ -80,8 +80,16 @@ fn example(operation: &Operation) -> String {
     {
         words.push(format!("--{} …", flags::long(field)));
     }
-    if let Effect::Write { confirm, .. } = operation.kind {
-        words.push("--reason 'who asked for it'".to_owned());
+    if !operation.media_types().is_empty() {
+        words.push("--file FILE".to_owned());
+    }
+    if operation.answer == Shape::Bytes {
+        words.push("--to-file FILE".to_owned());
+    }
+    if let Effect::Write { confirm, trio } = operation.kind {
+        if operation.performs.is_none() && trio != Trio::OptionalHeaders {
+            words.push("--reason 'who asked for it'".to_owned());
+        }
         if confirm {
             words.push("--confirm".to_owned());
         }
@@ -92,13 +100,6 @@ fn example(operation: &Operation) -> String {
 /// Returns the flags that are about the request and not in its schema.
 fn own_args(operation: &Operation) -> Vec<Arg> {
     let mut args = Vec::new();
-    let file = |id: &'static str, long: &'static str| {
-        Arg::new(id)
-            .long(long)
-            .value_name("FILE")
-            .value_hint(ValueHint::FilePath)
-            .value_parser(value_parser!(PathBuf))
-    };
     if operation.body.as_ref().is_some_and(|body| body.whole) {
         let body = Arg::new("global.body")
             .long("body")
@@ -108,10 +109,29 @@ fn own_args(operation: &Operation) -> Vec<Arg> {
             "The whole body as JSON: a file, - for standard input, or the text itself; flags add to it",
         ));
     }
-    if let Effect::Write { confirm, .. } = operation.kind {
-        args.extend(consent::consent_args());
+    if let Some(body) = operation
+        .body
+        .as_ref()
+        .filter(|body| !body.media_types.is_empty())
+    {
+        args.extend(content::args(body));
+    }
+    if let Effect::Write { confirm, trio } = operation.kind {
+        let may_be_silent = trio == Trio::OptionalHeaders;
+        args.extend(
+            consent::consent_args()
+                .into_iter()
+                .map(|arg| match arg.get_id().as_str() {
+                    "global.reason" if may_be_silent => {
+                        arg.help("Why; goes into the audit log (1 to 500 characters)")
+                    }
+                    _ => arg,
+                }),
+        );
         let help = if confirm {
             "Says that you know that nothing can undo this [asked for on a terminal]"
+        } else if operation.performs.is_some() {
+            "Does it; without this flag the command only shows what would be done"
         } else {
             "Sends confirm: true"
         };
@@ -119,7 +139,7 @@ fn own_args(operation: &Operation) -> Vec<Arg> {
     }
     if operation.reveals_secret {
         let help = "Writes the secret into this new file, readable by you alone, instead of showing it";
-        args.push(file("global.token-out", "token-out").help(help));
+        args.push(file_arg("global.token-out", "token-out").help(help));
     }
     if Paging::of(operation).is_some() {
         let arg = Arg::new("global.all").long("all").action(ArgAction::SetTrue);
@@ -127,9 +147,17 @@ fn own_args(operation: &Operation) -> Vec<Arg> {
     }
     if operation.answer == Shape::Lines {
         let help = "Writes the lines into this new file, readable by you alone";
-        let arg = file("global.to-file", "to-file").help(help);
+        let arg = file_arg("global.to-file", "to-file").help(help);
         let has_to = operation.query_field("to").is_some();
         args.push(if has_to { arg } else { arg.visible_alias("to") });
+    }
+    if operation.answer == Shape::Bytes {
+        let help = "Writes the answer into this new file, readable by you alone [default: standard output]";
+        args.push(
+            file_arg("global.to-file", "to-file")
+                .visible_alias("to")
+                .help(help),
+        );
     }
     args.into_iter().map(|arg| arg.help_heading("Request")).collect()
 }
@@ -144,6 +172,14 @@ fn long_about(operation: &Operation) -> String {
         Some(scope) => format!("Needs the scope {scope} and one of the roles: {roles}."),
         None => format!("Needs a token of one of the roles: {roles}."),
     });
+    if let Some(needs) = &operation.performs {
+        paragraphs.push(format!(
+            "Without --confirm it only shows what would be done, and asks for no reason. --confirm needs the scope \
+             {} and one of the roles: {}.",
+            needs.scope,
+            needs.roles.join(", ")
+        ));
+    }
     if matches!(operation.kind, Effect::Write { confirm: true, .. }) {
         paragraphs.push("Nothing can undo it.".into());
     }

@@ -1,6 +1,7 @@
 //! Which server, organization and token a command uses: flags, then the environment, then a profile.
 
 use super::failure::{Exit, Failure};
+use super::flags::file_arg;
 use super::profile::{self, Profile, Profiles};
 use super::terminal::Terminal;
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, builder::PossibleValuesParser, value_parser};
@@ -32,13 +33,6 @@ pub(super) struct Connection {
 
 /// Returns the flags that say it, for every command that talks to a server.
 pub(super) fn args() -> Vec<Arg> {
-    let file = |id: &'static str, long: &'static str| {
-        Arg::new(id)
-            .long(long)
-            .value_name("FILE")
-            .value_hint(ValueHint::FilePath)
-            .value_parser(value_parser!(PathBuf))
-    };
     let args = [
         Arg::new("global.url")
             .long("url")
@@ -51,9 +45,9 @@ pub(super) fn args() -> Vec<Arg> {
             .env("PROVOST_ORGANIZATION")
             .value_name("KEY")
             .help("The organization's key [or profile]"),
-        file("global.token-file", "token-file")
+        file_arg("global.token-file", "token-file")
             .help("Reads the token from a file [else PROVOST_TOKEN, else the profile; never a flag]"),
-        file("global.ca-cert", "ca-cert").help("Trusts these certificates (PEM) instead of the system's"),
+        file_arg("global.ca-cert", "ca-cert").help("Trusts these certificates (PEM) instead of the system's"),
         Arg::new("global.allow-plain-http")
             .long("allow-plain-http")
             .action(ArgAction::SetTrue)

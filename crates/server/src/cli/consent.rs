@@ -1,6 +1,6 @@
 //! What accompanies every write: why, the key under which it acts once, and that it cannot be undone.
 
-use super::api::{Effect, Operation};
+use super::api::{Effect, Operation, Trio};
 use super::failure::Failure;
 use super::flags::Place;
 use super::terminal::Terminal;
@@ -76,11 +76,14 @@ impl Consent {
     ) -> Result<Option<Self>, Failure> {
         let Effect::Write {
             confirm: must_confirm,
-            ..
+            trio,
         } = operation.kind
         else {
             return Ok(None);
         };
+        if operation.performs.is_some() && !matches.get_flag("global.confirm") {
+            return Ok(None);
+        }
         let target = operation.path_parameters.last();
         let target = target.and_then(|field| matches.get_one::<String>(&Place::Path.id(field)));
         let confirm = match target {
@@ -89,13 +92,23 @@ impl Consent {
             Some(id) => Confirm::Demanded(id),
             None => Confirm::Demanded("yes"),
         };
-        Self::of(matches, terminal, confirm).map(Some)
+        let must_say_why = trio != Trio::OptionalHeaders;
+        Self::take(matches, terminal, confirm, must_say_why).map(Some)
     }
 
     /// Takes the trio from the flags of [`consent_args`] and asks a person for what is missing.
     ///
     /// Errors: usage, when something must be said and nobody is there to say it.
     pub fn of(matches: &ArgMatches, terminal: &Terminal, confirm: Confirm<'_>) -> Result<Self, Failure> {
+        Self::take(matches, terminal, confirm, true)
+    }
+
+    fn take(
+        matches: &ArgMatches,
+        terminal: &Terminal,
+        confirm: Confirm<'_>,
+        must_say_why: bool,
+    ) -> Result<Self, Failure> {
         let key = match matches.get_one::<String>("global.idempotency-key") {
             Some(key) if key.len() <= MAX_KEY && key.bytes().all(|b| b.is_ascii_graphic()) => key.clone(),
             Some(_) => {
@@ -107,9 +120,10 @@ impl Consent {
         };
         let reason = match matches.get_one::<String>("global.reason") {
             Some(reason) => reason.clone(),
+            None if !must_say_why => String::new(),
             None => ask(terminal, "reason (goes into the audit log)", "--reason TEXT")?,
         };
-        if reason.trim().is_empty() {
+        if must_say_why && reason.trim().is_empty() {
             return Err(Failure::usage("the reason is empty; nothing was sent"));
         }
         let said = !matches!(confirm, Confirm::Absent) && matches.get_flag("global.confirm");
@@ -129,6 +143,26 @@ impl Consent {
         })
     }
 
+    /// Returns the consent to a write that the program makes by itself, under a new key.
+    pub fn new(reason: &str) -> Self {
+        let key = new_key();
+        Self {
+            reason: reason.to_owned(),
+            base: key.clone(),
+            key,
+            confirm: false,
+        }
+    }
+
+    /// Returns the same with `confirm: true`.
+    #[must_use]
+    pub fn confirmed(self) -> Self {
+        Self {
+            confirm: true,
+            ..self
+        }
+    }
+
     /// Returns the consent to one of the several requests of a command.
     ///
     /// Its key is made of the command's, so that the command repeated with its key repeats every request.
@@ -136,8 +170,7 @@ impl Consent {
     pub fn step(&self, name: &str) -> Self {
         let mut key = format!("{}.{name}", self.base);
         if key.len() > MAX_KEY {
-            let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, self.base.as_bytes());
-            key = format!("{}.{name}", hex(digest.as_ref()));
+            key = format!("{}.{name}", sha256_hex(self.base.as_bytes()));
         }
         Self { key, ..self.clone() }
     }
@@ -178,12 +211,12 @@ impl Consent {
     }
 
     /// Returns the flags that repeat this very write.
-    pub(super) fn repeat(&self) -> String {
-        format!(
-            "--idempotency-key {} --reason {}",
-            quoted(&self.base),
-            quoted(&self.reason)
-        )
+    pub fn repeat(&self) -> String {
+        let key = format!("--idempotency-key {}", quoted(&self.base));
+        if self.reason.is_empty() {
+            return key;
+        }
+        format!("{key} --reason {}", quoted(&self.reason))
     }
 }
 
@@ -212,8 +245,13 @@ fn new_key() -> String {
     hex(&SystemEntropy.seed()[..16])
 }
 
+/// Returns the SHA-256 of bytes in lower-case hexadecimal digits.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref())
+}
+
 /// Returns lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

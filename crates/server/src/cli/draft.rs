@@ -1,14 +1,15 @@
 //! From what was said on the command line to a request.
 
-use super::api::{Effect, Operation};
+use super::api::{Effect, Operation, Trio};
 use super::connection::Connection;
 use super::consent::Consent;
+use super::content;
 use super::failure::Failure;
 use super::flags::{self, Place};
 use super::server::Call;
 use super::terminal::Terminal;
 use clap::ArgMatches;
-use http::HeaderMap;
+use http::{HeaderMap, header};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
@@ -45,14 +46,20 @@ impl Draft {
                 query.push((field.name(), plain(&value)));
             }
         }
+        let mut headers = HeaderMap::new();
         let body = match &operation.body {
+            Some(content) if !content.media_types.is_empty() => {
+                let (media_type, bytes) = content::read(content, matches, terminal)?;
+                headers.insert(header::CONTENT_TYPE, media_type);
+                Some(bytes)
+            }
             Some(_) => Some(body(operation, matches, terminal)?.to_string().into()),
             None => None,
         };
         let call = Call {
             method: operation.method.clone(),
             target: String::new(),
-            headers: HeaderMap::new(),
+            headers,
             body,
         };
         Ok(Self { path, query, call })
@@ -60,10 +67,10 @@ impl Draft {
 
     /// Adds the trio where the operation takes it.
     pub(super) fn consent(&mut self, operation: &Operation, consent: &Consent) -> Result<(), Failure> {
-        let Effect::Write { trio_in_headers, .. } = operation.kind else {
+        let Effect::Write { trio, .. } = operation.kind else {
             return Ok(());
         };
-        if trio_in_headers {
+        if trio != Trio::Body {
             return consent.add_to_headers(&mut self.call.headers);
         }
         self.call.body = Some(consent.add_to_body(self.call.body.as_deref())?);

@@ -3,8 +3,9 @@
 use super::failure::Failure;
 use super::schema::{Field, Kind};
 use clap::builder::{PossibleValue, PossibleValuesParser, Resettable, StyledStr, ValueParser};
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// Where a value stands in the request. Its name prefixes the id that clap knows the value by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub(super) struct Names(Vec<String>);
 
 impl Names {
     pub(super) fn new(taken: &[Arg]) -> Self {
-        let mut names: Vec<String> = ["help", "version"].map(str::to_owned).into();
+        let mut names: Vec<String> = vec!["help".to_owned()];
         for arg in taken {
             names.extend(arg.get_long().map(str::to_owned));
         }
@@ -107,6 +108,15 @@ fn segment(text: &str) -> Result<String, &'static str> {
 pub(super) fn flag(place: Place, field: &Field, long: String) -> Arg {
     let arg = Arg::new(place.id(field)).long(long).help(help(field));
     typed(arg, &field.kind)
+}
+
+/// Returns a flag that names a file.
+pub(super) fn file_arg(id: &'static str, long: &'static str) -> Arg {
+    Arg::new(id)
+        .long(long)
+        .value_name("FILE")
+        .value_hint(ValueHint::FilePath)
+        .value_parser(value_parser!(PathBuf))
 }
 
 /// Returns the flag that sets a member to `null`.

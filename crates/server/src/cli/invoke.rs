@@ -29,6 +29,14 @@ pub(super) async fn invoke(
     if let Some(consent) = &consent {
         draft.consent(operation, consent)?;
     }
+    if operation.answer == Shape::Bytes
+        && terminal.stdout_is_terminal
+        && !matches.contains_id("global.to-file")
+    {
+        return Err(Failure::usage(
+            "the answer is nothing for a terminal: --to-file FILE, or a pipe",
+        ));
+    }
     let server = Server::new(&connection)?;
     let repeat = consent.as_ref().map(Consent::repeat);
     let sender = Sender {
@@ -56,9 +64,24 @@ pub(super) async fn invoke(
             let file = path.map(|path| secret_file::create_private(path)).transpose()?;
             export::export(&sender, operation, draft, all, file).await
         }
+        Shape::Bytes => bytes(&sender, matches, &draft).await,
         _ => one(&sender, &printer, operation, matches, &draft).await,
     };
-    done.map_err(|failure| with_hint(failure, operation, &connection))
+    if done.is_ok() && operation.performs.is_some() && consent.is_none() && !quiet {
+        terminal.note("this is a preview: --confirm does it");
+    }
+    done.map_err(|failure| with_hint(failure, operation, &connection, consent.is_some()))
+}
+
+/// Writes an answer that is not text to a file, or to whatever standard output leads to.
+async fn bytes(sender: &Sender<'_>, matches: &ArgMatches, draft: &Draft) -> Result<(), Failure> {
+    let path = matches.get_one::<PathBuf>("global.to-file");
+    let reserved = path.map(|path| Reserved::new(path)).transpose()?;
+    let reply = sender.send(&draft.call()).await?;
+    match reserved {
+        Some(reserved) => Ok(reserved.keep_bytes(&reply.body)?),
+        None => Ok(sender.terminal.print(&reply.body)?),
+    }
 }
 
 async fn one(
@@ -165,17 +188,24 @@ fn prune(answer: &mut Value) {
 }
 
 /// Says what a refused caller can do about it.
-fn with_hint(failure: Failure, operation: &Operation, connection: &Connection) -> Failure {
+fn with_hint(
+    failure: Failure,
+    operation: &Operation,
+    connection: &Connection,
+    is_performed: bool,
+) -> Failure {
     let organization = &connection.organization;
     match failure.status {
         Some(401) => failure.and(format!("the token came from {}", connection.token_source)),
         Some(403) => {
-            let scope = operation
-                .scope
-                .as_deref()
+            let needs = operation.performs.as_ref().filter(|_| is_performed);
+            let scope = needs
+                .map(|needs| needs.scope.as_str())
+                .or(operation.scope.as_deref());
+            let scope = scope
                 .map(|scope| format!("the scope {scope} and "))
                 .unwrap_or_default();
-            let roles = operation.roles.join(", ");
+            let roles = needs.map_or(&operation.roles, |needs| &needs.roles).join(", ");
             failure
                 .and(format!(
                     "this needs {scope}one of the roles {roles} in the organization {organization}"

@@ -22,7 +22,7 @@ pub(super) fn create_private(path: &Path) -> Result<File, Failure> {
 
 /// A file made before the request is sent, so that no secret is minted that cannot be kept.
 ///
-/// It is removed again unless a secret was written into it.
+/// It is removed again unless something was kept in it.
 pub(super) struct Reserved {
     path: PathBuf,
     file: File,
@@ -41,7 +41,12 @@ impl Reserved {
     /// Writes the secret and a line's end.
     pub(super) fn keep(mut self, secret: &Secret<String>) -> io::Result<()> {
         self.file.write_all(secret.expose().as_bytes())?;
-        self.file.write_all(b"\n")?;
+        self.keep_bytes(b"\n")
+    }
+
+    /// Writes bytes and keeps the file.
+    pub(super) fn keep_bytes(mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
         self.file.sync_all()?;
         self.is_kept = true;
         Ok(())

@@ -99,6 +99,11 @@ impl Terminal {
         let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
     }
 
+    /// Takes standard input away, to be read on another thread.
+    pub fn take_input(&self) -> Box<dyn Read + Send> {
+        std::mem::replace(&mut *lock(&self.stdin), Box::new(io::empty()))
+    }
+
     /// Returns what is left of standard input.
     pub fn read_input(&self, max_bytes: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();

@@ -4,6 +4,7 @@
 
 mod answers;
 mod commands;
+mod content;
 mod http;
 mod kit;
 mod operations;

@@ -22,6 +22,11 @@ pub fn api() -> Api {
         Entry::of::<Export>(),
         Entry::of::<Log>(),
         Entry::of::<Hook>(),
+        Entry::of::<Revert>(),
+        Entry::of::<Upload>(),
+        Entry::of::<Download>(),
+        Entry::of::<Forget>(),
+        Entry::of::<Resolve>(),
     ];
     Api::parse(&openapi::document(&Registry::default().with(entries))).expect("a document with commands")
 }
@@ -149,6 +154,40 @@ struct HookBody {
     items: Option<Vec<WidgetPath>>,
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "see ListQuery")]
+struct RevertBody {
+    source_id: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "see ListQuery")]
+struct UploadQuery {
+    version: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "see ListQuery")]
+struct ResolveBody {
+    names: Vec<String>,
+}
+
+/// Read from the content by the operation.
+#[derive(Deserialize, JsonSchema)]
+struct Uploaded {
+    #[serde(skip)]
+    #[expect(dead_code, reason = "see ListQuery")]
+    bytes: Vec<u8>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Items {
+    items: Vec<Widget>,
+}
+
 macro_rules! declared {
     ($($name:ident $meta:expr, $path:ty, $query:ty, $body:ty => $output:ty;)*) => {$(
         struct $name;
@@ -189,4 +228,16 @@ declared! {
     Log read("listLog", "/log").command("log", "list").says("Lists the log", ""), Empty, CursorQuery, Empty => LogPage;
     Hook write("createHook", Method::Post, "/hooks").command("hooks", "create").says("Creates a hook", ""),
         Empty, Empty, HookBody => Widget;
+    Revert write("revertWidget", Method::Post, "/widgets/{widgetId}/revert").command("widgets", "revert")
+        .says("Reverts a widget", "").previews("widgets:revert", &[Role::Admin]),
+        WidgetPath, Empty, RevertBody => Widget;
+    Upload write("uploadPackage", Method::Post, "/packages").command("packages", "upload").status(201)
+        .says("Uploads a package", "").consumes(&["application/gzip", "application/zip"], 1024, 10),
+        Empty, UploadQuery, Uploaded => Widget;
+    Download read("downloadPackage", "/packages/{widgetId}/content").command("packages", "download")
+        .produces("application/gzip").says("Downloads a package", ""), WidgetPath, Empty, Empty => NoContent;
+    Forget write("forgetPackage", Method::Post, "/packages/{widgetId}/forget").command("packages", "forget")
+        .says("Forgets a package", "").consents_in_headers(), WidgetPath, Empty, Empty => Widget;
+    Resolve Meta::query("resolveWidgets", "/widgets/resolve", "settings").access("widgets:read", ALL)
+        .command("widgets", "resolve").says("Resolves names", ""), Empty, Empty, ResolveBody => Items;
 }
