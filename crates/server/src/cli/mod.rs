@@ -37,6 +37,8 @@ mod send;
 mod server;
 mod table;
 mod terminal;
+mod trust;
+mod whole_file;
 
 pub use api::Api;
 pub use client::{Answer, Client, Request, connection_args};
@@ -48,6 +50,8 @@ pub use own::{Own, Running, report};
 pub use print::{Form, Printer};
 pub use progress::{Progress, per_second};
 pub use terminal::{Prompt, Surroundings, Terminal};
+pub use trust::{Trusted, offline_trust_args, trust_args};
+pub use whole_file::{folder_of, replace_file};
 
 use clap::ArgMatches;
 

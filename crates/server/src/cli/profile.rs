@@ -2,13 +2,14 @@
 
 use super::failure::Failure;
 use super::terminal::Surroundings;
+use super::whole_file::{folder_of, replace_file};
 use provost_kernel::Secret;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write as _};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// LIMIT: a profile has a few hundred bytes.
@@ -109,32 +110,9 @@ impl Profiles {
 
     /// Writes the file anew, readable by its owner alone, in one step.
     pub(super) fn save(&self, path: &Path) -> io::Result<()> {
-        let folder = path
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let folder = folder_of(path);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let name = path
-            .file_name()
-            .ok_or(io::ErrorKind::InvalidInput)?
-            .to_string_lossy();
-        let draft = folder.join(format!(".{name}.{}.new", std::process::id()));
-        let written = self.write(&draft).and_then(|()| fs::rename(&draft, path));
-        if written.is_err() {
-            // The draft may hold a token; whatever failed, it must not stay.
-            let _ = fs::remove_file(&draft);
-        }
-        written
-    }
-
-    fn write(&self, draft: &Path) -> io::Result<()> {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(draft)?;
-        file.write_all(self.text().expose().as_bytes())?;
-        file.sync_all()
+        replace_file(path, self.text().expose().as_bytes(), 0o600)
     }
 
     fn text(&self) -> Secret<String> {
