@@ -19,7 +19,7 @@ fn api() -> Api {
 
 /// Returns the client commands that are written by hand.
 fn own() -> Vec<Own> {
-    Vec::new()
+    super::managed_config::own().into()
 }
 
 /// Adds the client's groups; a group that has commands of the program itself keeps them.
@@ -57,9 +57,10 @@ pub fn run(matches: &ArgMatches) -> Option<ExitCode> {
         .enable_all()
         .build()
         .ok()?;
-    Some(ExitCode::from(
-        runtime.block_on(ask(matches, &Terminal::system())),
-    ))
+    let code = runtime.block_on(ask(matches, &Terminal::system()));
+    // A thread may still wait for standard input, which nobody needs any more.
+    runtime.shutdown_background();
+    Some(ExitCode::from(code))
 }
 
 fn is_of_the_program(matches: &ArgMatches) -> Option<bool> {

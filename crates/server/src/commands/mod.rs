@@ -11,6 +11,7 @@ mod init;
 mod keys;
 mod lock;
 mod logging;
+mod managed_config;
 mod metrics;
 mod openapi;
 mod recover;
