@@ -19,7 +19,9 @@ fn api() -> Api {
 
 /// Returns the client commands that are written by hand.
 fn own() -> Vec<Own> {
-    super::managed_config::own().into()
+    let mut own: Vec<Own> = super::managed_config::own().into();
+    own.extend(super::directory::own());
+    own
 }
 
 /// Adds the client's groups; a group that has commands of the program itself keeps them.

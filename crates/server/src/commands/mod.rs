@@ -6,6 +6,7 @@ mod audit;
 mod client;
 mod completions;
 mod config;
+mod directory;
 mod failure;
 mod init;
 mod keys;

@@ -5,6 +5,7 @@
 mod answers;
 mod commands;
 mod content;
+mod directory_import;
 mod http;
 mod kit;
 mod managed_config;

@@ -1,0 +1,358 @@
+//! `provost directory import FILE`.
+//!
+//! ```text
+//! open ──► chunk 1 ──► chunk 2 ──► … ──► apply          all lines were good, or --partial
+//!   │                                └──► abort          a line was refused; Ctrl-C; the server refuses
+//!   └── the connection is lost for good: the import stays open, and the same command with the key that was
+//!       named goes on (the chunks that arrived are answered again, not taken twice)
+//! ```
+
+use super::chunks::{Chunks, Format};
+use crate::cli::{
+    Client, Confirm, Consent, Exit, Failure, Form, Printer, Progress, Request, Terminal, connection_args,
+    consent_args, per_second,
+};
+use bytes::Bytes;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use http::Method;
+use serde_json::{Value, json};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+const POLL: Duration = Duration::from_millis(500);
+
+/// Returns the command.
+pub fn command() -> Command {
+    let flag =
+        |id: &'static str, help: &'static str| Arg::new(id).long(id).action(ArgAction::SetTrue).help(help);
+    Command::new("import")
+        .about("Imports users and groups from a file, all of it or nothing")
+        .long_about(
+            "Imports users and groups from a file (JSON Lines or CSV), all of it or nothing.\n\n\
+             The file is staged in chunks and becomes visible in one step. Every refused line is shown; one is \
+             enough that nothing is imported, unless --partial is said. Ctrl-C aborts the import.\n\n\
+             Needs the scope directory:write and the role admin.",
+        )
+        .arg(
+            Arg::new("file")
+                .value_name("FILE|-")
+                .required(true)
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .help("The file; - for standard input"),
+        )
+        .arg(
+            Arg::new("directory-id")
+                .long("directory-id")
+                .value_name("ID")
+                .help("The directory that the records belong to [default: default]"),
+        )
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("WORD")
+                .value_parser(PossibleValuesParser::new(["jsonl", "csv"]))
+                .help("What the file holds [default: by its name]"),
+        )
+        .arg(
+            Arg::new("mode")
+                .long("mode")
+                .value_name("WORD")
+                .default_value("merge")
+                .value_parser(PossibleValuesParser::new(["merge", "replace"]))
+                .help("replace: records of the directory that the file does not name go away"),
+        )
+        .arg(flag("partial", "Imports the good lines although others were refused"))
+        .arg(flag("json", "Prints the import as JSON, as --output json does"))
+        .arg(
+            Arg::new("refused")
+                .long("refused")
+                .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .help("Writes the refused lines as JSON Lines into this new file instead of showing them"),
+        )
+        .args(consent_args())
+        .args(connection_args())
+}
+
+/// One run of the command.
+struct Import<'a> {
+    client: &'a Client<'a>,
+    consent: &'a Consent,
+    id: String,
+    refused: Refused<'a>,
+}
+
+/// Does it.
+pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    let client = Client::connect(matches, terminal)?;
+    let path = matches.get_one::<PathBuf>("file").cloned().unwrap_or_default();
+    let format = format_of(matches, &path)?;
+    let refused = Refused::new(matches, terminal)?;
+    let (reader, size) = source(&path, terminal)?;
+    let consent = Consent::of(matches, terminal, Confirm::Absent)?;
+    let text = |id: &str| matches.get_one::<String>(id).cloned().unwrap_or_default();
+    let mut body = json!({
+        "format": if format == Format::Csv { "csv" } else { "jsonl" }, "mode": text("mode"),
+        "partial": matches.get_flag("partial"),
+    });
+    if matches.contains_id("directory-id") {
+        body["directoryId"] = text("directory-id").into();
+    }
+    // Before the import is opened: none may be open that a signal would leave behind.
+    let cannot = |error| Failure::usage(format!("signals cannot be received: {error}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
+    let opened = client
+        .send_json(
+            Method::POST,
+            &["directory", "imports"],
+            &body,
+            &consent.step("open"),
+        )
+        .await?;
+    let mut import = Import {
+        client: &client,
+        consent: &consent,
+        id: member(&opened, "/import/id")?,
+        refused,
+    };
+    let chunks = Chunks::new(reader, format);
+    let done = tokio::select! {
+        biased;
+        _ = terminate.recv() => Err(interrupted()),
+        _ = interrupt.recv() => Err(interrupted()),
+        done = import.whole(chunks, size, matches.get_flag("partial")) => done,
+    };
+    let done = match done {
+        Ok(done) => done,
+        Err(failure) => return Err(import.given_up(failure).await),
+    };
+    let form = if matches.get_flag("json") {
+        Form::Json
+    } else {
+        Form::chosen(matches, terminal)
+    };
+    let printer = Printer {
+        form,
+        terminal,
+        quiet: client.quiet,
+    };
+    Ok(printer.object(&done)?)
+}
+
+fn interrupted() -> Failure {
+    Failure::new(Exit::Refused, "interrupted")
+}
+
+impl Import<'_> {
+    /// Sends every chunk, then applies.
+    async fn whole(
+        &mut self,
+        mut chunks: Chunks,
+        size: Option<u64>,
+        partial: bool,
+    ) -> Result<Value, Failure> {
+        let mut progress = Progress::start(self.client.terminal, self.client.quiet, "lines");
+        let (mut sequence, mut records) = (0_u64, 0_u64);
+        loop {
+            // Reading may wait for whoever writes to the pipe; Ctrl-C must not.
+            let read = tokio::task::spawn_blocking(move || {
+                let chunk = chunks.next_chunk();
+                (chunks, chunk)
+            });
+            let (back, chunk) = read.await.map_err(io::Error::other)?;
+            chunks = back;
+            let chunk = chunk.map_err(|error| Failure::usage(format!("the file cannot be read: {error}")))?;
+            let Some(chunk) = chunk else { break };
+            sequence += 1;
+            records += chunk.records;
+            self.send(sequence, chunk.bytes.into(), &chunks).await?;
+            progress.show(records, size.map(|size| (chunks.bytes_read, size)));
+        }
+        progress.clear();
+        if sequence == 0 {
+            return Err(Failure::usage("the file holds no records"));
+        }
+        let refused = self.refused.count;
+        if refused > 0 && !partial {
+            let line = format!("{refused} of {records} records were refused; nothing was imported");
+            return Err(Failure::new(Exit::Refused, line).and("correct them, or say --partial"));
+        }
+        progress.say("applying");
+        let done = self.apply().await?;
+        progress.clear();
+        let rate = per_second(records, progress.elapsed());
+        let left = if refused > 0 {
+            format!(", {refused} refused")
+        } else {
+            String::new()
+        };
+        self.client.note(&format!("{records} records{left}, {rate}/s"));
+        Ok(done)
+    }
+
+    async fn send(&mut self, sequence: u64, bytes: Bytes, chunks: &Chunks) -> Result<(), Failure> {
+        let number = sequence.to_string();
+        let answer = self
+            .client
+            .send_content(
+                Method::POST,
+                &["directory", "imports", &self.id, "chunks"],
+                &[("sequence", &number)],
+                (chunks.media_type(), bytes),
+                &self.consent.step(&format!("chunk-{number}")),
+            )
+            .await?;
+        let lines = answer.get("refusedLines").and_then(Value::as_array);
+        for line in lines.into_iter().flatten() {
+            self.refused.add(line)?;
+        }
+        Ok(())
+    }
+
+    async fn apply(&self) -> Result<Value, Failure> {
+        let path = ["directory", "imports", &self.id, "apply"];
+        let consent = self.consent.step("apply").confirmed();
+        let mut answer = self
+            .client
+            .send_json(Method::POST, &path, &json!({}), &consent)
+            .await?;
+        loop {
+            match member(&answer, "/import/state")?.as_str() {
+                "applied" => return Ok(answer),
+                "applying" => tokio::time::sleep(POLL).await,
+                state => {
+                    return Err(Failure::new(
+                        Exit::Conflict,
+                        format!("the import is {state}, not applied"),
+                    ));
+                }
+            }
+            answer = self.client.get_json(&path[..3], &[]).await?;
+        }
+    }
+
+    /// Aborts, unless the command can be repeated to go on where the connection broke.
+    async fn given_up(&mut self, failure: Failure) -> Failure {
+        if matches!(
+            failure.exit,
+            Exit::Unreachable | Exit::Unavailable | Exit::ServerFault
+        ) {
+            let repeat = self.consent.repeat();
+            return failure
+                .and(format!("the import {} is still open for an hour", self.id))
+                .and(format!("repeat the same command with {repeat} to go on"));
+        }
+        let path = ["directory", "imports", &self.id, "abort"];
+        let request = Request::new(Method::POST, &path).json(&json!({}));
+        let aborted = match request.consent(&self.consent.step("abort")) {
+            Ok(request) => self.client.send(&request).await.map(drop),
+            Err(failure) => Err(failure),
+        };
+        match aborted {
+            Ok(()) => failure.and(format!("the import {} was aborted", self.id)),
+            Err(other) => {
+                let why = other.lines.first().cloned().unwrap_or_default();
+                failure.and(format!("the import {} could not be aborted: {why}", self.id))
+            }
+        }
+    }
+}
+
+/// Where refused lines go.
+struct Refused<'a> {
+    terminal: &'a Terminal,
+    path: Option<PathBuf>,
+    file: Option<File>,
+    count: u64,
+}
+
+impl<'a> Refused<'a> {
+    fn new(matches: &ArgMatches, terminal: &'a Terminal) -> Result<Self, Failure> {
+        let path = matches.get_one::<PathBuf>("refused").cloned();
+        if let Some(path) = path.as_ref().filter(|path| path.symlink_metadata().is_ok()) {
+            return Err(Failure::usage(format!("{} is there already", path.display())));
+        }
+        Ok(Self {
+            terminal,
+            path,
+            file: None,
+            count: 0,
+        })
+    }
+
+    fn add(&mut self, line: &Value) -> Result<(), Failure> {
+        self.count += 1;
+        let Some(path) = &self.path else {
+            let text = |member: &str| line.get(member).and_then(Value::as_str).unwrap_or_default();
+            let number = line.get("line").map(Value::to_string).unwrap_or_default();
+            let place = if text("path").is_empty() {
+                String::new()
+            } else {
+                format!(" {}", text("path"))
+            };
+            self.terminal
+                .note(&format!("line {number}{place}: {}", text("message")));
+            return Ok(());
+        };
+        let cannot = |error: io::Error| {
+            Failure::new(Exit::Output, format!("cannot write {}: {error}", path.display()))
+        };
+        if self.file.is_none() {
+            let made = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path);
+            self.file = Some(made.map_err(cannot)?);
+        }
+        match &mut self.file {
+            Some(file) => writeln!(file, "{line}").map_err(cannot),
+            None => Ok(()),
+        }
+    }
+}
+
+fn format_of(matches: &ArgMatches, path: &Path) -> Result<Format, Failure> {
+    let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    let said = matches.get_one::<String>("format").cloned().or(extension);
+    match said.as_deref() {
+        Some("csv") => Ok(Format::Csv),
+        Some("jsonl" | "ndjson") => Ok(Format::JsonLines),
+        _ => Err(Failure::usage(
+            "say what the file holds: --format jsonl or --format csv",
+        )),
+    }
+}
+
+/// Opens the file; its size is known where it is a regular one.
+fn source(path: &Path, terminal: &Terminal) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
+    if path == Path::new("-") {
+        return Ok((terminal.take_input(), None));
+    }
+    let cannot = |error: io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
+    let file = File::open(path).map_err(cannot)?;
+    let metadata = file.metadata().map_err(cannot)?;
+    if metadata.is_dir() {
+        return Err(Failure::usage(format!("{} is a folder", path.display())));
+    }
+    let size = metadata.is_file().then_some(metadata.len());
+    Ok((Box::new(file), size))
+}
+
+fn member(answer: &Value, pointer: &str) -> Result<String, Failure> {
+    let text = answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    text.ok_or_else(|| {
+        Failure::new(
+            Exit::ServerFault,
+            "the answer is no import; is this a Provost server?",
+        )
+    })
+}
