@@ -21,6 +21,7 @@ fn api() -> Api {
 fn own() -> Vec<Own> {
     let mut own: Vec<Own> = super::managed_config::own().into();
     own.extend(super::directory::own());
+    own.extend(super::resource_credentials::own());
     own
 }
 

@@ -16,6 +16,7 @@ mod managed_config;
 mod metrics;
 mod openapi;
 mod recover;
+mod resource_credentials;
 mod serve;
 mod show;
 mod store;

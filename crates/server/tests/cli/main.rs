@@ -5,6 +5,7 @@
 mod answers;
 mod commands;
 mod content;
+mod credential_check;
 mod directory_import;
 mod http;
 mod kit;

@@ -1,0 +1,14 @@
+//! `provost resource-credentials verify`: can the secret be fetched? Nobody gets to see it.
+
+mod verify;
+
+use crate::cli::Own;
+
+/// Returns the commands.
+pub fn own() -> [Own; 1] {
+    [Own {
+        group: "resource-credentials",
+        command: verify::command,
+        run: |matches, terminal| Box::pin(verify::run(matches, terminal)),
+    }]
+}
