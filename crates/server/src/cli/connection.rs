@@ -100,7 +100,7 @@ pub(super) fn profile_file_arg() -> Arg {
 }
 
 /// Returns the flag for the form of the answer.
-pub(super) fn output_arg() -> Arg {
+pub fn output_arg() -> Arg {
     Arg::new("global.output")
         .short('o')
         .long("output")
@@ -177,6 +177,15 @@ pub(super) fn profile_path(matches: &ArgMatches, terminal: &Terminal) -> Option<
         named.or_else(|| profile::default_path(&terminal.surroundings))?,
         is_named,
     ))
+}
+
+/// Returns the folder of the profile file, where the program keeps what it knows about this machine.
+///
+/// Errors: usage, when there is no home folder and `--profile-file` is not said.
+pub fn config_folder(matches: &ArgMatches, terminal: &Terminal) -> Result<PathBuf, Failure> {
+    let (profiles, _) = profile_path(matches, terminal)
+        .ok_or_else(|| Failure::usage("there is no home folder; say --profile-file FILE"))?;
+    Ok(super::folder_of(&profiles).to_owned())
 }
 
 fn chosen_profile(matches: &ArgMatches, terminal: &Terminal) -> Result<(String, Profile), Failure> {

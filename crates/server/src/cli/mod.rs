@@ -44,6 +44,7 @@ pub use api::Api;
 pub use client::{Answer, Client, Request, connection_args};
 pub use commands::commands;
 pub use completions::completions;
+pub use connection::{config_folder, output_arg};
 pub use consent::{Confirm, Consent, confirm_arg, consent_args, sha256_hex};
 pub use failure::{EXIT_CODES, Exit, Failure};
 pub use own::{Own, Running, report};

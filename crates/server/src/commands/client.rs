@@ -22,6 +22,7 @@ fn own() -> Vec<Own> {
     let mut own: Vec<Own> = super::managed_config::own().into();
     own.extend(super::directory::own());
     own.extend(super::resource_credentials::own());
+    own.extend(super::skills::own());
     own
 }
 

@@ -19,6 +19,7 @@ mod recover;
 mod resource_credentials;
 mod serve;
 mod show;
+mod skills;
 mod store;
 mod store_flags;
 

@@ -70,15 +70,11 @@ impl Manifest {
             files,
         }
     }
-
-    /// Returns the digest that the listed files have; a manifest that somebody sent may claim another.
-    pub fn computed_digest(&self) -> String {
-        digest_of(&self.files)
-    }
 }
 
+/// Returns the digest that these files have, in the order of their paths' bytes; what somebody sent may claim another.
 // INVARIANT SP-3: paths, contents and the executable bits alone, in one order.
-fn digest_of(files: &[ManifestFile]) -> String {
+pub fn digest_of(files: &[ManifestFile]) -> String {
     let mut listing = String::from("provost-skill 1\n");
     for file in files {
         let mode = if file.executable { "0755" } else { "0644" };

@@ -26,7 +26,7 @@ mod unpack;
 #[cfg(test)]
 mod tests;
 
-pub use manifest::{Manifest, ManifestFile, is_valid_name};
+pub use manifest::{Manifest, ManifestFile, digest_of, is_valid_name, sha256};
 
 use draft::Draft;
 use std::collections::BTreeMap;
@@ -59,6 +59,16 @@ pub struct Fault {
     pub path: String,
     /// What is wrong, as a sentence for who made it.
     pub message: String,
+}
+
+/// Removes what an interrupted [`Package::unpack`] left beside `to`.
+pub fn remove_draft(to: &Path) -> io::Result<()> {
+    unpack::remove_draft(to)
+}
+
+/// Says whether a package could hold a file at this path.
+pub fn is_valid_path(path: &str) -> bool {
+    path::checked(path.as_bytes(), false).is_ok_and(|checked| checked == path) && path.len() <= MAX_PATH_BYTES
 }
 
 /// A validated skill, in memory.

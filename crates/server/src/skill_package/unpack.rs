@@ -28,6 +28,11 @@ pub(super) fn unpack(package: &Package, to: &Path) -> io::Result<()> {
     sync(parent_of(to))
 }
 
+/// Removes what an interrupted run left.
+pub(super) fn remove_draft(to: &Path) -> io::Result<()> {
+    remove_leftover(&draft_of(to)?)
+}
+
 /// Returns the folder beside `to` where it is prepared.
 fn draft_of(to: &Path) -> io::Result<PathBuf> {
     let mut name = OsString::from(".");

@@ -1,6 +1,10 @@
 //! The client commands against a real HTTP server of this test that plays prepared answers.
 
-#![expect(clippy::expect_used, reason = "a test stops where its ground is missing")]
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test stops where its ground is missing"
+)]
 
 mod answers;
 mod commands;
@@ -18,5 +22,6 @@ mod refusals;
 mod retries;
 mod secrets;
 mod signer;
+mod skills;
 mod tls;
 mod writes;

@@ -1,0 +1,59 @@
+//! `provost skills publish|install|list|verify|uninstall`: skills on this machine, and the way there (D10.4 to D10.7).
+//!
+//! ```text
+//! registry ── signed listing, archive ──► install ── checks ──► ~/.claude/skills/<name>/    read by the client
+//!                                           │
+//!                                           └──► <config>/skills/<name>-<place>.json        the receipt
+//!                                                <config>/skills/<name>-<place>.token       the gateway token
+//!
+//! receipt   installing ──► installed ──► uninstalling ──► removed ──► no receipt
+//!           before a file                before a file     no file    the server has been told
+//! ```
+//!
+//! INVARIANT SL-1: a file that these commands did not write is never changed nor removed; one that was changed since
+//! only with `--force`.
+//! INVARIANT SL-2: a file is written only if its content stands in a listing that a trusted key signed for the item
+//! and version that was asked for.
+//! INVARIANT SL-3: whenever a file of a skill lies there, a receipt names it; so what was interrupted can be repeated
+//! or undone.
+//! INVARIANT SL-4: a gateway token stands in a file of its owner alone, and is never shown.
+//!
+//! Absent on purpose: removing what a skill's scripts made; nobody can tell that from a person's own work.
+
+mod install;
+mod list;
+mod place;
+mod publish;
+mod receipt;
+mod reference;
+mod signed;
+mod uninstall;
+mod verify;
+
+use crate::cli::Own;
+
+/// Returns the commands.
+pub fn own() -> [Own; 5] {
+    let own = |command, run| Own {
+        group: "skills",
+        command,
+        run,
+    };
+    [
+        own(publish::command, |matches, terminal| {
+            Box::pin(publish::run(matches, terminal))
+        }),
+        own(install::command, |matches, terminal| {
+            Box::pin(install::run(matches, terminal))
+        }),
+        own(list::command, |matches, terminal| {
+            Box::pin(list::run(matches, terminal))
+        }),
+        own(verify::command, |matches, terminal| {
+            Box::pin(async { verify::run(matches, terminal) })
+        }),
+        own(uninstall::command, |matches, terminal| {
+            Box::pin(uninstall::run(matches, terminal))
+        }),
+    ]
+}
