@@ -466,6 +466,18 @@ fn a_top_folder_must_have_the_name_of_the_skill() {
 }
 
 #[test]
+fn the_skills_of_this_repository_are_valid() {
+    let skills = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../skills");
+    let mut count = 0;
+    for entry in fs::read_dir(skills).unwrap() {
+        let package = Package::from_folder(&entry.unwrap().path()).unwrap();
+        assert!(package.manifest().license.is_some());
+        count += 1;
+    }
+    assert!(count >= 2);
+}
+
+#[test]
 fn a_folder_with_links_or_pipes_is_refused() {
     let scratch = Scratch::new();
     scratch.write("reading/SKILL.md", SKILL);

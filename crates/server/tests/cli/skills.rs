@@ -388,6 +388,32 @@ async fn an_update_replaces_what_was_written_and_keeps_what_was_not() {
 }
 
 #[tokio::test]
+async fn a_new_version_does_not_take_the_place_of_somebody_elses_file() {
+    for (mine, theirs) in [("new", "new"), ("new", "new/er"), ("new/er", "new")] {
+        let mut machine = Machine::new();
+        let one = Published::of("1.0.0", &[]);
+        let two = Published::of("2.0.0", &[(theirs, "theirs")]);
+        machine.installs(one.first(), &[]).await;
+        let mine = machine.skill().join(mine);
+        fs::create_dir_all(mine.parent().unwrap()).unwrap();
+        fs::write(&mine, "mine").unwrap();
+        let (outcome, _) = machine.installs(two.again(), &["--force"]).await;
+        refused(&outcome, 5, "was not written by this program");
+        assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
+        assert_eq!(
+            fs::read_to_string(machine.skill().join("SKILL.md")).unwrap(),
+            SKILL
+        );
+        fs::rename(&mine, machine.home.join("mine")).unwrap();
+        let (outcome, _) = machine.installs(two.again(), &[]).await;
+        assert_eq!(outcome.code, 0, "{outcome:?}");
+        assert_eq!(Package::from_folder(&machine.skill()).unwrap(), two.package);
+        let beside: Vec<_> = fs::read_dir(machine.skill().parent().unwrap()).unwrap().collect();
+        assert_eq!(beside.len(), 1, "{beside:?}");
+    }
+}
+
+#[tokio::test]
 async fn changed_files_are_replaced_only_by_force() {
     let mut machine = Machine::new();
     let one = Published::of("1.0.0", &[("a.sh", "a"), ("b", "b")]);

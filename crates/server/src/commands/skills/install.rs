@@ -127,6 +127,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
             "nothing was written; repeat the command, or give the install back: provost skills uninstall";
         failure.and(format!("{again} {}", receipt.item_ref))
     })?;
+    must_fit(&place, &receipt, &listing)?;
     receipt.files.clone_from(&listing.files);
     receipt.envelope = installed.envelope;
     receipts.save(&receipt)?;
@@ -251,6 +252,33 @@ fn judge(
         .iter()
         .fold(failure, |failure, path| failure.and(format!("changed: {path}")));
     Err(failure.and("say --force to replace them, or keep a copy elsewhere first"))
+}
+
+/// Refuses a version that has a file where somebody else's file lies.
+// INVARIANT SL-1: not even with --force; nobody could get that file back.
+fn must_fit(place: &Place, receipt: &Receipt, listing: &Listing) -> Result<(), Failure> {
+    let sight = place
+        .survey(&receipt.previous)
+        .map_err(|error| cannot("read", &place.folder, &error))?;
+    let meets = |foreign: &&String| {
+        let below = |path: &str, folder: &str| {
+            path.strip_prefix(folder)
+                .is_some_and(|rest| rest.starts_with('/'))
+        };
+        let mut files = listing.files.iter().map(|file| file.path.as_str());
+        files.any(|path| path == foreign.as_str() || below(path, foreign) || below(foreign, path))
+    };
+    let Some(foreign) = sight.foreign.iter().find(meets) else {
+        return Ok(());
+    };
+    let there = place.folder.join(foreign);
+    let line = format!(
+        "{} was not written by this program, and {}@{} has a file in its place",
+        there.display(),
+        receipt.item_ref,
+        receipt.version
+    );
+    Err(Failure::new(Exit::Conflict, line).and("nothing was written; move it away and repeat the command"))
 }
 
 /// Returns the checked listing and the package that it lists.

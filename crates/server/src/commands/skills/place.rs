@@ -152,7 +152,7 @@ impl Place {
         for path in &known_paths {
             remove_file(&old, path)?;
         }
-        remove_empty_folders(&old, &all)
+        remove_empty(&old)
     }
 
     /// Removes what was written and is as it was, and with `force` what was changed; returns what was kept.
@@ -234,6 +234,10 @@ fn remove_file(folder: &Path, path: &str) -> io::Result<()> {
     let Some(place) = inside(folder, path)? else {
         return Ok(());
     };
+    // Somebody's folder stands where the file was; it is not ours.
+    if fs::symlink_metadata(&place).is_ok_and(|meta| meta.is_dir()) {
+        return Ok(());
+    }
     match fs::remove_file(place) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -259,6 +263,20 @@ fn remove_empty_folders(folder: &Path, paths: &[String]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes a folder and all folders in it, as far as nothing but folders is in them.
+fn remove_empty(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove_empty(&entry.path())?;
+        }
+    }
+    match fs::remove_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Collects everything below a folder that is no folder. Links are not followed.
