@@ -51,6 +51,8 @@ codes! {
     AlreadyTerminal "already_terminal" 409 "The record has ended.";
     AlreadyExists "already_exists" 409 "The name is taken.";
     Disabled "disabled" 409 "The record is disabled.";
+    SchemaIncompatible "schema_incompatible" 409 "A stored definition does not fit the rules of today.";
+    NoEarlierRelease "no_earlier_release" 409 "There is no release to go back to.";
     SecretNoLongerRetrievable "secret_no_longer_retrievable" 409 "The secret of a replayed answer was erased.";
     IdempotencyInProgress "idempotency_in_progress" 409 "The same key is being worked on.";
     PreconditionFailed "precondition_failed" 412 "`If-Match` is stale.";
