@@ -54,6 +54,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         directory::STATEMENTS,
         subjects::STATEMENTS,
         managed_config::STATEMENTS,
+        managed_config::MACHINE_STATEMENTS,
         skill_registry::STATEMENTS,
         skill_registry::INSTALL_STATEMENTS,
         skill_registry::CREDENTIAL_STATEMENTS,

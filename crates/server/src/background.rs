@@ -1,6 +1,6 @@
 //! The reconcilers and the job worker: periodic, without input, harmless when they run twice.
 
-use crate::areas::{audit, service_accounts};
+use crate::areas::{audit, managed_config, service_accounts};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::jobs::{self, Handler};
 use provost_kernel::supervisor::Supervisor;
@@ -26,6 +26,9 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) {
     });
     every(supervisor, "expiry", 60, kernel, |kernel| async move {
         service_accounts::warn_of_expiry(&kernel).await.map(drop)
+    });
+    every(supervisor, "targets", 60, kernel, |kernel| async move {
+        managed_config::watch_targets(&kernel).await.map(drop)
     });
     every(supervisor, "retention", 300, kernel, |kernel| async move {
         retain(&kernel).await

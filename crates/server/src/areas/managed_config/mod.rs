@@ -1,12 +1,83 @@
-//! To be written.
+//! Managed configuration: what the programs of an organization's machines may do, released, rolled back and
+//! watched (specification §4.4, §2.8; decisions.md section 8).
+//!
+//! ```text
+//! profile  active ⇄ archived              (archived: nothing changes; the last release is still delivered)
+//! release  active → superseded            (append-only; a rollback is a new release with an old content)
+//! machine  pending → applied → verified   → pending at the next release
+//!          * → failed | drifted → applied
+//! ```
+//!
+//! INVARIANT MC-1: a release never changes; what is signed anew of it says only what its profile says today.
+//! INVARIANT MC-2: the versions of a profile are 1, 2, 3 … without a gap, and its current release is the last.
+//! INVARIANT MC-3: a preview writes nothing, and refuses what its performance would refuse.
+//! INVARIANT MC-4: what a preview says would change is exactly what the performance changes (R19).
+//! INVARIANT MC-5: a hidden value stands in no preview, difference, listing, event, audit entry and refusal.
+//! INVARIANT MC-6: nothing is released that its target's program would refuse, as far as the schemas say.
+//! INVARIANT MC-7: what is delivered is signed, and signed for this profile of this organization.
+//! INVARIANT MC-8: of a machine's drift somebody is told once until it heals.
+//!
+//! Absent on purpose: holds on a rollout and percentages (nothing sets them yet; D8.1 leaves room), groups of
+//! machines (`affected.groups` is 0), migrations of old contents (there is one schema version), deletion of
+//! releases (any retained release can be restored), the program's own adoption of what a machine holds (D8.12).
 
-use provost_kernel::db::Statement;
+mod archive;
+mod changes;
+mod content;
+mod content_of_release;
+mod create;
+mod current;
+mod diff_releases;
+mod difference;
+mod drift;
+mod get;
+mod get_release;
+mod lines;
+mod list;
+mod list_releases;
+mod list_targets;
+mod machines;
+mod manifest;
+pub mod model;
+mod plan;
+mod publish;
+mod redact;
+mod report;
+mod rollback;
+mod store;
+pub mod targets;
+mod update;
+mod views;
+
+pub use drift::watch_targets;
+pub use machines::STATEMENTS as MACHINE_STATEMENTS;
+pub use store::STATEMENTS;
+
 use provost_kernel::operation::Entry;
-
-/// Every statement of the area.
-pub const STATEMENTS: &[&Statement] = &[];
 
 /// Returns the operations of the area.
 pub fn operations() -> Vec<Entry> {
-    vec![]
+    vec![
+        Entry::of::<list::ListProfiles>(),
+        Entry::of::<create::CreateProfile>(),
+        Entry::of::<get::GetProfile>(),
+        Entry::of::<update::UpdateProfile>(),
+        Entry::of::<archive::ArchiveProfile>(),
+        Entry::of::<archive::RestoreProfile>(),
+        Entry::of::<list_releases::ListReleases>(),
+        Entry::of::<publish::Publish>(),
+        Entry::of::<get_release::GetRelease>(),
+        Entry::of::<content_of_release::GetContent>(),
+        Entry::of::<diff_releases::DiffReleases>(),
+        Entry::of::<rollback::Rollback>(),
+        Entry::of::<current::GetCurrent>(),
+        Entry::of::<report::Report>(),
+        Entry::of::<list_targets::ListTargets>(),
+    ]
 }
+
+/// The roles that read managed configuration.
+const READERS: &[provost_kernel::auth::Role] = {
+    use provost_kernel::auth::Role::{Admin, Auditor, Operator};
+    &[Admin, Operator, Auditor]
+};

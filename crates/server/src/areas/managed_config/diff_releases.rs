@@ -1,0 +1,73 @@
+//! Compares two releases of a profile.
+
+use super::READERS;
+use super::difference::Difference;
+use super::model::{ReleaseId, ReleasePath};
+use super::store::{self, Found};
+use super::targets::Weakened;
+use super::views::ReleaseRef;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// See [`Operation::META`].
+pub struct DiffReleases;
+
+/// What it is compared with.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct DiffQuery {
+    /// The release that is there before; the current one when absent.
+    against: Option<ReleaseId>,
+}
+
+/// What would change from one release to the other.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct ReleaseDiff {
+    against: ReleaseRef,
+    release: ReleaseRef,
+    #[serde(flatten)]
+    difference: Difference,
+    /// What guards less than before.
+    weakens_enforcement: Vec<Weakened>,
+}
+
+impl Operation for DiffReleases {
+    const META: Meta = Meta::read(
+        "diffHeadlessManagedConfigReleases",
+        "/managed-config/profiles/{profileId}/releases/{releaseId}/diff",
+        "managed_config",
+    )
+    .access("managed_config:read", READERS)
+    .command("managed-config", "diff")
+    .says(
+        "Compare two releases of a profile",
+        "Shows what changes from `against` to the release, values that may be secret replaced by a mark.",
+    );
+    type Path = ReleasePath;
+    type Query = DiffQuery;
+    type Body = Empty;
+    type Output = ReleaseDiff;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ReleaseDiff> {
+        let found = store::get(cx, &input.path.profile_id)?;
+        let release = store::release_of(cx, &found.profile.id, &input.path.release_id)?;
+        let against = match &input.query.against {
+            Some(id) => store::release_of(cx, &found.profile.id, id)?,
+            None => found.must_have_release()?.clone(),
+        };
+        let Found { profile, .. } = found;
+        let before = store::content(cx, &against.content_digest)?;
+        let after = store::content(cx, &release.content_digest)?;
+        Ok(ReleaseDiff {
+            against: ReleaseRef::of(&against),
+            release: ReleaseRef::of(&release),
+            difference: Difference::of(profile.target, &before, &after),
+            weakens_enforcement: profile.target.weakened(&before, &after),
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! Tells of machines that hold something else than they should, and forgets those that are gone (D8.12).
+
+use super::model::TargetState;
+use super::{machines, store};
+use provost_kernel::auth::OrganizationId;
+use provost_kernel::{Kernel, Result};
+use serde_json::json;
+use std::sync::Arc;
+
+/// After so long without a report a machine is no longer counted. Units: seconds.
+const FORGOTTEN_AFTER_SECS: i64 = 90 * 86_400;
+
+/// Emits `managed_config.target.drifted` for every machine that drifted, once until it heals (MC-8), and returns
+/// how many these were. A reconciler: harmless when it runs twice, or on two servers.
+pub async fn watch_targets(kernel: &Arc<Kernel>) -> Result<usize> {
+    let now = kernel.clock.now();
+    let mut count = 0;
+    for place in kernel.read_system(move |tx| machines::drifted(tx, now)).await? {
+        let organization = place.organization.clone();
+        let tell = move |cx: &mut provost_kernel::Cx<'_>| {
+            let found = store::get(cx, &place.profile)?;
+            let machine = machines::get(cx, &place.profile, &place.target_id)?;
+            let drifted = machine.filter(|machine| {
+                machine.state(&found.profile, found.current.as_ref(), cx.now()) == TargetState::Drifted
+            });
+            // Named only here: another server may have told, or the machine may have healed since.
+            let Some(machine) = drifted else { return Ok(()) };
+            if machines::tell(cx, &place.profile, &place.target_id)? {
+                cx.action("managed_config.target.drifted");
+                cx.target("managed_config_profile", place.profile.as_str());
+                let data = json!({
+                    "profileId": place.profile, "targetId": machine.target_id, "releaseId": machine.release_id,
+                    "contentDigest": machine.content_digest,
+                    "expectedDigest": found.current.map(|current| current.content_digest),
+                });
+                cx.emit("managed_config.target.drifted", data);
+            }
+            Ok(())
+        };
+        kernel.system(organization, None, tell).await?;
+        count += 1;
+    }
+    let before = now.plus_secs(-FORGOTTEN_AFTER_SECS);
+    let forget = move |cx: &mut provost_kernel::Cx<'_>| machines::forget(cx, before);
+    kernel
+        .system(OrganizationId::installation(), None, forget)
+        .await?;
+    Ok(count)
+}

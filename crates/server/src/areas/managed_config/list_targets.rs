@@ -1,0 +1,76 @@
+//! Lists the machines of a profile.
+
+use super::model::{ProfilePath, TargetState, cut};
+use super::store::{self, Found};
+use super::views::MachineView;
+use super::{READERS, machines};
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// See [`Operation::META`].
+pub struct ListTargets;
+
+/// What can be asked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct ListQuery {
+    /// Only machines that stand here.
+    state: Option<TargetState>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where an earlier page ended.
+    cursor: Option<Cursor>,
+}
+
+/// One page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct TargetPage {
+    /// The machines, in the order of their first reports.
+    targets: Vec<MachineView>,
+    /// Where the list goes on; absent at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
+}
+
+impl Operation for ListTargets {
+    const META: Meta = Meta::read(
+        "listHeadlessManagedConfigTargets",
+        "/managed-config/profiles/{profileId}/targets",
+        "managed_config",
+    )
+    .access("managed_config:read", READERS)
+    .command("managed-config", "targets")
+    .says("List the machines of a profile and where each stands", "");
+    type Path = ProfilePath;
+    type Query = ListQuery;
+    type Body = Empty;
+    type Output = TargetPage;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<TargetPage> {
+        let (query, keys, org) = (&input.query, &cx.kernel().keys, cx.org());
+        let Found { profile, current } = store::get(cx, &input.path.profile_id)?;
+        // A cursor of another profile would be a place in another list.
+        let list = format!("{} {}", Self::META.id, profile.id);
+        let after = query
+            .cursor
+            .as_ref()
+            .map_or(Ok(0), |cursor| cursor.open(keys, org, &list))?;
+        let limit = query.limit.get();
+        let mut found = machines::list(cx, &profile, current.as_ref(), query.state, after, limit + 1)?;
+        let next_cursor = cut(&mut found, limit).map(|(last, _)| Cursor::issue(keys, org, &list, last.seq));
+        let targets = found
+            .into_iter()
+            .map(|(machine, state)| MachineView::of(machine, state));
+        Ok(TargetPage {
+            targets: targets.collect(),
+            next_cursor,
+        })
+    }
+}

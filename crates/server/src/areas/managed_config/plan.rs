@@ -1,0 +1,153 @@
+//! What a rollback would do: found, checked and bound to what it was found from (D8.4 to D8.11).
+//!
+//! ```text
+//! preview      plan ─────────────▶ shown, with a token over (profile, current, source, principal)
+//! somebody     publishes            the current release is another one
+//! performance  plan ─▶ the token is over something else ─▶ 412, nothing written
+//! ```
+
+use super::content::{Content, refusal};
+use super::model::{PreviewToken, ProfileId, Release, ReleaseId};
+use super::store::{self, Found};
+use super::{machines, views::Tally};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use provost_kernel::audit::hex;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::keys::MacPurpose;
+use provost_kernel::{Cx, Result, Timestamp};
+
+/// How long a preview token is good. Units: seconds (D8.7).
+const TOKEN_SECS: i64 = 15 * 60;
+
+/// A rollback that can be performed.
+pub struct Plan {
+    /// The profile.
+    pub profile: super::model::Profile,
+    /// What is delivered now.
+    pub current: Release,
+    /// What it says.
+    pub current_content: Content,
+    /// The release whose content is restored.
+    pub source: Release,
+    /// What that one says.
+    pub source_content: Content,
+    /// Where the machines stand.
+    pub tally: Tally,
+    /// There is nothing to do: the source says what is current already (D8.9).
+    pub is_no_op: bool,
+}
+
+impl Plan {
+    /// Finds what a rollback would do, with every check that its performance makes.
+    ///
+    /// Errors: `NotFound` for an unknown profile or release, `Conflict` when the profile is archived,
+    /// `NoEarlierRelease`, `SchemaIncompatible`.
+    pub fn of(cx: &mut Cx<'_>, profile: &ProfileId, source: Option<&ReleaseId>) -> Result<Self> {
+        let Found { profile, current } = store::get(cx, profile)?;
+        profile.must_be_active()?;
+        let source = match (source, &current) {
+            (Some(id), _) => store::release_of(cx, &profile.id, id)?,
+            (None, Some(current)) => store::earlier_release(cx, &profile.id, current)?,
+            (None, None) => return Err(Error::new(Code::NoEarlierRelease, "nothing was released yet")),
+        };
+        let current = current.ok_or_else(|| Error::internal("a profile with a release has none"))?;
+        let source_content = store::content(cx, &source.content_digest)?;
+        let faults = profile.target.faults(&source_content);
+        if !faults.is_empty() {
+            let message = "the content of the release is not what the target's program takes today";
+            return Err(refusal(Code::SchemaIncompatible, message, "", &faults));
+        }
+        let is_no_op =
+            source.content_digest == current.content_digest && current.store_epoch == store::epoch(cx)?;
+        Ok(Self {
+            current_content: store::content(cx, &current.content_digest)?,
+            tally: machines::tally(cx, &profile, Some(&current))?,
+            profile,
+            current,
+            source,
+            source_content,
+            is_no_op,
+        })
+    }
+
+    /// Returns the name of this plan: another one as soon as another release is current (D1.9).
+    pub fn etag(&self, cx: &Cx<'_>) -> String {
+        let mac = self.with_parts(cx, &[b"etag"], |parts| {
+            cx.kernel().keys.mac(MacPurpose::PreviewToken, parts)
+        });
+        format!("\"{}\"", hex(&mac[..16]))
+    }
+
+    /// Returns a token for what was shown, and when it ends.
+    pub fn token(&self, cx: &Cx<'_>) -> (String, Timestamp) {
+        let expires_at = cx.now().plus_secs(TOKEN_SECS);
+        let expiry = expires_at.as_ms().to_be_bytes();
+        let principal = cx.actor().id.as_bytes();
+        let mac = self.with_parts(cx, &[b"token", principal, &expiry], |parts| {
+            cx.kernel().keys.mac(MacPurpose::PreviewToken, parts)
+        });
+        (
+            URL_SAFE_NO_PAD.encode([expiry.as_slice(), &mac].concat()),
+            expires_at,
+        )
+    }
+
+    /// Refuses to act on something else than what was seen (D8.7).
+    ///
+    /// Errors: `PreconditionFailed` with the `ETag` of now, also for a token that is malformed, expired, another
+    /// principal's or another source's.
+    pub fn must_match(
+        &self,
+        cx: &Cx<'_>,
+        token: Option<&PreviewToken>,
+        if_match: Option<&str>,
+    ) -> Result<()> {
+        let etag = self.etag(cx);
+        let by_header = if_match.is_none_or(|list| {
+            list.split(',')
+                .any(|tag| matches!(tag.trim(), t if t == "*" || t == etag))
+        });
+        if by_header && token.is_none_or(|token| self.accepts(cx, token)) {
+            return Ok(());
+        }
+        let message = "this is not what was previewed, or the preview is too old; preview again";
+        Err(Error::new(Code::PreconditionFailed, message).with_header("etag", etag))
+    }
+
+    fn accepts(&self, cx: &Cx<'_>, token: &PreviewToken) -> bool {
+        let Ok(bytes) = URL_SAFE_NO_PAD.decode(token.as_str()) else {
+            return false;
+        };
+        let Some((expiry, mac)) = bytes.split_first_chunk::<8>() else {
+            return false;
+        };
+        let principal = cx.actor().id.as_bytes();
+        let is_ours = self.with_parts(cx, &[b"token", principal, expiry], |parts| {
+            cx.kernel().keys.mac_matches(MacPurpose::PreviewToken, parts, mac)
+        });
+        is_ours && cx.now() < Timestamp::from_ms(i64::from_be_bytes(*expiry))
+    }
+
+    fn with_parts<T>(&self, cx: &Cx<'_>, first: &[&[u8]], f: impl FnOnce(&[&[u8]]) -> T) -> T {
+        let words = [
+            cx.org(),
+            self.profile.id.as_str(),
+            self.current.id.as_str(),
+            self.source.id.as_str(),
+            &self.current.content_digest,
+            &self.source.content_digest,
+        ];
+        let parts: Vec<&[u8]> = first
+            .iter()
+            .copied()
+            .chain(words.iter().map(|word| word.as_bytes()))
+            .collect();
+        f(&parts)
+    }
+}
+
+/// Says whether a caller binds the performance to something that was seen. `*` binds to nothing.
+pub fn is_bound(token: Option<&PreviewToken>, if_match: Option<&str>) -> bool {
+    token.is_some() || if_match.is_some_and(|list| list.split(',').all(|tag| tag.trim() != "*"))
+}

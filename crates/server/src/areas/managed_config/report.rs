@@ -1,0 +1,115 @@
+//! Takes a machine's report of what it applied.
+//!
+//! Whoever may pull may report: the account of a machine needs no right to write. A report changes what people see
+//! of the machine and nothing that a machine gets; who sent it is shown.
+
+use super::model::{
+    Digest, Machine, MachineId, Principal, ProfilePath, ReleaseId, ReportedState, TargetState,
+};
+use super::store::{self, Found};
+use super::views::{MachineView, ReleaseRef};
+use super::{READERS, machines};
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::text::{Description, Name};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// See [`Operation::META`].
+pub struct Report;
+
+/// What a machine says.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct ReportBody {
+    /// The machine's own name for itself, the same at every report.
+    target_id: MachineId,
+    /// Its name for people.
+    target_name: Option<Name>,
+    /// The release that it applied last.
+    release_id: ReleaseId,
+    /// The manifest's digest if the enforced file is the manifest's, byte for byte; else the hash of what is there.
+    content_digest: Digest,
+    /// What came of the release.
+    state: ReportedState,
+    /// What it says besides; no secrets.
+    message: Option<Description>,
+}
+
+/// Where the machine stands, and what should be in place.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Reported {
+    target: MachineView,
+    /// Absent before the first publication.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<ReleaseRef>,
+}
+
+impl Operation for Report {
+    const META: Meta = Meta::write(
+        "reportHeadlessManagedConfigTarget",
+        Method::Post,
+        "/managed-config/profiles/{profileId}/reports",
+        "managed_config",
+    )
+    .access("managed_config:read", READERS)
+    .command("managed-config", "report")
+    .says(
+        "Report what a machine applied",
+        "Whoever may pull may report. A machine whose digest differs from the current release's for more than two of \
+         its intervals is drifted; a release may be named that the server lost in a restore.",
+    );
+    type Path = ProfilePath;
+    type Query = Empty;
+    type Body = ReportBody;
+    type Output = Reported;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Reported> {
+        let (body, now) = (&input.body, cx.now());
+        cx.target("managed_config_profile", input.path.profile_id.as_str());
+        let Found { profile, current } = store::get(cx, &input.path.profile_id)?;
+        let last = machines::get(cx, &profile.id, body.target_id.as_str())?;
+        let actor = cx.actor();
+        let digest = body.content_digest.as_str();
+        let machine = Machine {
+            target_id: body.target_id.as_str().to_owned(),
+            seq: 0,
+            name: body.target_name.as_ref().map(|name| name.as_str().to_owned()),
+            release_id: body.release_id.clone(),
+            content_digest: digest.to_owned(),
+            digest_since: last
+                .as_ref()
+                .filter(|last| last.content_digest == digest)
+                .map_or(now, |last| last.digest_since),
+            state: body.state,
+            message: body.message.as_ref().map(|text| text.as_str().to_owned()),
+            first_reported_at: last.as_ref().map_or(now, |last| last.first_reported_at),
+            last_reported_at: last.as_ref().map_or(now, |last| last.last_reported_at.max(now)),
+            reported_by: Principal {
+                kind: actor.kind.to_owned(),
+                id: actor.id.clone(),
+            },
+        };
+        let heals = current
+            .as_ref()
+            .is_some_and(|current| current.content_digest == digest);
+        machines::put(cx, &profile.id, &machine, last.is_none(), heals)?;
+        let state = machine.state(&profile, current.as_ref(), now);
+        let was = last.map(|last| last.state(&profile, current.as_ref(), now));
+        if was != Some(state) {
+            let was = was.map(TargetState::as_str);
+            cx.change("/state", was, state.as_str());
+        }
+        if state == TargetState::Failed && was != Some(TargetState::Failed) {
+            let data = json!({ "profileId": profile.id, "targetId": machine.target_id, "releaseId": machine.release_id });
+            cx.emit("managed_config.target.failed", data);
+        }
+        Ok(Reported {
+            target: MachineView::of(machine, state),
+            expected: current.as_ref().map(ReleaseRef::of),
+        })
+    }
+}

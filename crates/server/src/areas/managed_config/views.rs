@@ -1,0 +1,227 @@
+//! What a reader sees of profiles, releases and machines.
+
+use super::model::{
+    AutoPublish, Machine, OnUnavailable, Principal, Profile, ProfileId, ProfileStatus, Release, ReleaseId,
+    ReleaseKind, TargetState,
+};
+use super::targets::Target;
+use provost_kernel::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A profile (D8.1).
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ManagedConfigProfile")]
+pub struct ProfileView {
+    id: ProfileId,
+    organization_id: String,
+    name: String,
+    target: Target,
+    auto_publish: AutoPublish,
+    on_unavailable: OnUnavailable,
+    poll_interval_seconds: i64,
+    status: ProfileStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_release_id: Option<ReleaseId>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl ProfileView {
+    /// Returns the view of a profile.
+    pub fn of(organization: &str, profile: &Profile) -> Self {
+        Self {
+            id: profile.id.clone(),
+            organization_id: organization.to_owned(),
+            name: profile.name.clone(),
+            target: profile.target,
+            auto_publish: profile.auto_publish,
+            on_unavailable: profile.on_unavailable,
+            poll_interval_seconds: profile.poll_interval_secs,
+            status: profile.status,
+            current_release_id: profile.current_release_id.clone(),
+            created_at: profile.created_at,
+            updated_at: profile.updated_at,
+        }
+    }
+}
+
+/// The answer of operations on one profile.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct OneProfile {
+    /// The profile.
+    pub profile: ProfileView,
+}
+
+/// How many machines stand where (D8.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Tally {
+    /// All of them.
+    pub total: i64,
+    /// See [`TargetState`].
+    pub pending: i64,
+    /// See [`TargetState`].
+    pub applied: i64,
+    /// See [`TargetState`].
+    pub verified: i64,
+    /// See [`TargetState`].
+    pub failed: i64,
+    /// See [`TargetState`].
+    pub drifted: i64,
+    /// Machines that reported within two of their intervals.
+    #[serde(skip)]
+    pub online: i64,
+}
+
+impl Tally {
+    /// Adds machines of one state.
+    pub fn add(&mut self, state: TargetState, count: i64) {
+        self.total += count;
+        match state {
+            TargetState::Pending => self.pending += count,
+            TargetState::Applied => self.applied += count,
+            TargetState::Verified => self.verified += count,
+            TargetState::Failed => self.failed += count,
+            TargetState::Drifted => self.drifted += count,
+        }
+    }
+}
+
+/// Whether the releases of a profile are delivered, and where.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Rollout {
+    /// `all`: every machine of the profile at once. Open: `percent` may follow.
+    strategy: &'static str,
+    percent: i64,
+    /// `pending`, `rolling_out` or `complete`. Open. A superseded release is complete: nothing more is done for it.
+    state: &'static str,
+    targets: Tally,
+}
+
+/// A release (D8.1).
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ManagedConfigRelease")]
+pub struct ReleaseView {
+    id: ReleaseId,
+    profile_id: ProfileId,
+    organization_id: String,
+    version: i64,
+    store_epoch: i64,
+    kind: ReleaseKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_release_id: Option<ReleaseId>,
+    content_digest: String,
+    schema_version: i64,
+    /// `active` or `superseded`.
+    status: &'static str,
+    created_at: Timestamp,
+    created_by: Principal,
+    reason: String,
+    rollout: Rollout,
+}
+
+impl ReleaseView {
+    /// Returns the view of a release; `tally` counts the machines that it concerns.
+    pub fn of(organization: &str, profile: &Profile, release: &Release, tally: Tally) -> Self {
+        let is_active = profile.current_release_id.as_ref() == Some(&release.id);
+        let state = match tally {
+            _ if !is_active => "complete",
+            Tally {
+                total,
+                applied,
+                verified,
+                ..
+            } if total > 0 && applied + verified == total => "complete",
+            Tally {
+                applied: 0,
+                verified: 0,
+                ..
+            } => "pending",
+            _ => "rolling_out",
+        };
+        Self {
+            id: release.id.clone(),
+            profile_id: profile.id.clone(),
+            organization_id: organization.to_owned(),
+            version: release.version,
+            store_epoch: release.store_epoch,
+            kind: release.kind,
+            source_release_id: release.source_release_id.clone(),
+            content_digest: release.content_digest.clone(),
+            schema_version: release.schema_version,
+            status: if is_active { "active" } else { "superseded" },
+            created_at: release.created_at,
+            created_by: release.created_by.clone(),
+            reason: release.reason.clone(),
+            rollout: Rollout {
+                strategy: "all",
+                percent: 100,
+                state,
+                targets: tally,
+            },
+        }
+    }
+}
+
+/// A release by what identifies it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ManagedConfigReleaseRef")]
+pub struct ReleaseRef {
+    id: ReleaseId,
+    version: i64,
+    store_epoch: i64,
+    content_digest: String,
+}
+
+impl ReleaseRef {
+    /// Returns the short form of a release.
+    pub fn of(release: &Release) -> Self {
+        Self {
+            id: release.id.clone(),
+            version: release.version,
+            store_epoch: release.store_epoch,
+            content_digest: release.content_digest.clone(),
+        }
+    }
+}
+
+/// A machine that reports.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ManagedConfigTarget")]
+pub struct MachineView {
+    target_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_name: Option<String>,
+    release_id: ReleaseId,
+    content_digest: String,
+    state: TargetState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    first_reported_at: Timestamp,
+    last_reported_at: Timestamp,
+    reported_by: Principal,
+}
+
+impl MachineView {
+    /// Returns the view of a machine that stands somewhere.
+    pub fn of(machine: Machine, state: TargetState) -> Self {
+        Self {
+            target_id: machine.target_id,
+            target_name: machine.name,
+            release_id: machine.release_id,
+            content_digest: machine.content_digest,
+            state,
+            message: machine.message,
+            first_reported_at: machine.first_reported_at,
+            last_reported_at: machine.last_reported_at,
+            reported_by: machine.reported_by,
+        }
+    }
+}
