@@ -12,6 +12,7 @@
 mod checkpoints;
 mod days;
 mod derive;
+mod envelope;
 mod folder;
 mod key;
 mod sealing;
@@ -22,6 +23,7 @@ use crate::error::{Code, Error, Result};
 use crate::time::Timestamp;
 use aws_lc_rs::hmac;
 pub(crate) use checkpoints::key_hash;
+pub use envelope::{Envelope, OrganizationKey};
 use key::{Key, Purpose};
 use std::path::{Path, PathBuf};
 use subtle::ConstantTimeEq;

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::thread;
 
-const NOW: Timestamp = Timestamp::from_ms(1_795_144_500_000);
+pub(crate) const NOW: Timestamp = Timestamp::from_ms(1_795_144_500_000);
 
 /// A folder that ends with the test.
 pub(crate) struct Scratch(PathBuf);
