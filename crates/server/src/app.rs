@@ -59,7 +59,9 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         skill_registry::INSTALL_STATEMENTS,
         skill_registry::CREDENTIAL_STATEMENTS,
         resources::STATEMENTS,
+        resources::GATEWAY_STATEMENTS,
         resource_credentials::STATEMENTS,
+        resource_credentials::secrets::STATEMENTS,
         service_accounts::UPKEEP_STATEMENTS,
         store::STATEMENTS,
     ];

@@ -1,6 +1,6 @@
 //! The reconcilers and the job worker: periodic, without input, harmless when they run twice.
 
-use crate::areas::{audit, managed_config, service_accounts};
+use crate::areas::{audit, managed_config, resource_credentials, service_accounts};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::jobs::{self, Handler};
 use provost_kernel::supervisor::Supervisor;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Every job handler of the program.
 pub fn handlers() -> Vec<Handler> {
-    vec![service_accounts::HANDLER]
+    vec![service_accounts::HANDLER, resource_credentials::handler()]
 }
 
 /// Starts every reconciler under a supervisor.
@@ -29,6 +29,9 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) {
     });
     every(supervisor, "targets", 60, kernel, |kernel| async move {
         managed_config::watch_targets(&kernel).await.map(drop)
+    });
+    every(supervisor, "rewrap", 60, kernel, |kernel| async move {
+        resource_credentials::secrets::rewrap(&kernel).await.map(drop)
     });
     every(supervisor, "retention", 300, kernel, |kernel| async move {
         retain(&kernel).await
@@ -93,6 +96,7 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
                 &idempotency::PRUNE,
                 params![now.plus_secs(-idempotency::RETENTION_SECS)],
             )?;
+            resource_credentials::prune_checks(cx, now)?;
             cx.queue(&outbox::PRUNE, params![now.plus_secs(-outbox::RETENTION_SECS)])
         })
         .await?;

@@ -47,7 +47,11 @@ impl Keys {
         rng: &mut UnitRng,
     ) -> Result<(String, Vec<u8>)> {
         let fresh = draw(rng);
-        self.seal(&place(organization, &version.to_be_bytes()), fresh.as_slice(), rng)
+        self.seal(
+            &place(organization, &version.to_be_bytes()),
+            fresh.as_slice(),
+            rng,
+        )
     }
 
     /// Opens an organization's key; `None` when the sealing key is not here or the bytes do not open.
@@ -165,7 +169,10 @@ mod tests {
         let scratch = Scratch::new();
         let keys = scratch.create(1);
         let mut rng = UnitRng::new([3; 32]);
-        let (one, two) = (organization_key(&keys, 1, &mut rng), organization_key(&keys, 2, &mut rng));
+        let (one, two) = (
+            organization_key(&keys, 1, &mut rng),
+            organization_key(&keys, 2, &mut rng),
+        );
         let sealed = one.seal(AAD, b"hunter2", &mut rng).unwrap();
         assert_eq!(one.open(AAD, &sealed).unwrap().expose(), b"hunter2");
         assert!(two.open(AAD, &sealed).is_none());
@@ -198,7 +205,10 @@ mod tests {
         assert!(keys.open_organization_key("acme", 1, &id, &sealed).is_some());
         assert!(keys.open_organization_key("umbrella", 1, &id, &sealed).is_none());
         assert!(keys.open_organization_key("acme", 2, &id, &sealed).is_none());
-        assert!(keys.open_organization_key("acme", 1, "sealing-9", &sealed).is_none());
+        assert!(
+            keys.open_organization_key("acme", 1, "sealing-9", &sealed)
+                .is_none()
+        );
     }
 
     #[test]
@@ -211,7 +221,10 @@ mod tests {
         assert_eq!(keys.is_sealing_key_superseded("sealing-2"), Some(false));
         assert_eq!(keys.is_sealing_key_superseded("sealing-3"), None);
         let mut rng = UnitRng::new([5; 32]);
-        let (one, two) = (organization_key(&keys, 1, &mut rng), organization_key(&keys, 2, &mut rng));
+        let (one, two) = (
+            organization_key(&keys, 1, &mut rng),
+            organization_key(&keys, 2, &mut rng),
+        );
         let old = one.seal(AAD, b"hunter2", &mut rng).unwrap();
         let moved = Envelope {
             wrapped_key: one.rewrap(&two, AAD, &old.wrapped_key, &mut rng).unwrap(),

@@ -1,21 +1,94 @@
-//! To be written.
+//! Credentials of resources (specification §2.6, §4.8; decisions.md section 11; client contract §4.2).
+//!
+//! A credential opens one resource. It is for the people, groups and service accounts that it is assigned to, or
+//! for everybody else as the default. Its secret is kept here under a key of the organization, or stays with a
+//! secret manager that the operator declared.
+//!
+//! ```text
+//! created → rotated* → deleted          managementMode  service | terraform ⇄ external
+//! ```
+//!
+//! INVARIANT RC-1: no answer and no listing statement holds a secret, a ciphertext, a length or a hash of one.
+//! INVARIANT RC-2: a secret opens only as the secret of its organization, resource, credential and version.
+//! INVARIANT RC-3: a re-wrap that is killed anywhere loses no secret, and every secret opens at every moment of it.
+//! INVARIANT RC-4: of several credentials the one in the order of D11.4 is used; within a kind the lowest id.
+//! INVARIANT RC-5: an operator reads the credentials that are assigned to it and no others (D3.1).
+//! INVARIANT RC-6: a resource has one default credential at most.
+//! INVARIANT RC-7: the API never names an address: external secrets come from what the operator declared for the
+//! organization, below its prefix (D11.3).
+//!
+//! Absent on purpose: reading a secret through the API; writing a secret to an external manager; a Terraform
+//! manager's ownership of an external credential; unique names.
 
-use provost_kernel::db::Statement;
+mod assignment;
+mod authentication;
+mod checks;
+mod create;
+mod delete;
+pub mod external;
+mod get;
+mod list;
+pub mod model;
+mod port;
+pub mod secrets;
+mod store;
+mod update;
+mod write;
+
+pub use assignment::Asking;
+pub use checks::handler;
+pub use port::{asking, credential_for, open_secret};
+pub use store::{PRUNE_CHECKS, STATEMENTS};
+
+use crate::areas::resources::model::{Protocol, ResourceId};
+use crate::areas::subjects::SubjectKind;
+use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::Entry;
-
-/// Every statement of the area.
-pub const STATEMENTS: &[&Statement] = &[];
+use provost_kernel::{Cx, Result, Timestamp, params};
 
 /// Returns the operations of the area.
 pub fn operations() -> Vec<Entry> {
-    vec![]
+    vec![
+        Entry::of::<list::ListCredentials>(),
+        Entry::of::<create::CreateCredential>(),
+        Entry::of::<get::GetCredential>(),
+        Entry::of::<update::UpdateCredential>(),
+        Entry::of::<delete::DeleteCredential>(),
+        Entry::of::<checks::VerifyCredential>(),
+        Entry::of::<checks::GetCheck>(),
+    ]
 }
 
 /// Removes a deleted subject from every assignment (D13).
-pub fn forget_subject(
-    _cx: &mut provost_kernel::Cx<'_>,
-    _kind: crate::areas::subjects::SubjectKind,
-    _id: &str,
-) -> provost_kernel::Result<()> {
+pub fn forget_subject(cx: &mut Cx<'_>, kind: SubjectKind, id: &str) -> Result<()> {
+    store::forget(cx, kind, id)
+}
+
+/// Returns how many credentials a resource has.
+pub fn count(cx: &mut Cx<'_>, resource: &ResourceId) -> Result<i64> {
+    Ok(store::kinds_of(cx, resource)?
+        .iter()
+        .map(|(_, count)| count)
+        .sum())
+}
+
+/// Refuses a protocol that a credential of the resource does not fit.
+///
+/// Errors: `Conflict`.
+pub fn fit(cx: &mut Cx<'_>, resource: &ResourceId, protocol: Protocol) -> Result<()> {
+    for (kind, count) in store::kinds_of(cx, resource)? {
+        if !kind.fits(protocol) {
+            let (kind, protocol) = (kind.as_str(), protocol.as_str());
+            let message =
+                format!("{count} credentials of the kind {kind} do not fit {protocol}; change them first");
+            return Err(Error::new(Code::Conflict, message));
+        }
+    }
     Ok(())
+}
+
+/// Removes checks that have been kept long enough, within a unit of the installation.
+pub fn prune_checks(cx: &mut Cx<'_>, now: Timestamp) -> Result<()> {
+    let before = now.plus_secs(-checks::model::KEPT_SECS);
+    cx.queue(&PRUNE_CHECKS, params![before])
 }

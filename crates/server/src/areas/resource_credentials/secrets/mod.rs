@@ -1,0 +1,132 @@
+//! The secrets of credentials: sealing, opening, erasing, re-wrapping (D11.8).
+//!
+//! INVARIANT RC-2: a secret opens only as the secret of its organization, resource, credential and version.
+//! INVARIANT RC-3: a re-wrap that is killed anywhere loses no secret, and every secret opens at every moment of it.
+
+mod rewrap;
+mod store;
+
+pub use rewrap::{rewrap, step};
+pub use store::{STATEMENTS, sealing_keys_in_use};
+
+use super::model::{Credential, CredentialId};
+use provost_kernel::error::{Error, Result};
+use provost_kernel::keys::{Keys, OrganizationKey};
+use provost_kernel::{Cx, Secret};
+
+/// An organization's key as its row holds it.
+struct StoredKey {
+    version: i64,
+    sealing_key_id: String,
+    sealed: Vec<u8>,
+}
+
+impl StoredKey {
+    fn open(&self, keys: &Keys, organization: &str) -> Result<OrganizationKey> {
+        let opened =
+            keys.open_organization_key(organization, self.version, &self.sealing_key_id, &self.sealed);
+        opened.ok_or_else(|| {
+            let cause = format!(
+                "version {} of the key of {organization} needs {}, which is not among the keys or not the same",
+                self.version, self.sealing_key_id
+            );
+            unreadable("the organization's key cannot be opened; the log names the sealing key it needs")
+                .caused_by(cause)
+        })
+    }
+}
+
+/// Refuses the one unit: what is wrong is this organization's keys, not the store.
+fn unreadable(message: &'static str) -> Error {
+    Error::unavailable(message).class(provost_kernel::error::Class::Refused)
+}
+
+/// Where a secret belongs: what its ciphertext is bound to.
+struct Place<'a> {
+    organization: &'a str,
+    resource: &'a str,
+    credential: &'a str,
+    version: [u8; 8],
+}
+
+impl<'a> Place<'a> {
+    fn new(organization: &'a str, resource: &'a str, credential: &'a str, version: i64) -> Self {
+        Self {
+            organization,
+            resource,
+            credential,
+            version: version.to_be_bytes(),
+        }
+    }
+
+    fn aad(&self) -> [&[u8]; 4] {
+        [
+            self.organization.as_bytes(),
+            self.resource.as_bytes(),
+            self.credential.as_bytes(),
+            &self.version,
+        ]
+    }
+}
+
+/// Stores the secret of a credential's current version in place of an earlier one.
+pub fn put(cx: &mut Cx<'_>, credential: &Credential, secret: &Secret<String>) -> Result<()> {
+    let key = current_key(cx)?;
+    let place = Place::new(
+        cx.org(),
+        credential.resource_id.as_str(),
+        credential.id.as_str(),
+        credential.secret_version,
+    );
+    let sealed = key.seal(&place.aad(), secret.expose().as_bytes(), cx.rng())?;
+    store::put(
+        cx,
+        &credential.id,
+        credential.secret_version,
+        key.version(),
+        &sealed,
+    )
+}
+
+/// Erases the secret of a credential, if there is one.
+pub fn erase(cx: &mut Cx<'_>, id: &CredentialId) -> Result<()> {
+    store::erase(cx, id)
+}
+
+/// Returns the secret of a credential, or `None` when none is stored here.
+///
+/// Errors: `Unavailable` when the organization's key cannot be opened, `Internal` when the secret does not open.
+pub fn unseal(cx: &mut Cx<'_>, id: &CredentialId) -> Result<Option<Secret<Vec<u8>>>> {
+    let Some(found) = store::sealed(cx, id)? else {
+        return Ok(None);
+    };
+    let key = found
+        .key
+        .ok_or_else(|| unreadable("the organization's key is gone, and with it everything that it kept"))?;
+    let key = key.open(&cx.kernel().keys, cx.org())?;
+    let place = Place::new(cx.org(), &found.resource, id.as_str(), found.version);
+    let opened = key.open(&place.aad(), &found.envelope);
+    opened
+        .map(Some)
+        .ok_or_else(|| Error::internal("the secret of a credential does not open"))
+}
+
+/// Returns the newest key of the organization; makes the first.
+fn current_key(cx: &mut Cx<'_>) -> Result<OrganizationKey> {
+    if let Some(stored) = store::newest_key(cx)? {
+        return stored.open(&cx.kernel().keys, cx.org());
+    }
+    make_key(cx, 1)
+}
+
+fn make_key(cx: &mut Cx<'_>, version: i64) -> Result<OrganizationKey> {
+    let (kernel, org) = (cx.kernel(), cx.org());
+    let (sealing_key_id, sealed) = kernel.keys.make_organization_key(org, version, cx.rng())?;
+    let stored = StoredKey {
+        version,
+        sealing_key_id,
+        sealed,
+    };
+    store::insert_key(cx, &stored)?;
+    stored.open(&kernel.keys, org)
+}

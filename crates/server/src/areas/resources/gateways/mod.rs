@@ -1,0 +1,24 @@
+//! Resource gateways (client contract §4.3): the places where a gateway runs.
+
+mod create;
+mod delete;
+mod get;
+mod list;
+mod model;
+mod store;
+mod update;
+
+pub use store::{STATEMENTS, exists};
+
+use provost_kernel::operation::Entry;
+
+/// Returns the operations on gateways.
+pub fn operations() -> Vec<Entry> {
+    vec![
+        Entry::of::<list::ListResourceGateways>(),
+        Entry::of::<create::CreateResourceGateway>(),
+        Entry::of::<get::GetResourceGateway>(),
+        Entry::of::<update::UpdateResourceGateway>(),
+        Entry::of::<delete::DeleteResourceGateway>(),
+    ]
+}
