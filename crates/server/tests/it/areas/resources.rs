@@ -41,7 +41,12 @@ pub async fn make_resource(app: &App) -> String {
 }
 
 pub async fn make_credential(app: &App, resource: &str) -> String {
-    made(app, &format!("/resources/{resource}/credentials"), credential_body()).await
+    made(
+        app,
+        &format!("/resources/{resource}/credentials"),
+        credential_body(),
+    )
+    .await
 }
 
 async fn make_gateway(app: &App) -> String {
