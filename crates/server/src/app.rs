@@ -58,6 +58,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         skill_registry::STATEMENTS,
         skill_registry::INSTALL_STATEMENTS,
         skill_registry::CREDENTIAL_STATEMENTS,
+        skill_registry::UPKEEP_STATEMENTS,
         resources::STATEMENTS,
         resources::GATEWAY_STATEMENTS,
         resource_credentials::STATEMENTS,

@@ -4,7 +4,7 @@ use super::inputs::ClientName;
 use super::inputs::Search;
 use super::install_store::{self, InstallFilter};
 use super::list::{below, page};
-use super::model::{InstallStatus, InstallView, SkillItemId};
+use super::model::{InstallStatus, InstallView};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Cursor, Limit};
@@ -34,7 +34,7 @@ pub struct InstallsQuery {
     /// Only in this state.
     status: Option<InstallStatus>,
     /// Only of this item.
-    item_id: Option<SkillItemId>,
+    item_id: Option<Search>,
     /// Only of this principal.
     principal_id: Option<Search>,
     /// Only of this client.
@@ -64,7 +64,7 @@ impl Operation for ListSkillInstalls {
         let query = &input.query;
         let filter = InstallFilter {
             principal_id: query.principal_id.as_ref().map(|p| p.get().as_str()),
-            item_id: query.item_id.as_ref().map(SkillItemId::as_str),
+            item_id: query.item_id.as_ref().map(|i| i.get().as_str()),
             client: query.client.as_ref().map(|c| c.get().as_str()),
             status: query.status,
         };

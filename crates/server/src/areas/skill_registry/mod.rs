@@ -43,12 +43,14 @@ pub mod reference;
 mod report_removed;
 mod store;
 mod uninstall;
+mod upkeep;
 pub mod version;
 mod withdraw;
 
 pub use credentials::{STATEMENTS as CREDENTIAL_STATEMENTS, TokenCredentials};
 pub use install_store::STATEMENTS as INSTALL_STATEMENTS;
 pub use store::STATEMENTS;
+pub use upkeep::{STATEMENTS as UPKEEP_STATEMENTS, broken_invariants, revoke_every_token};
 
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result};

@@ -1,7 +1,7 @@
 //! `provost store check`: is the store whole?
 
 use super::unhurried;
-use crate::areas::service_accounts;
+use crate::areas::{service_accounts, skill_registry};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::store_flags::StoreFlags;
 use crate::migrations;
@@ -112,6 +112,7 @@ fn look(location: &Location, keys: &Keys, now: Timestamp, findings: &mut Vec<Str
         found.extend(keys.verify(&known).err().map(|error| error.to_string()));
         chains(tx, keys, &mut found)?;
         found.extend(service_accounts::broken_invariants(tx, now)?);
+        found.extend(skill_registry::broken_invariants(tx)?);
         Ok(found)
     })?;
     findings.extend(found);
