@@ -1,5 +1,6 @@
 //! The facts of the specification, as a table, against the document and against live answers (R24).
 
+use crate::areas;
 use crate::samples::{self, Target};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_kernel::Timestamp;
@@ -564,6 +565,17 @@ async fn breaches(app: &App, entry: &Entry, target: &Target) -> Vec<Reply> {
     let method = meta.method.as_str();
     if meta.method == Method::Delete {
         return vec![app.request(method, &path).send().await];
+    }
+    if let Some((media_type, bytes)) = areas::content(meta.id) {
+        let send = |path: &str, media_type| {
+            let call = app.request(method, path).header("x-reason", "a test");
+            let call = call.header("idempotency-key", &fresh_key());
+            call.content(media_type, bytes.clone()).send()
+        };
+        return vec![
+            send(&format!("{path}?unknown=1"), media_type).await,
+            send(&path, "text/plain").await,
+        ];
     }
     if entry.has_body {
         let body = with_trio(samples::body(meta, target), &fresh_key());

@@ -55,7 +55,7 @@ input!(
     |text| is_namespace(text).then(|| text.to_owned()),
     {
         "type": "string", "minLength": 2, "maxLength": 128,
-        "pattern": r"^(@(?=.{1,63}$)[a-z0-9]+([._-][a-z0-9]+)*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+)$",
+        "pattern": r"^(@[a-z0-9]+([._-][a-z0-9]+)*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+)$",
     }
 );
 

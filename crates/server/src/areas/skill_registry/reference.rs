@@ -17,8 +17,6 @@ use serde::Deserialize;
 
 /// LIMIT: characters of a namespace.
 const MAX_NAMESPACE: usize = 128;
-/// LIMIT: characters of a scope behind its `@`.
-const MAX_SCOPE: usize = 63;
 /// LIMIT: characters of a name (agent-skills).
 const MAX_NAME: usize = 64;
 
@@ -139,12 +137,13 @@ pub fn is_name(text: &str) -> bool {
 
 /// Says whether a text is `@scope` or a reverse DNS name of two labels or more.
 pub fn is_namespace(text: &str) -> bool {
-    if let Some(scope) = text.strip_prefix('@') {
-        return scope.len() <= MAX_SCOPE && is_separated(scope, b"-._");
+    if text.len() > MAX_NAMESPACE {
+        return false;
     }
-    text.len() <= MAX_NAMESPACE
-        && text.contains('.')
-        && text.split('.').all(|label| label.len() <= 63 && is_label(label))
+    if let Some(scope) = text.strip_prefix('@') {
+        return is_separated(scope, b"-._");
+    }
+    text.contains('.') && text.split('.').all(|label| label.len() <= 63 && is_label(label))
 }
 
 /// A label of a domain name; unlike in names, hyphens may follow each other (`xn--…`).
