@@ -556,6 +556,8 @@ fn a_refused_archive_leaves_nothing() {
                 "{case}"
             );
             assert!(text(&refused.json["message"]).chars().count() <= 500);
+            let pointer = |e: &Value| e["path"] == "" || text(&e["path"]).starts_with('/');
+            assert!(errors.iter().all(pointer), "{case}: {}", refused.text());
         }
         let publish = |media_type: &'static str, bytes: Vec<u8>| {
             app.request("POST", "/skill-registry")

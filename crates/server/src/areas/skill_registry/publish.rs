@@ -122,8 +122,16 @@ fn refusal(faults: Vec<Fault>) -> Error {
     faults
         .into_iter()
         .fold(Error::new(Code::InvalidDefinition, message), |error, fault| {
-            error.and_field(fault.path, fault.message)
+            error.and_field(pointer(&fault.path), fault.message)
         })
+}
+
+/// Returns the JSON Pointer of a file, folders being objects; empty for the whole archive.
+fn pointer(path: &str) -> String {
+    if path.is_empty() {
+        return String::new();
+    }
+    format!("/{}", path.replace('~', "~0"))
 }
 
 fn new_item(cx: &mut Cx<'_>, namespace: &str, manifest: &Manifest) -> Item {
