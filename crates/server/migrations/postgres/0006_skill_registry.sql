@@ -29,6 +29,7 @@ CREATE TABLE skill_contents (
   FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
 );
 
+-- The content is written behind its version, as the last statement of a unit: see insert_version.
 CREATE TABLE skill_versions (
   organization_id TEXT COLLATE "C" NOT NULL,
   item_id TEXT COLLATE "C" NOT NULL,
@@ -43,7 +44,7 @@ CREATE TABLE skill_versions (
   withdrawn_at BIGINT,
   PRIMARY KEY (organization_id, item_id, version),
   FOREIGN KEY (organization_id, item_id) REFERENCES skill_items (organization_id, id),
-  FOREIGN KEY (organization_id, digest) REFERENCES skill_contents (organization_id, digest)
+  FOREIGN KEY (organization_id, digest) REFERENCES skill_contents (organization_id, digest) DEFERRABLE INITIALLY DEFERRED
 );
 CREATE UNIQUE INDEX skill_versions_by_number ON skill_versions (organization_id, item_id, number);
 

@@ -674,3 +674,36 @@ fn crc32(bytes: &[u8]) -> u32 {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc))
     })
 }
+
+/// Specification §4.7: what is sent, what is answered, and three declared refusals.
+#[test]
+fn the_uninstall_is_declared_as_the_specification_shows_it() {
+    let document = provost_kernel::expose::openapi::document(&provost_server::app::registry());
+    let path = "/api/headless/v1/organizations/{organizationId}/skill-registry/{itemRef}/cli-uninstall";
+    let operation = &document["paths"][path]["post"];
+    assert_eq!(operation["tags"], json!(["registry"]));
+    let parameters = operation["parameters"].as_array().unwrap();
+    let required: Vec<&Value> = parameters
+        .iter()
+        .filter(|p| p["required"] == true)
+        .map(|p| &p["name"])
+        .collect();
+    assert_eq!(required, ["organizationId", "itemRef"]);
+    let body = &operation["requestBody"];
+    assert_ne!(body["required"], true, "no body is as good as an empty object");
+    let schema = &body["content"]["application/json"]["schema"];
+    assert_eq!(
+        (&schema["type"], &schema["additionalProperties"]),
+        (&json!("object"), &json!(false))
+    );
+    assert!(
+        schema
+            .get("properties")
+            .is_none_or(|p| p.as_object().unwrap().is_empty())
+    );
+    let responses = operation["responses"].as_object().unwrap();
+    let statuses: Vec<&str> = responses.keys().map(String::as_str).collect();
+    assert_eq!(statuses, ["200", "401", "403", "404", "default"]);
+    let success = &responses["200"]["content"]["application/json"]["schema"];
+    assert_eq!(success["type"], "object");
+}

@@ -231,7 +231,8 @@ pub fn envelope(cx: &mut Cx<'_>, item: &SkillItemId, number: &str) -> Result<Env
     serde_json::from_str(&text).map_err(Error::internal)
 }
 
-/// Stores a version and its content.
+/// Stores a version, and its content behind it: 20 MiB may take longer than a unit has for what follows, so nothing
+/// must follow.
 pub fn insert_version(
     cx: &mut Cx<'_>,
     version: &VersionView,
@@ -241,10 +242,6 @@ pub fn insert_version(
 ) -> Result<()> {
     let org = cx.org();
     let manifest = serde_json::to_string(&version.manifest).map_err(Error::internal)?;
-    cx.queue(
-        &INSERT_CONTENT,
-        params![org, version.digest.as_str(), content, version.published_at],
-    )?;
     cx.queue(
         &INSERT_VERSION,
         params![
@@ -259,6 +256,10 @@ pub fn insert_version(
             version.published_at,
             version.published_by.as_str(),
         ],
+    )?;
+    cx.queue(
+        &INSERT_CONTENT,
+        params![org, version.digest.as_str(), content, version.published_at],
     )
 }
 
