@@ -31,6 +31,8 @@ pub(super) struct Draft {
     entries: usize,
     expanded_bytes: u64,
     faults: Vec<Fault>,
+    /// The reader gave up; what it did not see cannot be judged.
+    is_cut_off: bool,
 }
 
 impl Draft {
@@ -46,6 +48,7 @@ impl Draft {
             // It must be told, even if it is one too many: it says why the list is not complete.
             self.faults.truncate(MAX_FAULTS - 1);
             self.faults.push(last);
+            self.is_cut_off = true;
         }
     }
 
@@ -115,7 +118,7 @@ impl Draft {
 
     /// Returns the package, if nothing is wrong. `folder` is the name of the folder that was read.
     pub(super) fn finish(mut self, folder: Option<String>) -> Result<Package, Vec<Fault>> {
-        if !self.faults.is_empty() {
+        if self.is_cut_off {
             return Err(self.faults);
         }
         let folder = folder.or_else(|| self.strip_top_folder());
@@ -179,8 +182,8 @@ impl Draft {
                 faults.push(fault(path, message));
             }
         }
-        faults.truncate(MAX_FAULTS);
-        self.faults = faults;
+        self.faults.extend(faults);
+        self.faults.truncate(MAX_FAULTS);
     }
 
     fn judge_skill_file(&mut self, folder: Option<&str>) -> Option<front_matter::FrontMatter> {

@@ -92,8 +92,10 @@ impl Package {
     pub fn from_archive(media_type: &str, bytes: &[u8]) -> Result<Self, Vec<Fault>> {
         let mut draft = Draft::default();
         if bytes.len() > MAX_ARCHIVE_BYTES {
-            draft.fault("", format!("the archive has more than {MAX_ARCHIVE_BYTES} bytes"));
-            return draft.finish(None);
+            return Err(vec![Fault {
+                path: String::new(),
+                message: format!("the archive has more than {MAX_ARCHIVE_BYTES} bytes"),
+            }]);
         }
         let read = match media_type {
             "application/gzip" => archive::read_tar_gz(bytes, &mut draft),

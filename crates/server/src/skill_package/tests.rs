@@ -324,7 +324,7 @@ fn front_matter_that_is_none_is_refused_with_its_reason() {
 #[test]
 fn every_fault_is_told_at_once() {
     let mut tar = Vec::new();
-    tar_entry(&mut tar, b"SKILL.md", b'0', 0o644, SKILL.as_bytes());
+    tar_entry(&mut tar, b"SKILL.md", b'0', 0o644, b"---\nname: reading\n---\n");
     tar_entry(&mut tar, b"../up", b'0', 0o644, b"");
     tar_entry(&mut tar, b"link", b'2', 0o644, b"");
     tar_entry(&mut tar, b"aux.txt", b'0', 0o644, b"");
@@ -334,6 +334,7 @@ fn every_fault_is_told_at_once() {
             "../up: the path leads out of the package (\"..\")",
             "link: a link cannot be part of a skill",
             "aux.txt: the path has a name that Windows keeps for a device",
+            "SKILL.md: description is missing in the front matter",
         ]
     );
 }
