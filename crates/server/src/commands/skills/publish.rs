@@ -8,6 +8,7 @@ use crate::skill_package::{Fault, MAX_ARCHIVE_BYTES, Package};
 use bytes::Bytes;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use http::Method;
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -67,22 +68,29 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     progress.clear();
     let answer = sent?;
     let text = |pointer: &str| {
-        answer
-            .pointer(pointer)
-            .and_then(|value| value.as_str())
-            .unwrap_or_default()
+        let value = answer.pointer(pointer).and_then(Value::as_str);
+        value.unwrap_or_default()
     };
     let (item, version) = (text("/item/ref"), text("/version/version"));
     client.note(&match answer["created"].as_bool() {
         Some(false) => format!("{item}@{version} has this content already; nothing is new"),
-        _ => format!("published {item}@{version}, {}", manifest.digest),
+        _ => format!("published {item}@{version}"),
+    });
+    let shown = json!({
+        "ref": item,
+        "version": version,
+        "created": answer["created"],
+        "digest": text("/version/digest"),
+        "files": files,
+        "itemId": text("/item/id"),
+        "publishedAt": text("/version/publishedAt"),
     });
     Printer {
         form: Form::chosen(matches, terminal),
         terminal,
         quiet: client.quiet,
     }
-    .object(&answer)?;
+    .object(&shown)?;
     Ok(())
 }
 
