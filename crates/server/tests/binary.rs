@@ -12,5 +12,7 @@ mod harness;
 mod keys;
 #[path = "binary/refusals.rs"]
 mod refusals;
+#[path = "binary/skills.rs"]
+mod skills;
 #[path = "binary/store.rs"]
 mod store;
