@@ -15,7 +15,7 @@ const MAX_EXACT: u64 = 1 << 53;
 /// The content of a release.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "ManagedConfigContent")]
+#[schemars(inline)]
 pub struct Content {
     /// What a user cannot override.
     pub enforced: Map<String, Value>,

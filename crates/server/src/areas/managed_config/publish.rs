@@ -48,12 +48,11 @@ impl Operation for Publish {
     )
     .access("managed_config:write", &[Admin])
     .command("managed-config", "publish")
-    .status(201)
     .reads_up_to(2 << 20, 32)
     .says(
         "Publish a release of managed configuration",
-        "The content is checked against the target's schema. Publishing what is current already answers 200 with \
-         created false and makes no release.",
+        "The content is checked against the target's schema. Publishing what is current already makes no \
+         release and answers created false.",
     );
     type Path = ProfilePath;
     type Query = Empty;
@@ -83,7 +82,6 @@ impl Operation for Publish {
             .as_ref()
             .filter(|c| c.content_digest == digest && c.store_epoch == epoch)
         {
-            cx.status(200);
             let tally = machines::tally(cx, &profile, Some(current))?;
             let release = ReleaseView::of(org, &profile, current, tally);
             return Ok(Published {

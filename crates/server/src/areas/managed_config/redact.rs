@@ -209,7 +209,8 @@ mod tests {
             let (left, right) = pair(&before, &after);
             let mut seen = left.canonical() + &right.canonical() + &shown_content(&after).canonical();
             for change in changes::between(&before, &after) {
-                seen += &format!("{:?}", shown_change(&change));
+                let (old, new) = shown_change(&change);
+                seen += &json!([old, new]).to_string();
             }
             prop_assert!(!seen.contains("canary"), "{}", seen);
         }

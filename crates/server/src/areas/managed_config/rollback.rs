@@ -52,6 +52,10 @@ pub enum RollbackOutcome {
 }
 
 /// What a rollback would do (D8.6).
+#[expect(
+    clippy::struct_field_names,
+    reason = "`previewToken` is the member's name on the wire"
+)]
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]

@@ -6,6 +6,7 @@ use super::store::{self, Found};
 use super::views::{OneProfile, ProfileView};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::patch::Given;
 use provost_kernel::text::Name;
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
@@ -20,13 +21,17 @@ pub struct UpdateProfile;
 #[schemars(inline)]
 pub struct UpdateBody {
     /// The new name.
-    name: Option<Name>,
+    #[serde(default)]
+    name: Given<Name>,
     /// Whether automatic publications are taken; `on` ends a pause.
-    auto_publish: Option<AutoPublish>,
+    #[serde(default)]
+    auto_publish: Given<AutoPublish>,
     /// What a machine does without the server.
-    on_unavailable: Option<OnUnavailable>,
+    #[serde(default)]
+    on_unavailable: Given<OnUnavailable>,
     /// How often a machine asks, in seconds.
-    poll_interval_seconds: Option<PollIntervalSecs>,
+    #[serde(default)]
+    poll_interval_seconds: Given<PollIntervalSecs>,
 }
 
 impl Operation for UpdateProfile {
@@ -57,14 +62,19 @@ impl Operation for UpdateProfile {
         } = store::get(cx, id)?;
         before.must_be_active()?;
         let mut after = before.clone();
-        if let Some(name) = &body.name {
+        if let Some(name) = body.name.get() {
             name.as_str().clone_into(&mut after.name);
         }
-        after.auto_publish = body.auto_publish.unwrap_or(before.auto_publish);
-        after.on_unavailable = body.on_unavailable.unwrap_or(before.on_unavailable);
+        after.auto_publish = body.auto_publish.get().copied().unwrap_or(before.auto_publish);
+        after.on_unavailable = body
+            .on_unavailable
+            .get()
+            .copied()
+            .unwrap_or(before.on_unavailable);
         after.poll_interval_secs = body
             .poll_interval_seconds
-            .map_or(before.poll_interval_secs, PollIntervalSecs::get);
+            .get()
+            .map_or(before.poll_interval_secs, |secs| secs.get());
         cx.change("/name", before.name.as_str(), after.name.as_str());
         cx.change(
             "/autoPublish",

@@ -1,11 +1,11 @@
 use super::*;
 use serde_json::json;
 
-fn content(enforced: Value, defaults: Value) -> Content {
+fn content(enforced: &Value, defaults: &Value) -> Content {
     serde_json::from_value(json!({ "enforced": enforced, "defaults": defaults })).unwrap()
 }
 
-fn paths(target: Target, enforced: Value, defaults: Value) -> Vec<String> {
+fn paths(target: Target, enforced: &Value, defaults: &Value) -> Vec<String> {
     let faults = target.faults(&content(enforced, defaults));
     faults.into_iter().map(|fault| fault.path).collect()
 }
@@ -216,7 +216,7 @@ fn what_the_programs_were_seen_to_take_is_taken() {
     ] {
         for enforced in valid {
             assert_eq!(
-                paths(target, enforced.clone(), json!({})),
+                paths(target, &enforced, &json!({})),
                 Vec::<String>::new(),
                 "{enforced}"
             );
@@ -231,7 +231,7 @@ fn what_the_programs_were_seen_to_refuse_is_refused_at_its_place() {
         (Target::Codex, codex_invalid()),
     ] {
         for (enforced, path) in invalid {
-            let found = paths(target, enforced.clone(), json!({}));
+            let found = paths(target, &enforced, &json!({}));
             assert!(found.iter().any(|p| p == path), "{enforced}: {found:?}");
         }
     }
@@ -241,7 +241,7 @@ fn what_the_programs_were_seen_to_refuse_is_refused_at_its_place() {
 fn a_default_is_judged_like_a_default() {
     let managed = json!({ "allowManagedHooksOnly": true, "model": "opus" });
     assert_eq!(
-        paths(Target::ClaudeCode, json!({}), managed),
+        paths(Target::ClaudeCode, &json!({}), &managed),
         ["/defaults/allowManagedHooksOnly"]
     );
     let codex = json!({ "approval_policy": "untrusted", "sandbox_mode": "zzz", "model": 1, "x": null });
@@ -251,7 +251,7 @@ fn a_default_is_judged_like_a_default() {
         "/defaults/sandbox_mode",
         "/defaults/x",
     ];
-    let mut found = paths(Target::Codex, json!({}), codex);
+    let mut found = paths(Target::Codex, &json!({}), &codex);
     found.sort();
     assert_eq!(found, expected);
 }
@@ -270,7 +270,7 @@ fn no_refusal_quotes_a_value() {
                 .replace("oops", secret)
                 .replace("bash(rm)", secret);
             let enforced: Value = serde_json::from_str(&text).unwrap();
-            let faults = target.faults(&content(enforced, json!({ "model": { "k": secret } })));
+            let faults = target.faults(&content(&enforced, &json!({ "model": { "k": secret } })));
             let shown: Vec<String> = faults.iter().map(|f| f.message.clone()).collect();
             assert!(!shown.concat().contains(secret), "{shown:?}");
         }
@@ -286,7 +286,7 @@ fn files_hold_exactly_what_the_content_says() {
     ] {
         for enforced in enforced {
             for defaults in [json!({}), json!({ "model": "x", "a b": { "c": [1, 2.5, -3] } })] {
-                let files = target.files(&content(enforced.clone(), defaults.clone()));
+                let files = target.files(&content(&enforced, &defaults));
                 assert_eq!(files.len(), if defaults == json!({}) { 1 } else { 2 });
                 for (file, wanted) in files.iter().zip([&enforced, &defaults]) {
                     let read: Value = if target == Target::Codex {
@@ -301,7 +301,7 @@ fn files_hold_exactly_what_the_content_says() {
         }
     }
     let names = |target: Target| {
-        let files = target.files(&content(json!({}), json!({ "x": 1 })));
+        let files = target.files(&content(&json!({}), &json!({ "x": 1 })));
         files.into_iter().map(|f| f.name).collect::<Vec<_>>()
     };
     assert_eq!(
@@ -313,10 +313,7 @@ fn files_hold_exactly_what_the_content_says() {
 }
 
 fn weakened(target: Target, before: &Value, after: &Value) -> Vec<String> {
-    let (before, after) = (
-        content(before.clone(), json!({})),
-        content(after.clone(), json!({})),
-    );
+    let (before, after) = (content(before, &json!({})), content(after, &json!({})));
     target
         .weakened(&before, &after)
         .into_iter()
@@ -325,6 +322,7 @@ fn weakened(target: Target, before: &Value, after: &Value) -> Vec<String> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn every_kind_of_rule_says_what_weakens_and_what_does_not() {
     // Target, before, after, and what is named going there and coming back.
     type Case = (

@@ -79,11 +79,11 @@ fn walk(
     let none = Map::new();
     match (before, after) {
         (Some(Value::Object(before)), Some(Value::Object(after))) => {
-            members(rules, path, before, after, found)
+            members(rules, path, before, after, found);
         }
         // A member that was an object and is gone has lost what its own members said, and no more than that.
         (Some(Value::Object(before)), None) if !before.is_empty() => {
-            members(rules, path, before, &none, found)
+            members(rules, path, before, &none, found);
         }
         (None, Some(Value::Object(after))) => members(rules, path, &none, after, found),
         (Some(_), None) => lost("is no longer enforced"),
