@@ -11,6 +11,7 @@ mod escalation;
 mod idempotency;
 mod input;
 mod invariants;
+mod managed_config;
 mod model;
 mod openapi;
 mod permissions;
