@@ -132,11 +132,14 @@ async fn exchange(
         let body = body.map_err(|_| Reason::InvalidAnswer)?.to_bytes();
         Ok((status, Zeroizing::new(body.to_vec())))
     };
-    // The connection is driven here and ends with the answer; no task is left behind.
+    // The connection is driven here, so no task is left behind. It may end before the answer was read: what came
+    // over it still waits for us then.
+    let (mut answered, connection) = (std::pin::pin!(answered), std::pin::pin!(connection));
     tokio::select! {
-        answered = answered => answered,
-        _ = connection => Err(Reason::Unreachable),
+        answered = &mut answered => return answered,
+        _ = connection => {}
     }
+    answered.await
 }
 
 /// Reads an answer of the key-value store: `{"data": {"data": {<field>: <text>}, "metadata": {…}}}`.
