@@ -1,5 +1,6 @@
 //! `POST …/resources`
 
+use super::definition::Line;
 use super::model::{Resource, ResourceBody, ResourceId, ResourceView, access_name, view};
 use super::ownership::Owner;
 use super::{gateways, store};
@@ -30,7 +31,7 @@ impl Operation for CreateResource {
         let body = &input.body;
         let id: ResourceId = cx.new_id();
         cx.target("resource", id.as_str());
-        let gateway_exists = gateways::exists(cx, body.gateway_id.as_ref().map(|id| id.as_str()))?;
+        let gateway_exists = gateways::exists(cx, body.gateway_id.as_ref().map(Line::as_str))?;
         body.breaches(gateway_exists).refuse()?;
         let mut resource = Resource {
             access_name: access_name(body.name.as_str(), &id),

@@ -41,7 +41,7 @@ impl Operation for DeleteResource {
         // INVARIANT RS-2: no credential outlives its resource, and none goes away with it silently.
         let count = resource_credentials::count(cx, id)?;
         if count > 0 {
-            let message = format!("the resource has {count} credentials; delete them first");
+            let message = format!("the resource still has credentials ({count}); delete them first");
             return Err(Error::new(Code::Conflict, message).with("credentials", count));
         }
         store::delete(cx, id)?;

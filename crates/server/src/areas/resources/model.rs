@@ -319,7 +319,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn breaches(change: Value) -> Vec<String> {
+    fn breaches(change: &Value) -> Vec<String> {
         let mut body = json!({
             "name": "orders", "protocol": "postgres", "upstreamHost": "db.internal", "upstreamPort": 5432,
         });
@@ -333,20 +333,20 @@ mod tests {
     #[test]
     fn a_definition_is_judged_as_the_contract_says() {
         let none: [&str; 0] = [];
-        assert_eq!(breaches(json!({})), none);
-        assert_eq!(breaches(json!({ "upstreamTls": false })), ["/upstreamTls"]);
+        assert_eq!(breaches(&json!({})), none);
+        assert_eq!(breaches(&json!({ "upstreamTls": false })), ["/upstreamTls"]);
         assert_eq!(
-            breaches(json!({ "upstreamTls": false, "protocol": "http" })),
+            breaches(&json!({ "upstreamTls": false, "protocol": "http" })),
             none
         );
-        assert_eq!(breaches(json!({ "upstreamCaPem": "" })), none);
-        assert_eq!(breaches(json!({ "upstreamCaPem": null })), none);
-        assert_eq!(breaches(json!({ "upstreamCaPem": "hello" })), ["/upstreamCaPem"]);
-        assert_eq!(breaches(json!({ "transparentRouting": true })), ["/gatewayId"]);
-        assert_eq!(breaches(json!({ "gatewayId": "rgw_1" })), ["/gatewayId"]);
+        assert_eq!(breaches(&json!({ "upstreamCaPem": "" })), none);
+        assert_eq!(breaches(&json!({ "upstreamCaPem": null })), none);
+        assert_eq!(breaches(&json!({ "upstreamCaPem": "hello" })), ["/upstreamCaPem"]);
+        assert_eq!(breaches(&json!({ "transparentRouting": true })), ["/gatewayId"]);
+        assert_eq!(breaches(&json!({ "gatewayId": "rgw_1" })), ["/gatewayId"]);
         let whole = json!({ "upstreamTls": false, "upstreamCaPem": " x", "upstreamHost": "a b" });
         assert_eq!(
-            breaches(whole),
+            breaches(&whole),
             [
                 "/upstreamHost",
                 "/upstreamTls",

@@ -1,5 +1,6 @@
 //! `PUT …/resources/{resourceId}`
 
+use super::definition::Line;
 use super::model::{Resource, ResourceBody, ResourcePath, ResourceView, view};
 use super::ownership::Owner;
 use super::{gateways, store};
@@ -38,7 +39,7 @@ impl Operation for UpdateResource {
         let before = store::get(cx, id)?;
         let writer = Owner::calling(cx, input.manager.as_ref());
         let owner = before.owner.admit(cx, writer)?;
-        let gateway = body.gateway_id.as_ref().map(|id| id.as_str());
+        let gateway = body.gateway_id.as_ref().map(Line::as_str);
         // A gateway that resources name cannot go away, so only a new one is looked for.
         let gateway_exists = gateway == before.gateway_id.as_deref() || gateways::exists(cx, gateway)?;
         body.breaches(gateway_exists).refuse()?;

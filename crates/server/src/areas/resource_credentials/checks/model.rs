@@ -82,7 +82,8 @@ impl Reason {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ResourceCredentialCheck")]
 pub struct Check {
-    check_id: CheckId,
+    #[serde(rename = "checkId")]
+    id: CheckId,
     credential_id: CredentialId,
     /// How far it is.
     pub state: State,
@@ -104,7 +105,7 @@ impl Check {
         };
         let reason: Option<String> = row.get(3)?;
         Ok(Self {
-            check_id: CheckId::from_store(row.get(0)?),
+            id: CheckId::from_store(row.get(0)?),
             credential_id: CredentialId::from_store(row.get(1)?),
             state,
             reason: reason.as_deref().and_then(Reason::parse),
@@ -118,6 +119,10 @@ impl Check {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the parameters of the path are called so"
+)]
 pub struct CheckPath {
     /// The resource.
     pub resource_id: ResourceId,

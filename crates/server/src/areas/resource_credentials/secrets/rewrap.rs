@@ -14,6 +14,7 @@ use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{Cx, Kernel};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -97,13 +98,15 @@ fn move_chunk(
     let to = newest.open(&kernel.keys, org)?;
     let mut opened = HashMap::new();
     for secret in behind {
-        if !opened.contains_key(&secret.key_version) {
-            let from = stored.iter().find(|key| key.version == secret.key_version);
-            let from = from.ok_or_else(|| Error::internal("the key that wraps a secret is gone"))?;
-            opened.insert(secret.key_version, from.open(&kernel.keys, org)?);
-        }
+        let from = match opened.entry(secret.key_version) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let key = stored.iter().find(|key| key.version == secret.key_version);
+                let key = key.ok_or_else(|| Error::internal("the key that wraps a secret is gone"))?;
+                unknown.insert(key.open(&kernel.keys, org)?)
+            }
+        };
         let place = Place::new(org, &secret.resource, &secret.credential, secret.version);
-        let from = &opened[&secret.key_version];
         let moved = from.rewrap(&to, &place.aad(), &secret.wrapped_key, cx.rng())?;
         store::rewrap(cx, &secret.credential, newest.version, &moved)?;
     }

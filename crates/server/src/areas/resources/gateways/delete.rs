@@ -40,7 +40,7 @@ impl Operation for DeleteResourceGateway {
         gateway.owner.admit(cx, writer)?;
         let count = count_by_gateway(cx, id.as_str())?;
         if count > 0 {
-            let message = format!("{count} resources name this gateway; point them elsewhere first");
+            let message = format!("resources still name this gateway ({count}); point them elsewhere first");
             return Err(Error::new(Code::Conflict, message).with("resources", count));
         }
         store::delete(cx, id)?;
