@@ -55,15 +55,16 @@ fn shown(config: &Config) -> Result<String, Failure> {
     let sections = serde_json::to_value(config).map_err(unreadable)?;
     let mut text = String::new();
     for (name, section) in sections.as_object().into_iter().flatten() {
-        let _ = writeln!(text, "[{name}]");
-        for (key, value) in section
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(_, value)| !value.is_null())
-        {
-            let _ = writeln!(text, "{key} = {value}");
+        if let Some(items) = section.as_array() {
+            for item in items {
+                let _ = writeln!(text, "[[{name}]]");
+                write_keys(&mut text, item);
+                text.push('\n');
+            }
+            continue;
         }
+        let _ = writeln!(text, "[{name}]");
+        write_keys(&mut text, section);
         if name == "store" && config.store.database_url.is_some() {
             text.push_str("# database_url = …  (from PROVOST_DATABASE_URL or --database-url)\n");
         }
@@ -71,4 +72,20 @@ fn shown(config: &Config) -> Result<String, Failure> {
     }
     text.pop();
     Ok(text)
+}
+
+fn write_keys(text: &mut String, section: &serde_json::Value) {
+    let keys = section.as_object().into_iter().flatten();
+    for (key, value) in keys.filter(|(_, value)| !value.is_null()) {
+        let _ = match value.as_object() {
+            Some(table) => {
+                let pairs: Vec<String> = table
+                    .iter()
+                    .map(|(key, value)| format!("{} = {value}", serde_json::Value::from(key.as_str())))
+                    .collect();
+                writeln!(text, "{key} = {{ {} }}", pairs.join(", "))
+            }
+            None => writeln!(text, "{key} = {value}"),
+        };
+    }
 }

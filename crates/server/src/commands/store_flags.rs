@@ -145,6 +145,11 @@ impl Place {
 
     /// Starts a kernel on the store.
     pub fn start(self, settings: Settings) -> Result<Arc<Kernel>, Failure> {
+        self.start_with(settings, Extras::default())
+    }
+
+    /// Starts a kernel on the store with what the operator declared.
+    pub fn start_with(self, settings: Settings, extras: Extras) -> Result<Arc<Kernel>, Failure> {
         let Self {
             location,
             keys,
@@ -154,12 +159,12 @@ impl Place {
         let shown = location.clone();
         let entropy = Arc::new(SystemEntropy);
         app::start(app::Installation {
-            extras: Extras::default(),
             location,
             keys,
             clock,
             entropy,
             settings,
+            extras,
         })
         .map_err(|error| opening(error, &shown))
     }

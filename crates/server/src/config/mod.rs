@@ -4,11 +4,14 @@
 //! printed. This is the only place that reads the environment.
 
 mod environment;
+mod external;
 mod sections;
 
 pub use environment::Environment;
+pub use external::{ExternalKind, ExternalManager};
 pub use sections::{Http, Log, LogFormat, RateLimits, Store, Writer};
 
+use crate::areas::resource_credentials::external::ExternalManagers;
 use provost_kernel::Secret;
 use provost_kernel::db::Location;
 use provost_kernel::expose::edge::{Network, Tls};
@@ -37,6 +40,8 @@ pub struct Config {
     pub writer: Writer,
     /// The log.
     pub log: Log,
+    /// Secret managers that keep secrets of credentials, each with the organizations that may use it.
+    pub external_managers: Vec<ExternalManager>,
 }
 
 /// What is wrong with the configuration: one sentence that names the key.
@@ -87,7 +92,13 @@ impl Config {
         self.http.address()?;
         self.http.metrics_address()?;
         self.http.tls()?;
+        self.external_managers()?;
         Ok(())
+    }
+
+    /// Returns the declared secret managers; reads their certificate files.
+    pub fn external_managers(&self) -> Result<ExternalManagers, Problem> {
+        external::declared(&self.external_managers)
     }
 }
 

@@ -21,7 +21,7 @@ use provost_kernel::Kernel;
 use provost_kernel::db::Location;
 use provost_kernel::expose::edge::{Edge, EdgeSettings, Tls, serve};
 use provost_kernel::expose::http::Reading;
-use provost_kernel::kernel::Settings;
+use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::supervisor::Supervisor;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -106,7 +106,8 @@ impl Serve {
             .map_err(|error| Failure::new(format!("no local address: {error}")))?;
         let url = config.http.public_url()?.unwrap_or_else(|| url(&tls, address));
         // Storage threads are started outside the runtime: they drive runtimes of their own.
-        let kernel = place.start(settings(&config, url.clone())?)?;
+        let extras = Extras::default().with(config.external_managers()?);
+        let kernel = place.start_with(settings(&config, url.clone())?, extras)?;
         let server = Server {
             config: &config,
             tls,
