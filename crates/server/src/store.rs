@@ -3,6 +3,7 @@
 //! INVARIANT ST-1: a store opens only with the keys that it was made with (D12.8): each key's check value is
 //! kept in the store, and a start with a wrong or missing key refuses with a sentence that names the key.
 
+use crate::areas::resource_credentials::secrets::sealing_keys_in_use;
 use crate::migrations;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Call, Conn, Location, Param, migrate};
@@ -20,6 +21,8 @@ statements! {
     };
     /// Remembers a key.
     ADD_KEY_CHECK = "INSERT INTO key_checks (key_id, check_value, created_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    /// Forgets a key that nothing needs.
+    FORGET_KEY_CHECK = "DELETE FROM key_checks WHERE key_id = ?1";
     /// A fact about the installation.
     FACT = "SELECT value FROM installation WHERE name = ?1";
     /// Sets a fact.
@@ -40,10 +43,10 @@ statements! {
 pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
     let mut conn = Conn::open(location, Access::Write)?;
     migrate(&mut conn, migrations::ALL, now)?;
-    let known = known_keys(&mut conn)?;
+    let (spent, known) = split_spent(&mut conn, keys)?;
     keys.verify(&known)?;
     let values = keys.check_values();
-    let new: Vec<Call<'_>> = values
+    let mut new: Vec<Call<'_>> = values
         .iter()
         .filter(|(id, _)| !known.iter().any(|(known, _)| known == id))
         .map(|(id, value)| Call {
@@ -55,6 +58,10 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
             ],
         })
         .collect();
+    new.extend(spent.iter().map(|id| Call {
+        statement: &FORGET_KEY_CHECK,
+        params: vec![Param::from(id.as_str())],
+    }));
     if new.is_empty() {
         return Ok(());
     }
@@ -65,6 +72,24 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
     }
     // Another server may have been first, with other keys: then its check values stand and ours were ignored.
     keys.verify(&known_keys(&mut conn)?)
+}
+
+/// What the store knows of one key: its label and its check value.
+type Known = (String, Vec<u8>);
+
+/// Splits the keys that the store knows into sealing keys that were taken out of the folder and that nothing in the
+/// store needs any more, and all others. Whatever is sealed besides organization keys must be asked for here.
+fn split_spent(conn: &mut Conn, keys: &Keys) -> Result<(Vec<String>, Vec<Known>)> {
+    let (here, used) = (keys.check_values(), conn.read(sealing_keys_in_use)?);
+    let is_spent = |label: &str| {
+        let id = label.strip_prefix("sealing/");
+        id.is_some_and(|id| !used.iter().any(|used| used == id))
+            && !here.iter().any(|(known, _)| known == label)
+    };
+    let (spent, known): (Vec<Known>, Vec<Known>) = known_keys(conn)?
+        .into_iter()
+        .partition(|(label, _)| is_spent(label));
+    Ok((spent.into_iter().map(|(label, _)| label).collect(), known))
 }
 
 fn known_keys(conn: &mut Conn) -> Result<Vec<(String, Vec<u8>)>> {
