@@ -21,7 +21,7 @@ provost_kernel::statements! {
 }
 
 /// Every byte that the store and the keys folder hold.
-async fn everything(app: &App) -> Vec<u8> {
+pub async fn everything(app: &App) -> Vec<u8> {
     let mut bytes = Vec::new();
     let folder = match app.location() {
         Location::Sqlite(path) => {

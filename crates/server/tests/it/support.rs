@@ -173,6 +173,29 @@ impl App {
         }
     }
 
+    /// Starts one more server on the same store, with the keys that are there now and with declarations.
+    ///
+    /// Errors: what the start refuses.
+    pub fn restarted(&self, extras: Extras) -> provost_kernel::Result<Self> {
+        let entropy = Arc::new(SystemEntropy);
+        let kernel = app::start(app::Installation {
+            location: self.location.clone(),
+            keys: Keys::open(&self.keys_dir)?,
+            clock: self.clock.clone(),
+            entropy: entropy.clone(),
+            settings: self.kernel.settings.clone(),
+            extras,
+        })?;
+        let edge = Edge::new(EdgeSettings::default(), self.clock.clone(), entropy);
+        let router = edge.wrap(app::router(&kernel, READING));
+        Ok(Self {
+            kernel,
+            router,
+            admin_id: self.admin_id.clone(),
+            ..self.view_of(self.organization.clone(), self.admin.clone())
+        })
+    }
+
     pub fn location(&self) -> Location {
         self.location.clone()
     }

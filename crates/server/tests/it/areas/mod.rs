@@ -4,7 +4,7 @@
 
 mod directory;
 mod managed_config;
-mod resources;
+pub mod resources;
 pub mod skills;
 
 use crate::samples::Target;
