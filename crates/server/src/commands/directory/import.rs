@@ -79,6 +79,8 @@ pub fn command() -> Command {
         )
         .args(consent_args())
         .args(connection_args())
+        // Hundreds of requests in a row meet a busy server more often than one does.
+        .mut_arg("global.retries", |arg| arg.default_value("10"))
 }
 
 /// One run of the command.
@@ -247,8 +249,8 @@ impl Import<'_> {
         ) {
             let repeat = self.consent.repeat();
             return failure
-                .and(format!("the import {} is still open for an hour", self.id))
-                .and(format!("repeat the same command with {repeat} to go on"));
+                .and(format!("the import {} stays open for an hour", self.id))
+                .and(format!("to go on, repeat the same command with {repeat}"));
         }
         let path = ["directory", "imports", &self.id, "abort"];
         let request = Request::new(Method::POST, &path).json(&json!({}));
