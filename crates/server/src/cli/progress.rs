@@ -62,6 +62,13 @@ impl<'a> Progress<'a> {
     }
 }
 
+/// However the work ends, what is said next stands on a clean line.
+impl Drop for Progress<'_> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 /// Returns how many there were in a second.
 pub fn per_second(count: u64, elapsed: Duration) -> u64 {
     let rate = u128::from(count) * 1000 / elapsed.as_millis().max(1);

@@ -43,11 +43,16 @@ pub fn add_to(root: Command) -> Command {
         let verb = (own.command)().after_long_help(cli::EXIT_CODES);
         let root = match root.find_subcommand(own.group) {
             Some(_) => root,
-            None => root.subcommand(super::group(own.group, "Server and this machine")),
+            None => root.subcommand(super::group(own.group, "")),
         };
-        root.mut_subcommand(own.group, |group| match group.find_subcommand(verb.get_name()) {
-            Some(_) => group.mut_subcommand((own.command)().get_name(), |_| verb),
-            None => group.subcommand(verb),
+        root.mut_subcommand(own.group, |group| {
+            let group = match group.find_subcommand(verb.get_name()) {
+                Some(_) => group.mut_subcommand((own.command)().get_name(), |_| verb),
+                None => group.subcommand(verb),
+            };
+            let verbs: Vec<&str> = group.get_subcommands().map(Command::get_name).collect();
+            let about = format!("Server: {}", verbs.join(", "));
+            group.about(about)
         })
     })
 }

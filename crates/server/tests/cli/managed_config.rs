@@ -53,15 +53,18 @@ impl Machine {
     }
 
     async fn verifies(&self) -> Outcome {
+        self.verified_by(&self.home, &[]).await
+    }
+
+    async fn verified_by(&self, home: &Path, more: &[&str]) -> Outcome {
         let root = provost_server::commands::command();
         let file = self.file.to_str().expect("UTF-8");
         let run = async |matches: &clap::ArgMatches, terminal: &provost_server::cli::Terminal| {
             provost_server::commands::ask(matches, terminal).await
         };
-        let provost = Provost::script().home(self.home.clone()).token(None);
-        provost
-            .played(root, &["managed-config", "verify", file], run)
-            .await
+        let provost = Provost::script().home(home.to_owned()).token(None);
+        let whole = [&["managed-config", "verify", file], more].concat();
+        provost.played(root, &whole, run).await
     }
 
     fn content(&self) -> String {
@@ -425,6 +428,22 @@ async fn what_is_kept_is_verified_before_it_is_believed() {
     assert_eq!(server.asked().len(), 0);
     fs::remove_file(machine.kept()).expect("the file");
     assert_eq!(machine.verifies().await.code, 4);
+}
+
+#[tokio::test]
+async fn another_user_verifies_with_a_key_that_is_named() {
+    let machine = pulled().await;
+    let home = folder();
+    assert_eq!(machine.verified_by(&home, &[]).await.code, 5);
+    let key = signer().public();
+    assert_eq!(machine.verified_by(&home, &["--trust-key", &key]).await.code, 0);
+    assert_eq!(
+        machine
+            .verified_by(&home, &["--trust-key", "c2hvcnQ="])
+            .await
+            .code,
+        2
+    );
 }
 
 #[tokio::test]
