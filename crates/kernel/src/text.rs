@@ -97,19 +97,33 @@ macro_rules! text {
     };
 }
 
+/// Returns a text in NFC, if it is one line of at most `max` characters without spaces at its ends.
+fn line(text: &str, max: usize) -> Option<String> {
+    let line: String = text.nfc().collect();
+    // Composing shortens most texts and lengthens a few. The schema counts what was sent, and so does this.
+    let fits = (1..=max).contains(&text.chars().count());
+    let is_trimmed = !line.starts_with(is_blank) && !line.ends_with(is_blank);
+    (fits && is_trimmed && !line.contains(breaks_a_line)).then_some(line)
+}
+
 text!(
     Name,
     "A name: 1–128 characters in NFC, on one line, without spaces at its ends.",
     "must have 1 to 128 characters, no control character and no space at either end",
-    |text| {
-        let name: String = text.nfc().collect();
-        // Composing shortens most texts and lengthens a few. The schema counts what was sent, and so does this.
-        let fits = matches!(text.chars().count(), 1..=128);
-        let is_trimmed = !name.starts_with(is_blank) && !name.ends_with(is_blank);
-        (fits && is_trimmed && !name.contains(breaks_a_line)).then_some(name)
-    },
+    |text| line(text, 128),
     {
         "type": "string", "minLength": 1, "maxLength": 128,
+        "pattern": r"^[^\u0020\u00A0\u1680\u2000-\u200A\u202F\u205F\u3000\uFEFF\u0000-\u001F\u007F-\u009F\u2028\u2029]([^\u0000-\u001F\u007F-\u009F\u2028\u2029]*[^\u0020\u00A0\u1680\u2000-\u200A\u202F\u205F\u3000\uFEFF\u0000-\u001F\u007F-\u009F\u2028\u2029])?$",
+    }
+);
+
+text!(
+    LongName,
+    "A name as long as the longest e-mail address: 1–320 characters, otherwise as [`Name`] (D1.10).",
+    "must have 1 to 320 characters, no control character and no space at either end",
+    |text| line(text, 320),
+    {
+        "type": "string", "minLength": 1, "maxLength": 320,
         "pattern": r"^[^\u0020\u00A0\u1680\u2000-\u200A\u202F\u205F\u3000\uFEFF\u0000-\u001F\u007F-\u009F\u2028\u2029]([^\u0000-\u001F\u007F-\u009F\u2028\u2029]*[^\u0020\u00A0\u1680\u2000-\u200A\u202F\u205F\u3000\uFEFF\u0000-\u001F\u007F-\u009F\u2028\u2029])?$",
     }
 );
@@ -170,7 +184,7 @@ macro_rules! shown {
     )*};
 }
 
-shown!(Name Description Reason);
+shown!(Name LongName Description Reason);
 
 impl fmt::Debug for IdempotencyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -258,3 +258,11 @@ proptest! {
         prop_assert_eq!(decode::<Some>(json!(value), "").ok(), Some::new(value));
     }
 }
+
+#[test]
+fn a_long_name_is_a_name_of_more_characters() {
+    assert!(LongName::parse(&"n".repeat(320)).is_ok());
+    for refused in ["", " n", "n ", "n\nm", &"n".repeat(321)] {
+        assert!(LongName::parse(refused).is_err(), "{refused:?}");
+    }
+}
