@@ -50,6 +50,7 @@ codes! {
     Conflict "conflict" 409 "The state forbids the act.";
     AlreadyTerminal "already_terminal" 409 "The record has ended.";
     AlreadyExists "already_exists" 409 "The name is taken.";
+    LlmGatewayNotEnabled "llm_gateway_not_enabled" 404 "The organization has switched the LLM gateway off.";
     Disabled "disabled" 409 "The record is disabled.";
     SchemaIncompatible "schema_incompatible" 409 "A stored definition does not fit the rules of today.";
     NoEarlierRelease "no_earlier_release" 409 "There is no release to go back to.";

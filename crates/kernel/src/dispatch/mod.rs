@@ -386,7 +386,7 @@ fn read(
     let mut cx = Cx::new(tx.reborrow(), kernel, actor, now, kernel.entropy.seed(), None);
     let result = catch_unwind(AssertUnwindSafe(|| decoded.bound.call(&mut cx)));
     let result = result.unwrap_or_else(|_| Err(Error::internal("the operation panicked")));
-    let target = cx.traces.target.take();
+    let traces = std::mem::take(&mut cx.traces);
     drop(cx);
     if let Err(error) = &result
         && error.work_class() == crate::error::Class::Lost
@@ -397,7 +397,7 @@ fn read(
             .err()
             .unwrap_or_else(|| Error::internal("a lost read without error")));
     }
-    let recorded = record_read(kernel, entry, request, actor, target, &result, now);
+    let recorded = record_read(kernel, entry, request, actor, traces, &result, now);
     Ok(Outcome {
         result: recorded.and(result),
         rate,

@@ -4,7 +4,7 @@ use super::{Outcome, Request};
 use crate::audit::{Decision, Note};
 use crate::auth::Actor;
 use crate::credential::{Credential, Use};
-use crate::cx::Cx;
+use crate::cx::{Cx, Traces};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, buckets};
 use crate::ledger::{USE_PRECISION_MS, network};
@@ -97,7 +97,7 @@ pub(super) fn record_read(
     entry: &Entry,
     request: &Request,
     actor: &Actor,
-    target: Option<(&'static str, String)>,
+    traces: Traces,
     result: &Result<Answer>,
     now: crate::Timestamp,
 ) -> Result<()> {
@@ -110,7 +110,9 @@ pub(super) fn record_read(
     }
     let mut note = Note::new(actor.organization.clone(), now, entry.meta.id);
     note.actor = Some(actor.clone());
-    note.target = target;
+    note.target = traces.target;
+    // What a read wants to be remembered of its question (D6.10).
+    note.changes = traces.changes;
     note.origin = Some(request.origin.clone());
     match result {
         Ok(answer) => note.status = answer.status,
