@@ -5,6 +5,7 @@ mod figures;
 mod load;
 mod machine;
 mod report;
+mod resolve;
 mod scripts;
 
 use std::process::Command;
@@ -16,6 +17,7 @@ use crate::process;
 #[derive(clap::Subcommand)]
 pub enum Subject {
     Api(api::Arguments),
+    Resolve(resolve::Arguments),
 }
 
 pub fn run(subject: &Subject) -> Outcome {
@@ -25,6 +27,7 @@ pub fn run(subject: &Subject) -> Outcome {
     }
     match subject {
         Subject::Api(arguments) => api::run(arguments),
+        Subject::Resolve(arguments) => resolve::run(arguments),
     }
 }
 

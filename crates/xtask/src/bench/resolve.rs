@@ -1,0 +1,249 @@
+//! Resolving names to subjects under load, over directories of growing size.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::load::{self, Script};
+use super::machine;
+use super::report::{self, Goal, Row};
+use crate::failure::{Context, Failure, Outcome};
+use crate::http::{Connection, Request};
+use crate::postgres::{self, Binaries, Cluster, Durability};
+use crate::product::{self, Bootstrap, Installation, Server, Store, Workplace};
+use crate::{Engine, clock};
+
+/// LIMIT: names of one request (specification §8).
+const NAMES: usize = 256;
+/// LIMIT: lines of a chunk.
+const CHUNK: usize = 500;
+/// So many different requests are sent in turn.
+const REQUESTS: usize = 64;
+const CONNECTIONS: usize = 16;
+
+/// Measure the resolution of 256 names against directories that an import filled
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The engines to measure
+    #[arg(long, value_enum, default_value_t = Engine::Both)]
+    engine: Engine,
+    /// How often everything is measured; the table shows medians
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// How long each load lasts, in seconds
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    secs: u64,
+    /// How many users the directory holds, in growing order
+    #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000")]
+    subjects: Vec<usize>,
+    /// Measure this binary instead of building one with the release profile
+    #[arg(long)]
+    binary: Option<PathBuf>,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    if !arguments.subjects.is_sorted() || arguments.subjects.first().is_none_or(|size| *size < NAMES) {
+        return Err(Failure::new("--subjects grows, and begins at 256 or more"));
+    }
+    let binary = arguments
+        .binary
+        .clone()
+        .map_or_else(|| product::build("release"), Ok)?;
+    let postgres = if arguments.engine.has_postgres() {
+        Some(postgres::find_or_install()?)
+    } else {
+        None
+    };
+    let mut rows = Vec::new();
+    for engine in arguments.engine.each() {
+        let workplace = Workplace::create(&format!("resolve-{}", engine.word()))?;
+        let measured = measure(arguments, engine, &binary, &workplace, postgres.as_ref());
+        rows.extend(measured.context(format_args!(
+            "{}, log in {}",
+            engine.name(),
+            workplace.folder.display()
+        ))?);
+        workplace.remove()?;
+    }
+    println!("{}", report::table(&rows));
+    Ok(())
+}
+
+fn measure(
+    arguments: &Arguments,
+    engine: Engine,
+    binary: &Path,
+    workplace: &Workplace,
+    binaries: Option<&Binaries>,
+) -> Outcome<Vec<Row>> {
+    let cluster = match binaries {
+        Some(binaries) if engine == Engine::Postgres => Some(Cluster::start(binaries, Durability::Full)?),
+        _ => None,
+    };
+    let store = match &cluster {
+        Some(cluster) => {
+            cluster.create_database("main")?;
+            Store::Postgres {
+                url: cluster.url("main"),
+                keys: workplace.folder.join("main-keys"),
+            }
+        }
+        None => Store::Sqlite {
+            data: workplace.folder.join("main"),
+        },
+    };
+    let installation = Installation {
+        binary: binary.to_path_buf(),
+        store,
+        environment: Vec::new(),
+        configuration: None,
+        log: workplace.folder.join("server.log"),
+    };
+    let bootstrap = installation.initialize()?;
+    let (mut rows, mut known) = (Vec::new(), 0);
+    for size in &arguments.subjects {
+        let server = installation.serve()?;
+        rows.push(fill(&server, &bootstrap, engine, known..*size)?);
+        known = *size;
+        let script = Script::new((0..REQUESTS).map(|request| question(&bootstrap, request, *size)));
+        rows.extend(load_rounds(
+            arguments,
+            engine,
+            &server,
+            cluster.as_ref(),
+            &script,
+            *size,
+        )?);
+        server.stop()?;
+    }
+    Ok(rows)
+}
+
+fn login_name(number: usize) -> String {
+    format!("person.{number}@benchmark.test")
+}
+
+/// Asks for 256 names that are spread over the whole directory.
+fn question(bootstrap: &Bootstrap, request: usize, size: usize) -> Vec<u8> {
+    let number = |place: usize| (place * size / NAMES + request * 7) % size;
+    let subjects: Vec<_> = (0..NAMES)
+        .map(|place| json!({ "name": login_name(number(place)) }))
+        .collect();
+    let path = bootstrap.path("llm-gateway/subjects/resolve");
+    Request::new("POST", path, &bootstrap.token)
+        .with_body(json!({ "subjects": subjects }))
+        .bytes()
+}
+
+/// Imports users of these numbers; returns how many a second, and how long the swap took.
+fn fill(
+    server: &Server,
+    bootstrap: &Bootstrap,
+    engine: Engine,
+    numbers: std::ops::Range<usize>,
+) -> Outcome<Row> {
+    let mut connection = Connection::new(server.address);
+    let (from, to) = (numbers.start, numbers.end);
+    let write = |rest: &str, key: &str, mut body: serde_json::Value| {
+        body["reason"] = "benchmark".into();
+        body["idempotencyKey"] = format!("benchmark-{to}-{key}").into();
+        Request::new("POST", bootstrap.path(rest), &bootstrap.token).with_body(body)
+    };
+    let start = clock::now();
+    let open = write(
+        "directory/imports",
+        "open",
+        json!({ "format": "jsonl", "mode": "merge" }),
+    );
+    let opened = connection.fetch(&open)?;
+    let import = opened["import"]["id"]
+        .as_str()
+        .context("an import without an id")?;
+    let numbers: Vec<usize> = numbers.collect();
+    for (sequence, part) in (1..).zip(numbers.chunks(CHUNK)) {
+        let lines: Vec<String> = part
+            .iter()
+            .map(|number| json!({ "type": "user", "loginName": login_name(*number) }).to_string())
+            .collect();
+        let path = bootstrap.path(&format!("directory/imports/{import}/chunks?sequence={sequence}"));
+        let mut chunk = Request::new("POST", path, &bootstrap.token);
+        chunk.headers = vec![
+            ("Idempotency-Key", format!("benchmark-{to}-{sequence}")),
+            ("X-Reason", "benchmark".to_owned()),
+        ];
+        chunk.content = Some(("application/x-ndjson", lines.join("\n").into_bytes()));
+        connection.fetch(&chunk)?;
+    }
+    let apply = write(
+        &format!("directory/imports/{import}/apply"),
+        "apply",
+        json!({ "confirm": true }),
+    );
+    let swap = clock::now();
+    connection.fetch(&apply)?;
+    eprintln!(
+        "{}: {to} users; the swap took {:.1} ms",
+        engine.name(),
+        swap.elapsed().as_secs_f64() * 1e3
+    );
+    #[expect(clippy::cast_precision_loss, reason = "some millions are exact")]
+    let rate = (to - from) as f64 / start.elapsed().as_secs_f64();
+    let name = format!("import of users {from} to {to}");
+    Ok(Row::new(&name, engine.name(), "/s", Goal::None, vec![rate]))
+}
+
+fn load_rounds(
+    arguments: &Arguments,
+    engine: Engine,
+    server: &Server,
+    cluster: Option<&Cluster>,
+    script: &Script,
+    size: usize,
+) -> Outcome<Vec<Row>> {
+    let (mut rates, mut p50, mut p99) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut cpu, mut postgres_cpu) = (Vec::new(), Vec::new());
+    let spent = || {
+        let postgres = cluster
+            .and_then(Cluster::pid)
+            .and_then(machine::cpu_time_of_family);
+        (machine::cpu_time(server.pid()), postgres)
+    };
+    load::send(server.address, CONNECTIONS, Duration::from_millis(500), script)?;
+    for _ in 0..arguments.rounds {
+        let before = spent();
+        let duration = Duration::from_secs(arguments.secs);
+        let measured = load::send(server.address, CONNECTIONS, duration, script)?;
+        let after = spent();
+        #[expect(clippy::cast_precision_loss, reason = "some millions are exact")]
+        let per_request = |after: Option<Duration>, before: Option<Duration>| {
+            Some(after?.saturating_sub(before?).as_secs_f64() * 1e3 / measured.answers as f64)
+        };
+        rates.push(measured.per_second());
+        p50.push(measured.p50.as_secs_f64() * 1e3);
+        p99.push(measured.p99.as_secs_f64() * 1e3);
+        cpu.extend(per_request(after.0, before.0));
+        postgres_cpu.extend(per_request(after.1, before.1));
+    }
+    let name = format!("resolve {NAMES} of {size} names, {CONNECTIONS} connections");
+    let mut all = Row::new(&name, engine.name(), "/s", Goal::None, rates);
+    all.latencies = Some((report::median(&p50), report::median(&p99)));
+    let row = |what: &str, goal, values| {
+        Row::new(
+            &format!("{what}, {size} subjects"),
+            engine.name(),
+            " ms",
+            goal,
+            values,
+        )
+    };
+    let mut rows = vec![
+        all,
+        row("p99", Goal::AtMost(20.0), p99),
+        row("server CPU a request", Goal::AtMost(1.0), cpu),
+    ];
+    if !postgres_cpu.is_empty() {
+        rows.push(row("PostgreSQL CPU a request", Goal::None, postgres_cpu));
+    }
+    Ok(rows)
+}
