@@ -51,7 +51,6 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         audit::STATEMENTS,
         events::STATEMENTS,
         settings::STATEMENTS,
-        directory::STATEMENTS,
         subjects::STATEMENTS,
         managed_config::STATEMENTS,
         managed_config::MACHINE_STATEMENTS,
@@ -66,6 +65,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         service_accounts::UPKEEP_STATEMENTS,
         store::STATEMENTS,
     ];
+    all.extend(directory::statements());
     all.extend(crate::commands::statements());
     all
 }

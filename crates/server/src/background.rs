@@ -1,6 +1,6 @@
 //! The reconcilers and the job worker: periodic, without input, harmless when they run twice.
 
-use crate::areas::{audit, managed_config, resource_credentials, service_accounts};
+use crate::areas::{audit, directory, managed_config, resource_credentials, service_accounts};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::jobs::{self, Handler};
 use provost_kernel::supervisor::Supervisor;
@@ -10,7 +10,11 @@ use std::time::Duration;
 
 /// Every job handler of the program.
 pub fn handlers() -> Vec<Handler> {
-    vec![service_accounts::HANDLER, resource_credentials::handler()]
+    vec![
+        service_accounts::HANDLER,
+        resource_credentials::handler(),
+        directory::HANDLER,
+    ]
 }
 
 /// Starts every reconciler under a supervisor.
@@ -32,6 +36,9 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) {
     });
     every(supervisor, "rewrap", 60, kernel, |kernel| async move {
         resource_credentials::secrets::rewrap(&kernel).await.map(drop)
+    });
+    every(supervisor, "imports", 60, kernel, |kernel| async move {
+        directory::tidy(&kernel).await.map(drop)
     });
     every(supervisor, "retention", 300, kernel, |kernel| async move {
         retain(&kernel).await

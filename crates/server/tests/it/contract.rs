@@ -545,6 +545,9 @@ fn every_declared_status_is_answered() {
             if samples::names_a_record(entry) {
                 see(&call(&Target::absent()).send().await, 404);
             }
+            if let Some(reply) = crate::areas::missed(&app, entry.meta.id).await {
+                see(&reply, 404);
+            }
             for reply in breaches(&app, entry, &target).await {
                 let status = reply.status.as_u16();
                 assert!([400, 415].contains(&status), "{} {}", entry.meta.id, reply.text());

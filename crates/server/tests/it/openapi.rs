@@ -398,7 +398,7 @@ async fn try_bodies(app: &App, document: &Value, entry: &Entry, draw: &mut Draw)
     for _ in 0..400 {
         let mut body = draw.object(schema);
         // Most keys are new, or the second body of a key would be answered for its key alone.
-        if draw.below(8) > 0 {
+        if draw.below(8) > 0 && meta.kind == Kind::Write {
             body["idempotencyKey"] = fresh_key().into();
         }
         let is_valid = validator.is_valid(&body);

@@ -72,6 +72,10 @@ pub fn path(meta: &Meta, target: &Target) -> String {
         path.push_str("?entryId=");
         path.push_str(&target.entry);
     }
+    if let Some(query) = areas::query(meta.id) {
+        path.push('?');
+        path.push_str(query);
+    }
     path
 }
 

@@ -1,17 +1,110 @@
-//! To be written.
+//! Users and groups of an organization, with memberships, and their import from files (decisions.md section 6, D5.9,
+//! D5.10, D13).
+//!
+//! ```text
+//! user    active ⇄ suspended        * → deleted
+//! group   there → deleted
+//! import  open → applying → applied     open, applying → aborting → aborted
+//! ```
+//!
+//! Rows are versions. A version is visible iff `valid_from <= generation < valid_to`; an organization has one current
+//! generation. An import writes versions of a generation that nobody else has, and its swap moves the generation.
+//! Operations change rows in place, both the visible version of a record and the one that an open import staged.
+//!
+//! ```text
+//! generation 4                 import of generation 5           swap
+//! a  [4, ∞)                    a [4, 5)  a' [5, ∞)              4 → 5: a' is visible, a is dead
+//! ```
+//!
+//! INVARIANT DI-1: of one record at most one version is visible and at most one is staged.
+//! INVARIANT DI-2: nothing of an import is visible before its swap, and everything behind it; the swap is one row.
+//! INVARIANT DI-3: a refused line writes nothing, and an unchanged one stages nothing.
+//! INVARIANT DI-4: what an operation changes while an import is open is not lost with the swap: suspensions and
+//!   deletions whatever the file says, anything else unless a later line says otherwise.
+//! INVARIANT DI-5: nobody gives a user a role that could do more than they can (D3.3).
+//! INVARIANT DI-6: a line of a file lifts no suspension that the API made.
+//! INVARIANT DI-7: a file of which a line was refused is applied only if the import says partial, and then removes
+//!   nobody: mode replace is never partial.
+//! INVARIANT DI-8: an organization has one unfinished import at most.
+//! INVARIANT DI-9: deleting a user or group ends its memberships and its assignments.
+//!
+//! Absent on purpose: roles in files (rights are given one by one, by somebody who holds them); renaming by a file (a new
+//! login name is a new user); groups in groups; undoing a deletion.
 
+mod groups;
+mod imports;
+pub mod model;
+pub(crate) mod store;
+mod users;
+
+pub use imports::{HANDLER, tidy};
+
+use provost_kernel::auth::Role;
 use provost_kernel::db::Statement;
 use provost_kernel::operation::Entry;
+use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-/// Every statement of the area.
-pub const STATEMENTS: &[&Statement] = &[];
+/// The roles that may look.
+const READERS: &[Role] = &[Role::Admin, Role::Operator, Role::Auditor];
+
+/// Returns every list of statements of the area.
+pub fn statements() -> [&'static [&'static Statement]; 6] {
+    [
+        store::users::STATEMENTS,
+        store::groups::STATEMENTS,
+        store::memberships::STATEMENTS,
+        store::imports::STATEMENTS,
+        store::staging::STATEMENTS,
+        store::upkeep::STATEMENTS,
+    ]
+}
 
 /// Returns the operations of the area.
 pub fn operations() -> Vec<Entry> {
-    vec![]
+    let mut all = users::operations();
+    all.extend(groups::operations());
+    all.extend(imports::operations());
+    all
 }
 
 /// Returns the ids of the groups that a user is in, sorted.
-pub fn groups_of(_cx: &mut provost_kernel::Cx<'_>, _user_id: &str) -> provost_kernel::Result<Vec<String>> {
-    Ok(vec![])
+pub fn groups_of(cx: &mut Cx<'_>, user_id: &str) -> Result<Vec<String>> {
+    store::memberships::of_user(cx, user_id)
+}
+
+/// The query of lists that nothing narrows.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct PageQuery {
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where an earlier page ended.
+    cursor: Option<Cursor>,
+}
+
+/// Returns the place behind which a page begins.
+fn position(cx: &Cx<'_>, cursor: Option<&Cursor>, operation: &str) -> Result<i64> {
+    cursor.map_or(Ok(0), |cursor| {
+        cursor.open(&cx.kernel().keys, cx.org(), operation)
+    })
+}
+
+/// Cuts a page to its limit; returns the cursor of the next page when there was one item more.
+fn cut<T>(
+    cx: &Cx<'_>,
+    found: &mut Vec<T>,
+    limit: Limit,
+    place: impl Fn(&T) -> i64,
+    operation: &str,
+) -> Option<Cursor> {
+    let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let last = found.last().filter(|_| has_more)?;
+    Some(Cursor::issue(&cx.kernel().keys, cx.org(), operation, place(last)))
 }

@@ -125,6 +125,7 @@ impl Operation for CreateServiceAccount {
         let settings = settings::load(cx)?;
         let asked = body.expires_in_seconds.map(Bounded::get);
         let lifetime = lifetime_secs(asked, None, settings.tokens.max_lifetime_seconds)?;
+        store::keep_name_free(cx, &account.name, account.id.as_str())?;
         store::insert(cx, &account)?;
         let name = body.token_name.as_ref().map_or("default", |n| n.as_str());
         let (token, issued) = issue(

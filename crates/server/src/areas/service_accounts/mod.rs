@@ -11,7 +11,8 @@
 //! INVARIANT SA-3: nobody creates, rotates or re-roles to more than they hold (D3.3).
 //! INVARIANT SA-4: the last usable credential of the last governing admin stays (D3.3, D5.7).
 //! INVARIANT SA-5: a deleted account is listed nowhere and all its tokens are revoked.
-//! INVARIANT SA-6: names are unique among the accounts that are not deleted, by their folded form (D5.9).
+//! INVARIANT SA-6: names are unique among the accounts that are not deleted, by their folded form (D5.9), and no group
+//!   nor user has a name when it is given to an account (D6.6).
 //!
 //! Absent on purpose: several current tokens; undoing a deletion; a token's own scopes beyond its account's.
 
@@ -30,7 +31,8 @@ mod upkeep;
 mod worker;
 
 pub use credentials::ServiceAccountCredentials;
-pub use store::{Principal, STATEMENTS, principal};
+pub use store::{Principal, STATEMENTS, owned_by, principal};
+pub(crate) use store::{accounts_of_id, accounts_of_ids, accounts_of_name, accounts_of_names};
 pub use upkeep::{STATEMENTS as UPKEEP_STATEMENTS, broken_invariants, revoke_every_token};
 pub use worker::{HANDLER, warn_of_expiry};
 

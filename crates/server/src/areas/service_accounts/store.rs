@@ -7,7 +7,52 @@ use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Cx, Timestamp, params, statements};
 use std::collections::HashMap;
 
+// What other areas may ask of this area's tables, as parts of their own statements: names and ids are unique here, and
+// a deleted account is none.
+
+/// The enabled accounts of these names: kind, id, no directory, folded name.
+macro_rules! accounts_of_names {
+    ($list:expr) => {
+        concat!(
+            "SELECT 'service_account', a.id, CAST(NULL AS TEXT), a.name_key FROM service_accounts a WHERE a.organization_id = ?1 AND a.name_key IN (",
+            $list,
+            ") AND a.deleted_at IS NULL AND a.status = 'active'"
+        )
+    };
+}
+pub(crate) use accounts_of_names;
+
+/// Those of these ids that accounts have, disabled ones included.
+macro_rules! accounts_of_ids {
+    ($list:expr) => {
+        concat!(
+            "SELECT a.id FROM service_accounts a WHERE a.organization_id = ?1 AND a.id IN (",
+            $list,
+            ") AND a.deleted_at IS NULL"
+        )
+    };
+}
+pub(crate) use accounts_of_ids;
+
+/// The accounts of the folded name `?2`, disabled ones included: kind, id, no directory.
+macro_rules! accounts_of_name {
+    () => {
+        "SELECT 'service_account', a.id, CAST(NULL AS TEXT) FROM service_accounts a WHERE a.organization_id = ?1 AND a.name_key = ?2 AND a.deleted_at IS NULL"
+    };
+}
+pub(crate) use accounts_of_name;
+
+/// The accounts of the id `?3`, disabled ones included: kind, id, no directory.
+macro_rules! accounts_of_id {
+    () => {
+        "SELECT 'service_account', a.id, CAST(NULL AS TEXT) FROM service_accounts a WHERE a.organization_id = ?1 AND a.id = ?3 AND a.deleted_at IS NULL"
+    };
+}
+pub(crate) use accounts_of_id;
+
 statements! {
+    /// The accounts that a user answers for.
+    OWNED = "SELECT id FROM service_accounts WHERE organization_id = ?1 AND owner_console_user_id = ?2 AND deleted_at IS NULL ORDER BY id LIMIT 100";
     /// Finds a token and its account by the token's public lookup id.
     LOOKUP = unscoped("the lookup id is unique everywhere and says whose the token is") "SELECT t.organization_id, a.id, a.name, a.permission_role, a.scopes, t.scopes, a.status, t.id, t.token_prefix, t.mac, t.pepper_id, t.expires_at, t.revoked_at, t.self_rotated, n.replay_pending, t.replay_pending, t.last_used_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id LEFT JOIN service_account_tokens n ON n.organization_id = t.organization_id AND n.id = t.superseded_by_id WHERE t.lookup_id = ?1 AND a.deleted_at IS NULL";
     /// One account and its listed tokens.
@@ -353,4 +398,27 @@ pub fn keep_a_governor(cx: &mut Cx<'_>, account: &ServiceAccount) -> Result<()> 
         Code::Conflict,
         "this is the last usable admin of the organization; make another one first",
     ))
+}
+
+/// Returns the ids of the accounts that a user answers for, sorted; of very many the first hundred (D5.10).
+pub fn owned_by(cx: &mut Cx<'_>, user: &str) -> Result<Vec<String>> {
+    let org = cx.org();
+    cx.query(&OWNED, params![org, user], |row| row.get(0))
+}
+
+/// Refuses a name that a group or a user has (D6.6).
+///
+/// Errors: `AlreadyExists`.
+pub fn keep_name_free(cx: &mut Cx<'_>, name: &str, except: &str) -> Result<()> {
+    match crate::areas::subjects::name_taken(cx, name, except)? {
+        None => Ok(()),
+        Some(crate::areas::subjects::SubjectKind::ServiceAccount) => Err(name_taken()),
+        Some(kind) => Err(Error::new(
+            Code::AlreadyExists,
+            format!(
+                "a {} of this name exists already; names of groups and service accounts are unique",
+                kind.as_str()
+            ),
+        )),
+    }
 }

@@ -7,7 +7,7 @@ use provost_kernel::auth::may_mint;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::patch::{Given, Patch};
-use provost_kernel::text::{Description, Name};
+use provost_kernel::text::{Description, Name, name_key};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -82,6 +82,9 @@ impl Operation for UpdateServiceAccount {
             if !after.governs() {
                 store::keep_a_governor(cx, &before)?;
             }
+        }
+        if name_key(&after.name) != name_key(&before.name) {
+            store::keep_name_free(cx, &after.name, id.as_str())?;
         }
         note_changes(cx, &before, &after);
         let now = cx.now();

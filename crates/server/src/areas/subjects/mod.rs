@@ -1,29 +1,31 @@
-//! To be written.
+//! Who can be named: users, groups and service accounts, found by their exact names (specification §2.5, §4.2;
+//! decisions.md section 6; client contract §6).
+//!
+//! INVARIANT SU-1: a name resolves to an active subject of this organization whose folded name equals the folded
+//!   request, and only if there is exactly one (D6.2, D6.3, D6.6).
+//! INVARIANT SU-2: what is not resolved is omitted, and nothing says why (D6.4).
+//! INVARIANT SU-3: an answer echoes names byte by byte, in the order of their first occurrence, once each (D6.5, D6.6).
+//! INVARIANT SU-4: names are recorded as keyed hashes alone (D6.10).
+//! INVARIANT SU-5: an operation gives a group or a service account no name that another subject has (D6.6).
+//!
+//! The area owns no table. The areas that do say in macros beside their statements what may be asked of them.
+//!
+//! Absent on purpose: prefixes, aliases and display names (a gateway that guesses grants the wrong budget).
 
-use provost_kernel::db::Statement;
+mod model;
+mod reference;
+mod resolve;
+mod store;
+
+pub use model::SubjectKind;
+pub use store::{STATEMENTS, missing, name_taken};
+
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result};
-
-/// Every statement of the area.
-pub const STATEMENTS: &[&Statement] = &[];
-
-/// Who can be named as somebody that something is assigned to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SubjectKind {
-    /// A person of the directory.
-    User,
-    /// A group of the directory.
-    Group,
-    /// A service account.
-    ServiceAccount,
-}
-
-/// Returns those ids that name no subject of this kind; deleted ones are none, suspended and disabled ones are.
-pub fn missing(_cx: &mut Cx<'_>, _kind: SubjectKind, _ids: &[&str]) -> Result<Vec<String>> {
-    Ok(vec![])
-}
 
 /// Returns the operations of the area.
 pub fn operations() -> Vec<Entry> {
-    vec![]
+    vec![
+        Entry::of::<resolve::ResolveSubjects>(),
+        Entry::of::<reference::ResolveReference>(),
+    ]
 }

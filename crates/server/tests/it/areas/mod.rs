@@ -2,13 +2,13 @@
 //!
 //! One file each; a new path parameter or a new mutation that stands in none of them fails the nets.
 
-mod directory;
+pub mod directory;
 mod managed_config;
 pub mod resources;
 pub mod skills;
 
 use crate::samples::Target;
-use crate::support::App;
+use crate::support::{App, Reply};
 use provost_kernel::operation::Meta;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -91,6 +91,16 @@ pub fn content(operation: &str) -> Option<(&'static str, Vec<u8>)> {
         .or_else(|| managed_config::content(operation))
         .or_else(|| resources::content(operation))
         .or_else(|| skills::content(operation))
+}
+
+/// Returns the query without which the operation refuses every call.
+pub fn query(operation: &str) -> Option<&'static str> {
+    directory::query(operation)
+}
+
+/// Calls an operation whose path names no record so that it answers 404 nevertheless; `None` where nothing can be missed.
+pub async fn missed(app: &App, operation: &str) -> Option<Reply> {
+    directory::missed(app, operation).await
 }
 
 /// Says whether the operation's body may hold no member at all, so that the trio travels in headers.

@@ -1,0 +1,67 @@
+//! Lists groups.
+
+use super::super::model::{DirectoryId, GroupView};
+use super::super::store::groups;
+use super::super::{READERS, cut, position};
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::text::Name;
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// See [`Operation::META`].
+pub struct ListGroups;
+
+/// What can be asked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct ListQuery {
+    /// Only groups of this directory.
+    directory_id: Option<DirectoryId>,
+    /// Only groups of exactly this name, upper and lower case alike.
+    name: Option<Name>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where an earlier page ended.
+    cursor: Option<Cursor>,
+}
+
+/// One page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Page {
+    groups: Vec<GroupView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
+}
+
+impl Operation for ListGroups {
+    const META: Meta = Meta::read("listHeadlessDirectoryGroups", "/directory/groups", "directory")
+        .access("directory:read", READERS)
+        .command("groups", "list")
+        .says(
+            "List groups, the oldest first",
+            "Every filter narrows the list. The list has ended when nextCursor is absent.",
+        );
+    type Path = Empty;
+    type Query = ListQuery;
+    type Body = Empty;
+    type Output = Page;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+        let query = &input.query;
+        let after = position(cx, query.cursor.as_ref(), Self::META.id)?;
+        let directory = query.directory_id.as_ref().map(DirectoryId::as_str);
+        let name = query.name.as_ref().map(Name::as_str);
+        let mut found = groups::list(cx, directory, name, after, query.limit.get() + 1)?;
+        let next_cursor = cut(cx, &mut found, query.limit, |group| group.seq, Self::META.id);
+        Ok(Page {
+            groups: found.into_iter().map(GroupView::from).collect(),
+            next_cursor,
+        })
+    }
+}

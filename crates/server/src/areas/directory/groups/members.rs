@@ -1,0 +1,145 @@
+//! Who is in a group.
+
+use super::super::model::{GroupId, GroupPath, MemberPath, UserId, UserView};
+use super::super::store::users::{self, Filter};
+use super::super::store::{groups, memberships};
+use super::super::{PageQuery, READERS, cut, position};
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
+use provost_kernel::page::Cursor;
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// See [`Operation::META`].
+pub struct ListGroupMembers;
+
+/// One page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Page {
+    users: Vec<UserView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
+}
+
+impl Operation for ListGroupMembers {
+    const META: Meta = Meta::read(
+        "listHeadlessDirectoryGroupMembers",
+        "/directory/groups/{groupId}/members",
+        "directory",
+    )
+    .access("directory:read", READERS)
+    .command("groups", "list-members")
+    .says(
+        "List the users in a group, the oldest first",
+        "Suspended ones are among them.",
+    );
+    type Path = GroupPath;
+    type Query = PageQuery;
+    type Body = Empty;
+    type Output = Page;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+        let (id, limit) = (&input.path.group_id, input.query.limit);
+        cx.target("group", id.as_str());
+        let after = position(cx, input.query.cursor.as_ref(), Self::META.id)?;
+        groups::get(cx, id)?;
+        let filter = Filter {
+            group_id: Some(id.as_str()),
+            ..Filter::default()
+        };
+        let mut found = users::list(cx, &filter, after, limit.get() + 1)?;
+        let next_cursor = cut(cx, &mut found, limit, |user| user.seq, Self::META.id);
+        Ok(Page {
+            users: found.into_iter().map(UserView::from).collect(),
+            next_cursor,
+        })
+    }
+}
+
+/// A user in a group.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Membership {
+    group_id: GroupId,
+    user_id: UserId,
+}
+
+/// See [`Operation::META`].
+pub struct AddGroupMember;
+
+impl Operation for AddGroupMember {
+    const META: Meta = Meta::write(
+        "addHeadlessDirectoryGroupMember",
+        Method::Put,
+        "/directory/groups/{groupId}/members/{userId}",
+        "directory",
+    )
+    .access("directory:write", &[Admin])
+    .command("groups", "add-member")
+    .says("Put a user into a group", "A user that is in it stays in it.");
+    type Path = MemberPath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = Membership;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Membership> {
+        let (group, user) = (&input.path.group_id, &input.path.user_id);
+        cx.target("group", group.as_str());
+        groups::get(cx, group)?;
+        let found = users::get(cx, user)?;
+        if memberships::add(cx, group, &found)? {
+            cx.change("/members", Value::Null, user.as_str());
+            cx.emit(
+                "directory.group.member_added",
+                json!({ "groupId": group, "userId": user }),
+            );
+        }
+        Ok(Membership {
+            group_id: group.clone(),
+            user_id: user.clone(),
+        })
+    }
+}
+
+/// See [`Operation::META`].
+pub struct RemoveGroupMember;
+
+impl Operation for RemoveGroupMember {
+    const META: Meta = Meta::write(
+        "removeHeadlessDirectoryGroupMember",
+        Method::Delete,
+        "/directory/groups/{groupId}/members/{userId}",
+        "directory",
+    )
+    .access("directory:write", &[Admin])
+    .command("groups", "remove-member")
+    .status(204)
+    .says(
+        "Take a user out of a group",
+        "A user that is not in it stays out of it.",
+    );
+    type Path = MemberPath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = NoContent;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
+        let (group, user) = (&input.path.group_id, &input.path.user_id);
+        cx.target("group", group.as_str());
+        groups::get(cx, group)?;
+        let found = users::get(cx, user)?;
+        if memberships::remove(cx, group, &found)? {
+            cx.change("/members", user.as_str(), Value::Null);
+            cx.emit(
+                "directory.group.member_removed",
+                json!({ "groupId": group, "userId": user }),
+            );
+        }
+        Ok(NoContent {})
+    }
+}

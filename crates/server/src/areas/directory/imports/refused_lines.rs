@@ -1,0 +1,54 @@
+//! Lists the refused lines of an import.
+
+use super::super::store::imports;
+use super::super::{PageQuery, READERS, cut, position};
+use super::model::{ImportPath, RefusedLine};
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::Cursor;
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// See [`Operation::META`].
+pub struct ListRefusedLines;
+
+/// One page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Page {
+    refused_lines: Vec<RefusedLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
+}
+
+impl Operation for ListRefusedLines {
+    const META: Meta = Meta::read(
+        "listHeadlessDirectoryImportRefusedLines",
+        "/directory/imports/{importId}/refused-lines",
+        "directory",
+    )
+    .access("directory:read", READERS)
+    .command("directory", "list-refused-lines")
+    .says(
+        "List the refused lines of an import",
+        "In the order of the file. The first 1000 are kept; counts.refused counts all.",
+    );
+    type Path = ImportPath;
+    type Query = PageQuery;
+    type Body = Empty;
+    type Output = Page;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+        let (id, limit) = (&input.path.import_id, input.query.limit);
+        cx.target("import", id.as_str());
+        let after = position(cx, input.query.cursor.as_ref(), Self::META.id)?;
+        imports::get(cx, id)?;
+        let mut found = imports::refused(cx, id, after, limit.get() + 1)?;
+        let next_cursor = cut(cx, &mut found, limit, |(place, _)| *place, Self::META.id);
+        Ok(Page {
+            refused_lines: found.into_iter().map(|(_, line)| line).collect(),
+            next_cursor,
+        })
+    }
+}

@@ -1,0 +1,394 @@
+//! The words and rules of the directory, without storage.
+
+use provost_kernel::auth::{Permission, Role};
+use provost_kernel::{Timestamp, id};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+id!(UserId, "usr", "Names a user.");
+id!(GroupId, "grp", "Names a group.");
+
+/// The directory of records that name none.
+const DEFAULT_DIRECTORY: &str = "default";
+
+/// The key of a directory: 1 to 63 of `a-z`, `0-9`, `.`, `_`, `-`, beginning with a letter or digit.
+///
+/// A directory is no record of its own: it is there while users or groups name it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DirectoryId(String);
+
+impl DirectoryId {
+    /// Returns the key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for DirectoryId {
+    fn default() -> Self {
+        Self(DEFAULT_DIRECTORY.to_owned())
+    }
+}
+
+impl<'de> Deserialize<'de> for DirectoryId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let begins = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-');
+        if begins && text.len() <= 63 && text.chars().all(allowed) {
+            return Ok(Self(text.into_owned()));
+        }
+        Err(serde::de::Error::custom(
+            "must have 1 to 63 of a-z, 0-9, '.', '_', '-' and begin with a letter or digit",
+        ))
+    }
+}
+
+impl JsonSchema for DirectoryId {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "DirectoryId".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,62}$" })
+    }
+}
+
+/// Whether a user counts as a subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Status {
+    /// It does.
+    Active,
+    /// It does not: as if absent wherever it is named (D6.3).
+    Suspended,
+}
+
+impl Status {
+    /// Returns the word on the wire and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Status::Active => "active",
+            Status::Suspended => "suspended",
+        }
+    }
+
+    /// Returns the status of a stored word.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Active, Self::Suspended]
+            .into_iter()
+            .find(|status| status.as_str() == text)
+    }
+}
+
+/// Who suspended a user. An import lifts only what an import did (DI-6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SuspendedBy {
+    /// A call of the API.
+    Api,
+    /// A line of a file.
+    Import,
+}
+
+impl SuspendedBy {
+    /// Returns the word in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            SuspendedBy::Api => "api",
+            SuspendedBy::Import => "import",
+        }
+    }
+
+    /// Returns what a stored word says.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Api, Self::Import]
+            .into_iter()
+            .find(|by| by.as_str() == text)
+    }
+}
+
+/// The generations in which a version of a record is visible: from `from` to before `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// The first.
+    pub from: i64,
+    /// The first that is not.
+    pub to: i64,
+}
+
+/// The end of a version that nothing is staged to replace.
+pub const FOR_GOOD: i64 = 9_007_199_254_740_991;
+
+/// A version of a user as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Its id.
+    pub id: UserId,
+    /// When it is visible.
+    pub validity: Validity,
+    /// Its place in lists.
+    pub seq: i64,
+    /// Its organization, for the view.
+    pub organization_id: String,
+    /// Where it comes from.
+    pub directory_id: String,
+    /// E-mail address or UPN.
+    pub login_name: String,
+    /// For people.
+    pub display_name: Option<String>,
+    /// Where it gets mail.
+    pub email: Option<String>,
+    /// Its id in the directory that it comes from.
+    pub external_id: Option<String>,
+    /// What it may do here; `None` is nothing.
+    pub role: Option<Role>,
+    /// Whether it counts as a subject.
+    pub status: Status,
+    /// When and by whom it was suspended.
+    pub suspended: Option<(Timestamp, SuspendedBy)>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+impl User {
+    /// Suspends the user; says whether that changed anything.
+    pub fn suspend(&mut self, now: Timestamp, by: SuspendedBy) -> bool {
+        if self.status == Status::Suspended {
+            // The stronger suspension stays: what the API says, an import does not lift.
+            let strengthened = by == SuspendedBy::Api && self.suspended.is_some_and(|(_, was)| was != by);
+            if strengthened {
+                self.suspended = self.suspended.map(|(at, _)| (at, by));
+            }
+            return strengthened;
+        }
+        self.status = Status::Suspended;
+        self.touch(now);
+        self.suspended = Some((self.updated_at, by));
+        true
+    }
+
+    /// Makes the user active; says whether that changed anything.
+    pub fn reactivate(&mut self, now: Timestamp) -> bool {
+        if self.status == Status::Active {
+            return false;
+        }
+        self.status = Status::Active;
+        self.suspended = None;
+        self.touch(now);
+        true
+    }
+
+    /// Notes a change: never at or before the last one (D1.2).
+    pub fn touch(&mut self, now: Timestamp) {
+        self.updated_at = now.max(self.updated_at.plus_ms(1));
+    }
+
+    /// Returns what the user can do when it signs in.
+    pub fn permission(&self) -> Option<Permission> {
+        self.role.map(|role| Permission::effective(role, None, None))
+    }
+}
+
+/// A version of a group as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its id.
+    pub id: GroupId,
+    /// When it is visible.
+    pub validity: Validity,
+    /// Its place in lists.
+    pub seq: i64,
+    /// Its organization, for the view.
+    pub organization_id: String,
+    /// Where it comes from.
+    pub directory_id: String,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+impl Group {
+    /// Notes a change: never at or before the last one (D1.2).
+    pub fn touch(&mut self, now: Timestamp) {
+        self.updated_at = now.max(self.updated_at.plus_ms(1));
+    }
+}
+
+/// A user of the directory.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "DirectoryUser")]
+pub struct UserView {
+    id: UserId,
+    organization_id: String,
+    directory_id: String,
+    login_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    display_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permission_role: Option<Role>,
+    status: Status,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suspended_at: Option<Timestamp>,
+}
+
+impl From<User> for UserView {
+    fn from(user: User) -> Self {
+        Self {
+            id: user.id,
+            organization_id: user.organization_id,
+            directory_id: user.directory_id,
+            login_name: user.login_name,
+            display_name: user.display_name,
+            email: user.email,
+            external_id: user.external_id,
+            permission_role: user.role,
+            status: user.status,
+            created_at: user.created_at,
+            updated_at: user.updated_at,
+            suspended_at: user.suspended.map(|(at, _)| at),
+        }
+    }
+}
+
+/// A group of the directory.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "DirectoryGroup")]
+pub struct GroupView {
+    id: GroupId,
+    organization_id: String,
+    directory_id: String,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl From<Group> for GroupView {
+    fn from(group: Group) -> Self {
+        Self {
+            id: group.id,
+            organization_id: group.organization_id,
+            directory_id: group.directory_id,
+            name: group.name,
+            description: group.description,
+            created_at: group.created_at,
+            updated_at: group.updated_at,
+        }
+    }
+}
+
+/// The answer of operations on one user.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct OneUser {
+    /// The user, after a change if there was one.
+    pub user: UserView,
+}
+
+/// The answer of operations on one group.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct OneGroup {
+    /// The group, after a change if there was one.
+    pub group: GroupView,
+}
+
+/// The path of operations on one user.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct UserPath {
+    /// The user.
+    pub user_id: UserId,
+}
+
+/// The path of operations on one group.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct GroupPath {
+    /// The group.
+    pub group_id: GroupId,
+}
+
+/// The path of operations on one membership.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct MemberPath {
+    /// The group.
+    pub group_id: GroupId,
+    /// The user.
+    pub user_id: UserId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user() -> User {
+        User {
+            id: UserId::from_text("usr_x"),
+            validity: Validity {
+                from: 0,
+                to: FOR_GOOD,
+            },
+            seq: 1,
+            organization_id: "acme".into(),
+            directory_id: "default".into(),
+            login_name: "a@acme.test".into(),
+            display_name: None,
+            email: None,
+            external_id: None,
+            role: None,
+            status: Status::Active,
+            suspended: None,
+            created_at: Timestamp::from_ms(5),
+            updated_at: Timestamp::from_ms(5),
+        }
+    }
+
+    #[test]
+    fn a_suspension_of_the_api_outlasts_one_of_an_import() {
+        let mut user = user();
+        assert!(user.suspend(Timestamp::from_ms(5), SuspendedBy::Import));
+        assert_eq!(user.suspended, Some((Timestamp::from_ms(6), SuspendedBy::Import)));
+        assert!(user.suspend(Timestamp::from_ms(9), SuspendedBy::Api));
+        assert_eq!(user.suspended, Some((Timestamp::from_ms(6), SuspendedBy::Api)));
+        assert!(!user.suspend(Timestamp::from_ms(10), SuspendedBy::Import));
+        assert_eq!(user.suspended, Some((Timestamp::from_ms(6), SuspendedBy::Api)));
+        assert!(user.reactivate(Timestamp::from_ms(3)));
+        assert_eq!((user.suspended, user.updated_at), (None, Timestamp::from_ms(7)));
+        assert!(!user.reactivate(Timestamp::from_ms(8)));
+    }
+
+    #[test]
+    fn the_key_of_a_directory_is_a_narrow_word() {
+        let read = |text: &str| serde_json::from_value::<DirectoryId>(serde_json::json!(text));
+        for good in ["default", "0", "a.b_c-d", &"a".repeat(63)] {
+            assert_eq!(read(good).unwrap().as_str(), good);
+        }
+        for bad in ["", "-a", "A", "ä", "a b", &"a".repeat(64)] {
+            assert!(read(bad).is_err(), "{bad:?}");
+        }
+    }
+}

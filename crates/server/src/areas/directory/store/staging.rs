@@ -1,0 +1,206 @@
+//! What staging a chunk asks and writes: names and records by the list, versions one by one.
+
+use super::super::model::{FOR_GOOD, Group, User};
+use super::{groups, list_256, live, padded, users};
+use provost_kernel::auth::Role;
+use provost_kernel::db::{Param, Row, Statement};
+use provost_kernel::text::name_key;
+use provost_kernel::{Cx, Result, params, statements};
+
+const LIST: usize = 256;
+
+statements! {
+    /// Which of these names the file has named, and on which line.
+    SEEN = concat!("SELECT n.name_key, n.line FROM directory_import_names n WHERE n.organization_id = ?1 AND n.name_key IN (", list_256!(), ") AND n.import_id = ?258 AND n.kind = ?259");
+    /// Notes that a line names a record.
+    NOTE = "INSERT INTO directory_import_names (organization_id, import_id, kind, name_key, line) VALUES (?1, ?2, ?3, ?4, ?5)";
+    /// The live users of these names in a directory.
+    USERS = concat!("SELECT ", users::columns!(), ", u.name_key FROM directory_users u WHERE u.organization_id = ?1 AND u.name_key IN (", list_256!(), ") AND u.directory_id = ?258 AND ", live!("u"));
+    /// The live groups of these names in a directory.
+    GROUPS = concat!("SELECT ", groups::columns!(), ", g.name_key FROM directory_groups g WHERE g.organization_id = ?1 AND g.name_key IN (", list_256!(), ") AND g.directory_id = ?258 AND ", live!("g"));
+    /// The live memberships of these users in groups of a directory.
+    MEMBERSHIPS = concat!("SELECT m.user_id, m.group_id, m.valid_from, m.valid_to FROM directory_memberships m WHERE m.organization_id = ?1 AND m.user_id IN (", list_256!(), ") AND ", live!("m"), " AND EXISTS (SELECT 1 FROM directory_groups g WHERE g.organization_id = m.organization_id AND g.id = m.group_id AND g.directory_id = ?258 AND ", live!("g"), ")");
+    /// The last places in the lists of users and groups.
+    LAST = "SELECT COALESCE((SELECT MAX(seq) FROM directory_users WHERE organization_id = ?1), 0), COALESCE((SELECT MAX(seq) FROM directory_groups WHERE organization_id = ?1), 0)";
+    /// Lets a user's visible version end with the swap.
+    END_USER = "UPDATE directory_users SET valid_to = ?4 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
+    /// Stages a version of a user.
+    STAGE_USER = "INSERT INTO directory_users (organization_id, id, valid_from, valid_to, seq, directory_id, login_name, name_key, display_name, email, external_id, permission_role, status, suspended_at, suspended_by, created_at, updated_at) VALUES (?1, ?2, ?3, 9007199254740991, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    /// Lets a group's visible version end with the swap.
+    END_GROUP = "UPDATE directory_groups SET valid_to = ?4 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
+    /// Stages a version of a group.
+    STAGE_GROUP = "INSERT INTO directory_groups (organization_id, id, valid_from, valid_to, seq, directory_id, name, name_key, description, created_at, updated_at) VALUES (?1, ?2, ?3, 9007199254740991, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    /// Sets the end of a membership's version.
+    END_MEMBERSHIP = "UPDATE directory_memberships SET valid_to = ?5 WHERE organization_id = ?1 AND group_id = ?2 AND user_id = ?3 AND valid_from = ?4";
+    /// Stages a membership.
+    STAGE_MEMBERSHIP = "INSERT INTO directory_memberships (organization_id, group_id, user_id, valid_from, valid_to, user_seq) VALUES (?1, ?2, ?3, ?4, 9007199254740991, ?5)";
+    /// Takes a staged membership back.
+    UNSTAGE_MEMBERSHIP = "DELETE FROM directory_memberships WHERE organization_id = ?1 AND group_id = ?2 AND user_id = ?3 AND valid_from = ?4";
+}
+
+/// Asks for a list of any length, 256 values a statement.
+fn ask<T>(
+    cx: &mut Cx<'_>,
+    statement: &'static Statement,
+    list: &[&str],
+    behind: &[Param<'_>],
+    mut map: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    let (org, mut found) = (cx.org(), Vec::new());
+    for part in list.chunks(LIST) {
+        found.extend(cx.query(statement, &padded(org, part, LIST, behind), &mut map)?);
+    }
+    Ok(found)
+}
+
+/// Returns those of these names that were named, each with its line; `None` is a deletion through the API.
+pub fn seen(cx: &mut Cx<'_>, import: &str, kind: &str, keys: &[&str]) -> Result<Vec<(String, Option<i64>)>> {
+    let behind = [Param::from(import), Param::from(kind)];
+    ask(cx, &SEEN, keys, &behind, |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// Notes that a line names a record.
+pub fn note(cx: &mut Cx<'_>, import: &str, kind: &str, key: &str, line: i64) -> Result<()> {
+    let org = cx.org();
+    cx.queue(&NOTE, params![org, import, kind, key, line])
+}
+
+/// Returns the live users of these names by name; of two versions the staged one comes later.
+pub fn users_named(cx: &mut Cx<'_>, directory: &str, keys: &[&str]) -> Result<Vec<(String, User)>> {
+    let mut found = ask(cx, &USERS, keys, &[Param::from(directory)], |row| {
+        Ok((row.get(16)?, users::read(row)?))
+    })?;
+    // Sorted here: asked to sort by it, SQLite reads the index of all versions instead of that of the names.
+    found.sort_by_key(|(_, user)| user.validity.from);
+    Ok(found)
+}
+
+/// Returns the live groups of these names by name; of two versions the staged one comes later.
+pub fn groups_named(cx: &mut Cx<'_>, directory: &str, keys: &[&str]) -> Result<Vec<(String, Group)>> {
+    let mut found = ask(cx, &GROUPS, keys, &[Param::from(directory)], |row| {
+        Ok((row.get(10)?, groups::read(row)?))
+    })?;
+    found.sort_by_key(|(_, group)| group.validity.from);
+    Ok(found)
+}
+
+/// A live version of a membership.
+pub struct Membership {
+    /// Who.
+    pub user_id: String,
+    /// In which group.
+    pub group_id: String,
+    /// The first generation in which it is visible.
+    pub from: i64,
+    /// The first in which it is not.
+    pub to: i64,
+}
+
+/// Returns the live memberships of these users in groups of a directory, staged versions last.
+pub fn memberships_of(cx: &mut Cx<'_>, directory: &str, users: &[&str]) -> Result<Vec<Membership>> {
+    let mut found = ask(cx, &MEMBERSHIPS, users, &[Param::from(directory)], |row| {
+        Ok(Membership {
+            user_id: row.get(0)?,
+            group_id: row.get(1)?,
+            from: row.get(2)?,
+            to: row.get(3)?,
+        })
+    })?;
+    found.sort_by_key(|version| version.from);
+    Ok(found)
+}
+
+/// Returns the last places in the lists of users and groups.
+pub fn last_places(cx: &mut Cx<'_>) -> Result<(i64, i64)> {
+    let org = cx.org();
+    let last = cx.query_opt(&LAST, params![org], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(last.unwrap_or((0, 0)))
+}
+
+/// Stages a version of a user. A visible version ends with the swap; a staged one is replaced.
+pub fn user(cx: &mut Cx<'_>, generation: i64, before: Option<&User>, after: &User) -> Result<()> {
+    let org = cx.org();
+    if let Some(before) = before {
+        if before.validity.from == generation {
+            return users::save(cx, after);
+        }
+        cx.queue(
+            &END_USER,
+            params![org, before.id.as_str(), before.validity.from, generation],
+        )?;
+    }
+    cx.queue(
+        &STAGE_USER,
+        params![
+            org,
+            after.id.as_str(),
+            generation,
+            after.seq,
+            after.directory_id.as_str(),
+            after.login_name.as_str(),
+            name_key(&after.login_name),
+            after.display_name.as_deref(),
+            after.email.as_deref(),
+            after.external_id.as_deref(),
+            after.role.map(Role::as_str),
+            after.status.as_str(),
+            after.suspended.map(|(at, _)| at),
+            after.suspended.map(|(_, by)| by.as_str()),
+            after.created_at,
+            after.updated_at,
+        ],
+    )
+}
+
+/// Stages a version of a group, as [`user`] does.
+pub fn group(cx: &mut Cx<'_>, generation: i64, before: Option<&Group>, after: &Group) -> Result<()> {
+    let org = cx.org();
+    if let Some(before) = before {
+        if before.validity.from == generation {
+            return groups::save(cx, after);
+        }
+        cx.queue(
+            &END_GROUP,
+            params![org, before.id.as_str(), before.validity.from, generation],
+        )?;
+    }
+    cx.queue(
+        &STAGE_GROUP,
+        params![
+            org,
+            after.id.as_str(),
+            generation,
+            after.seq,
+            after.directory_id.as_str(),
+            after.name.as_str(),
+            name_key(&after.name),
+            after.description.as_deref(),
+            after.created_at,
+            after.updated_at,
+        ],
+    )
+}
+
+/// Stages a membership that is not there, or was about to end.
+pub fn join(
+    cx: &mut Cx<'_>,
+    generation: i64,
+    group: &str,
+    user: &User,
+    ending: Option<&Membership>,
+) -> Result<()> {
+    let (org, id) = (cx.org(), user.id.as_str());
+    match ending {
+        Some(old) => cx.queue(&END_MEMBERSHIP, params![org, group, id, old.from, FOR_GOOD]),
+        None => cx.queue(&STAGE_MEMBERSHIP, params![org, group, id, generation, user.seq]),
+    }
+}
+
+/// Lets a membership end with the swap, or takes a staged one back.
+pub fn leave(cx: &mut Cx<'_>, generation: i64, old: &Membership) -> Result<()> {
+    let (org, group, user) = (cx.org(), old.group_id.as_str(), old.user_id.as_str());
+    if old.from == generation {
+        return cx.queue(&UNSTAGE_MEMBERSHIP, params![org, group, user, old.from]);
+    }
+    cx.queue(&END_MEMBERSHIP, params![org, group, user, old.from, generation])
+}

@@ -1,0 +1,125 @@
+//! Suspends and reactivates a user. Both are idempotent.
+
+use super::super::model::{OneUser, Status, SuspendedBy, User, UserId, UserPath};
+use super::super::store::users;
+use crate::areas::service_accounts;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::auth::may_mint;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::{Cx, Result};
+use serde_json::{Value, json};
+
+/// See [`Operation::META`].
+pub struct SuspendUser;
+
+impl Operation for SuspendUser {
+    const META: Meta = Meta::write(
+        "suspendHeadlessDirectoryUser",
+        Method::Post,
+        "/directory/users/{userId}/suspend",
+        "directory",
+    )
+    .access("directory:write", &[Admin])
+    .command("users", "suspend")
+    .says(
+        "Suspend a user",
+        "It counts as absent from the next request on. No import lifts the suspension; reactivate does. Service \
+         accounts that it answers for keep working and are reported as orphaned.",
+    );
+    type Path = UserPath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OneUser;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneUser> {
+        let id = &input.path.user_id;
+        cx.target("user", id.as_str());
+        let mut versions = users::versions(cx, id)?;
+        let was = versions[0].status;
+        let now = cx.now();
+        for version in &mut versions {
+            if version.suspend(now, SuspendedBy::Api) {
+                users::save(cx, version)?;
+            }
+        }
+        if was == Status::Active {
+            suspended(cx, id)?;
+        }
+        Ok(first(versions))
+    }
+}
+
+/// See [`Operation::META`].
+pub struct ReactivateUser;
+
+impl Operation for ReactivateUser {
+    const META: Meta = Meta::write(
+        "reactivateHeadlessDirectoryUser",
+        Method::Post,
+        "/directory/users/{userId}/reactivate",
+        "directory",
+    )
+    .access("directory:write", &[Admin])
+    .command("users", "reactivate")
+    .says(
+        "Reactivate a user",
+        "It counts as a subject again. Nobody reactivates a user whose role could do more than they can.",
+    );
+    type Path = UserPath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OneUser;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneUser> {
+        let id = &input.path.user_id;
+        cx.target("user", id.as_str());
+        let mut versions = users::versions(cx, id)?;
+        let was = versions[0].status;
+        let now = cx.now();
+        if was == Status::Suspended {
+            // A role works again: nobody gives it back for more than they hold (DI-5).
+            for permission in versions.iter().filter_map(User::permission) {
+                may_mint(cx.actor().permission, permission)?;
+            }
+        }
+        for version in &mut versions {
+            if version.reactivate(now) {
+                users::save(cx, version)?;
+            }
+        }
+        if was == Status::Suspended {
+            cx.change("/status", Status::Suspended.as_str(), Status::Active.as_str());
+            cx.emit("directory.user.reactivated", json!({ "userId": id }));
+        }
+        Ok(first(versions))
+    }
+}
+
+fn first(versions: Vec<User>) -> OneUser {
+    let mut versions = versions;
+    OneUser {
+        user: versions.swap_remove(0).into(),
+    }
+}
+
+/// Notes and tells that a user was suspended.
+pub fn suspended(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
+    cx.change("/status", Status::Active.as_str(), Status::Suspended.as_str());
+    cx.emit("directory.user.suspended", json!({ "userId": id }));
+    orphans(cx, id)
+}
+
+/// Reports the service accounts that nobody answers for any more; they keep working (D5.10).
+pub fn orphans(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
+    let accounts = service_accounts::owned_by(cx, id.as_str())?;
+    for account in &accounts {
+        cx.emit(
+            "service_account.orphaned",
+            json!({ "serviceAccountId": account, "ownerConsoleUserId": id }),
+        );
+    }
+    if !accounts.is_empty() {
+        cx.change("/orphaned_service_account", Value::Null, accounts);
+    }
+    Ok(())
+}
