@@ -320,6 +320,41 @@ pattern!(
     })
 );
 
+/// The id of a release in a body: what is no id names nothing, what is longer than any is refused.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct NamedRelease(ReleaseId);
+
+impl NamedRelease {
+    /// Returns the id.
+    pub fn id(&self) -> &ReleaseId {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for NamedRelease {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> std::result::Result<Self, &'static str> {
+        if matches!(text.chars().count(), 1..=256) {
+            return Ok(Self(ReleaseId::from_text(&text)));
+        }
+        Err("must have 1 to 256 characters")
+    }
+}
+
+impl JsonSchema for NamedRelease {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "NamedRelease".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        ReleaseId::json_schema(generator)
+    }
+}
+
 /// What a preview returned; anything else is stale (D8.7). LIMIT: 512 characters.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]

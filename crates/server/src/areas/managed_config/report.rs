@@ -4,7 +4,7 @@
 //! of the machine and nothing that a machine gets; who sent it is shown.
 
 use super::model::{
-    Digest, Machine, MachineId, Principal, ProfilePath, ReleaseId, ReportedState, TargetState,
+    Digest, Machine, MachineId, NamedRelease, Principal, ProfilePath, ReportedState, TargetState,
 };
 use super::store::{self, Found};
 use super::views::{MachineView, ReleaseRef};
@@ -29,7 +29,7 @@ pub struct ReportBody {
     /// Its name for people.
     target_name: Option<Name>,
     /// The release that it applied last.
-    release_id: ReleaseId,
+    release_id: NamedRelease,
     /// The manifest's digest if the enforced file is the manifest's, byte for byte; else the hash of what is there.
     content_digest: Digest,
     /// What came of the release.
@@ -78,7 +78,7 @@ impl Operation for Report {
             target_id: body.target_id.as_str().to_owned(),
             seq: 0,
             name: body.target_name.as_ref().map(|name| name.as_str().to_owned()),
-            release_id: body.release_id.clone(),
+            release_id: body.release_id.id().clone(),
             content_digest: digest.to_owned(),
             digest_since: last
                 .as_ref()

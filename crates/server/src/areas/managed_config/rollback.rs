@@ -1,7 +1,7 @@
 //! Rolls a profile back, or shows what that would do (specification §4.4; D8.3 to D8.11).
 
 use super::difference::{self, Difference};
-use super::model::{AutoPublish, PreviewToken, ProfileId, ProfilePath, ReleaseId, ReleaseKind};
+use super::model::{AutoPublish, NamedRelease, PreviewToken, ProfileId, ProfilePath, ReleaseKind};
 use super::plan::{self, Plan};
 use super::targets::SCHEMA_VERSION;
 use super::views::{ReleaseRef, ReleaseView};
@@ -35,7 +35,7 @@ pub struct Rollback;
 pub struct RollbackBody {
     /// The release whose content is restored. A preview takes the newest earlier one that says something else; a
     /// performance must name it.
-    source_release_id: Option<ReleaseId>,
+    source_release_id: Option<NamedRelease>,
     /// What a preview returned: refuses the performance if anything has moved since.
     preview_token: Option<PreviewToken>,
 }
@@ -162,7 +162,11 @@ impl Operation for Rollback {
             let message = "is required, or If-Match: this organization wants rollbacks previewed";
             return Err(Error::invalid("/previewToken", message));
         }
-        let plan = Plan::of(cx, &input.path.profile_id, body.source_release_id.as_ref())?;
+        let plan = Plan::of(
+            cx,
+            &input.path.profile_id,
+            body.source_release_id.as_ref().map(NamedRelease::id),
+        )?;
         plan.must_match(cx, token, if_match)?;
         if input.confirm {
             let reason = input.reason.as_ref().map_or("", Reason::as_str);
