@@ -380,6 +380,7 @@ fn a_hidden_value_is_shown_to_machines_alone() {
     let sink = log.clone();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
     subscriber.with_writer(move || sink.clone()).try_init().unwrap();
+    tracing::trace!("the log is kept");
     each("mc_canaries", |app: Arc<App>| async move {
         let path = profile(&app, "generic_json").await;
         let ((one, mut words), (two, more)) = (canaries(1), canaries(2));
@@ -434,10 +435,9 @@ fn a_hidden_value_is_shown_to_machines_alone() {
         );
     });
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(
-        !log.is_empty() && !log.contains("canary-"),
-        "a hidden value stands in the log"
-    );
+    assert!(log.contains("the log is kept"));
+    let leaks: Vec<&str> = log.lines().filter(|line| line.contains("canary-")).collect();
+    assert!(leaks.is_empty(), "{leaks:?}");
 }
 
 #[test]
