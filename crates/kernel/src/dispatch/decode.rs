@@ -178,6 +178,9 @@ fn query_of(entry: &Entry, request: &Request) -> Result<Value> {
             let message = format!("this query parameter does not exist here; known: {known}");
             return Err(Error::new(Code::UnknownParameter, message));
         }
+        if value.is_empty() {
+            return Err(Error::invalid(format!("/query/{name}"), "must not be empty"));
+        }
         if members.insert(name.clone(), Value::from(value)).is_some() {
             return Err(Error::invalid(format!("/query/{name}"), "is given twice"));
         }

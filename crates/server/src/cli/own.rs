@@ -15,6 +15,8 @@ pub struct Own {
     /// The verb with its flags, those of [`super::connection_args`] among them. A verb that the API has is
     /// replaced.
     pub command: fn() -> Command,
+    /// Commands that a person can type, for the end of the help.
+    pub examples: &'static [&'static str],
     /// Does it.
     pub run: for<'a> fn(&'a ArgMatches, &'a Terminal) -> Running<'a>,
 }

@@ -40,7 +40,8 @@ pub fn add_to(root: Command) -> Command {
         }
     });
     own().into_iter().fold(generated, |root, own| {
-        let verb = (own.command)().after_long_help(cli::EXIT_CODES);
+        let examples = own.examples.join("\n  ");
+        let verb = (own.command)().after_long_help(format!("Examples:\n  {examples}\n\n{}", cli::EXIT_CODES));
         let root = match root.find_subcommand(own.group) {
             Some(_) => root,
             None => root.subcommand(super::group(own.group, "")),

@@ -556,6 +556,10 @@ fn every_declared_status_is_answered() {
             let success = call(&target).send().await;
             see(&success, entry.meta.status);
             check_success(entry, &success);
+            // Without a body there is no 415, so that nothing may be left for `default`.
+            if !entry.has_body && declared.contains("400") {
+                declared.remove("default");
+            }
             assert_eq!(observed, declared, "{}", entry.meta.id);
         }
     });
@@ -613,6 +617,10 @@ fn check_success(entry: &Entry, reply: &Reply) {
         other => other,
     };
     assert_eq!(reply.header("content-type"), expected, "{}", meta.id);
+    if meta.produces == "application/gzip" {
+        assert!(reply.bytes.starts_with(&[0x1f, 0x8b]), "{}", meta.id);
+        return;
+    }
     // An audit entry says `null` where a change had no value before or has none after.
     if meta.toolset != "audit" {
         assert_no_null(&reply.json, meta.id);

@@ -88,6 +88,8 @@ impl App {
             NEXT.fetch_add(1, Ordering::Relaxed)
         );
         let keys_dir = std::env::temp_dir().join(unique);
+        // A killed run may have left one under a number that came round again.
+        let _ = std::fs::remove_dir_all(&keys_dir);
         let clock = Arc::new(ManualClock::new(START));
         let entropy = Arc::new(SeededEntropy::new(NEXT.load(Ordering::Relaxed)));
         let keys = Keys::create(&keys_dir, START, &*entropy).unwrap();

@@ -4,7 +4,7 @@ use provost_kernel::audit::hex;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::json;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 /// LIMIT: members, items and values of one content. A preview compares them within one unit of work.
@@ -18,10 +18,19 @@ const MAX_EXACT: u64 = 1 << 53;
 #[schemars(inline)]
 pub struct Content {
     /// What a user cannot override.
+    #[serde(deserialize_with = "object")]
     pub enforced: Map<String, Value>,
     /// Starting values that a user may change.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub defaults: Map<String, Value>,
+}
+
+/// Reads an object; a map of its own would take `null` for an empty one.
+fn object<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Map<String, Value>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Object(members) => Ok(members),
+        _ => Err(serde::de::Error::custom("must be an object")),
+    }
 }
 
 /// Which of the two classes a member belongs to.

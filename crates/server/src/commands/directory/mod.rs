@@ -10,6 +10,10 @@ pub fn own() -> [Own; 1] {
     [Own {
         group: "directory",
         command: import::command,
+        examples: &[
+            "provost directory import people.csv --reason 'monthly import'",
+            "provost directory import people.jsonl --mode replace --directory-id contractors",
+        ],
         run: |matches, terminal| Box::pin(import::run(matches, terminal)),
     }]
 }

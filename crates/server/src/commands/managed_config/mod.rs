@@ -32,11 +32,16 @@ pub fn own() -> [Own; 2] {
         Own {
             group: "managed-config",
             command: pull::command,
+            examples: &[
+                "provost managed-config pull --profile Engineering --to /etc/claude-code/managed-settings.json",
+                "provost managed-config pull --profile prof_01… --to /etc/codex/requirements.toml --watch",
+            ],
             run: |matches, terminal| Box::pin(pull::run(matches, terminal)),
         },
         Own {
             group: "managed-config",
             command: verify::command,
+            examples: &["provost managed-config verify /etc/claude-code/managed-settings.json"],
             run: |matches, terminal| Box::pin(std::future::ready(verify::run(matches, terminal))),
         },
     ]

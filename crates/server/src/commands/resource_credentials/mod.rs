@@ -9,6 +9,7 @@ pub fn own() -> [Own; 1] {
     [Own {
         group: "resource-credentials",
         command: verify::command,
+        examples: &["provost resource-credentials verify res_01… cred_01… --wait --reason 'after the move'"],
         run: |matches, terminal| Box::pin(verify::run(matches, terminal)),
     }]
 }

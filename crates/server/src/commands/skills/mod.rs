@@ -34,26 +34,43 @@ use crate::cli::Own;
 
 /// Returns the commands.
 pub fn own() -> [Own; 5] {
-    let own = |command, run| Own {
+    let own = |command, examples, run| Own {
         group: "skills",
         command,
+        examples,
         run,
     };
     [
-        own(publish::command, |matches, terminal| {
-            Box::pin(publish::run(matches, terminal))
-        }),
-        own(install::command, |matches, terminal| {
-            Box::pin(install::run(matches, terminal))
-        }),
-        own(list::command, |matches, terminal| {
-            Box::pin(list::run(matches, terminal))
-        }),
-        own(verify::command, |matches, terminal| {
-            Box::pin(async { verify::run(matches, terminal) })
-        }),
-        own(uninstall::command, |matches, terminal| {
-            Box::pin(uninstall::run(matches, terminal))
-        }),
+        own(
+            publish::command,
+            &[
+                "provost skills publish skills/provost-cli",
+                "provost skills publish review.zip --namespace @team --version 2.0.0",
+            ],
+            |matches, terminal| Box::pin(publish::run(matches, terminal)),
+        ),
+        own(
+            install::command,
+            &[
+                "provost skills install provost-cli",
+                "provost skills install @team/review@2.0.0 --client generic --into ./skills",
+            ],
+            |matches, terminal| Box::pin(install::run(matches, terminal)),
+        ),
+        own(
+            list::command,
+            &["provost skills list", "provost skills list --ask-server -o json"],
+            |matches, terminal| Box::pin(list::run(matches, terminal)),
+        ),
+        own(
+            verify::command,
+            &["provost skills verify", "provost skills verify provost-cli"],
+            |matches, terminal| Box::pin(async { verify::run(matches, terminal) }),
+        ),
+        own(
+            uninstall::command,
+            &["provost skills uninstall provost-cli"],
+            |matches, terminal| Box::pin(uninstall::run(matches, terminal)),
+        ),
     ]
 }

@@ -44,10 +44,6 @@ pub async fn make(app: &App, _operation: &str, parameters: &[&str]) -> Ids {
     vec![("profileId", profile), ("releaseId", release)]
 }
 
-pub async fn deleted(_app: &App) -> Ids {
-    vec![] // nothing of the area is deleted
-}
-
 fn report() -> Value {
     json!({
         "targetId": fresh_key(), "releaseId": "mcr_01kadh5j9v0000000000000000",

@@ -71,7 +71,6 @@ pub async fn make_own(app: &App, meta: &Meta, token: &str, others: &mut BTreeMap
 pub async fn deleted(app: &App) -> BTreeMap<&'static str, String> {
     let mut all = absent("01kadh5j9v0000000000000001");
     all.extend(directory::deleted(app).await);
-    all.extend(managed_config::deleted(app).await);
     all.extend(resources::deleted(app).await);
     all.extend(skills::deleted(app).await);
     all

@@ -14,6 +14,7 @@ provost_kernel::statements! {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story from its beginning to its end")]
 fn a_preview_writes_nothing_and_says_what_the_performance_does() {
     each("mc_preview", |app: Arc<App>| async move {
         let path = profile(&app, "claude_code").await;
@@ -125,6 +126,7 @@ fn a_preview_writes_nothing_and_says_what_the_performance_does() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story from its beginning to its end")]
 fn what_the_state_forbids_is_refused_alike_by_preview_and_performance() {
     each("mc_refusals", |app: Arc<App>| async move {
         let (path, other) = (profile(&app, "codex").await, profile(&app, "codex").await);
@@ -441,6 +443,7 @@ fn a_hidden_value_is_shown_to_machines_alone() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story from its beginning to its end")]
 fn a_profile_lives_its_whole_life() {
     each("mc_life", |app: Arc<App>| async move {
         let path = profile(&app, "codex").await;

@@ -23,6 +23,7 @@ fn stale(reply: &Reply, etag_of_now: &str) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story from its beginning to its end")]
 fn a_preview_token_is_good_for_what_it_was_made_from_and_nothing_else() {
     each("mc_stale", |app: Arc<App>| async move {
         let path = profile(&app, "generic_json").await;
