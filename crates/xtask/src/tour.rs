@@ -34,6 +34,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
         .binary
         .clone()
         .map_or_else(|| product::build("ci"), Ok)?;
+    // The commands are typed in a folder of their own.
+    let binary = std::path::absolute(binary).context("cannot find the binary")?;
     for engine in arguments.engine.each() {
         let workplace = Workplace::create(&format!("tour-{}", engine.word()))?;
         let folder = workplace.folder.clone();

@@ -83,7 +83,11 @@ fn operation(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
         "name": "organizationId", "in": "path", "required": true,
         "schema": { "type": "string", "minLength": 1, "maxLength": 256 },
     })];
-    parameters.extend(parameters_of(&path(generator), "path"));
+    // In the order of the path, which is the order of a command's arguments.
+    let order = meta.path_parameters();
+    let mut in_path = parameters_of(&path(generator), "path");
+    in_path.sort_by_key(|parameter| order.iter().position(|name| parameter["name"] == *name));
+    parameters.extend(in_path);
     parameters.extend(parameters_of(&query(generator), "query"));
     if meta.kind == Kind::Write {
         parameters.extend(trio_headers(entry, generator));

@@ -526,12 +526,16 @@ fn a_query_is_refused_exactly_when_the_schema_says_so() {
                     let mut target = target.clone();
                     crate::areas::make(&app, entry.meta, &mut target.others).await;
                     let path = samples::path(entry.meta, &target);
-                    let rest = match path.split_once('?') {
-                        Some((path, others)) if !others.starts_with(name) => {
-                            format!("{path}?{others}&{name}={value}")
-                        }
-                        _ => format!("{}?{name}={value}", path.split('?').next().unwrap()),
-                    };
+                    let (path, query) = path.split_once('?').unwrap_or((&path, ""));
+                    let lead = format!("{name}=");
+                    let others = query
+                        .split('&')
+                        .filter(|pair| !pair.is_empty() && !pair.starts_with(&lead));
+                    let pairs: Vec<String> = others
+                        .map(str::to_owned)
+                        .chain([format!("{lead}{value}")])
+                        .collect();
+                    let rest = format!("{path}?{}", pairs.join("&"));
                     let call = samples::call(&app, entry, &target).at(&app.path(&rest));
                     let reply = call.send().await;
                     let is_refused = reply.status.as_u16() == 400;

@@ -11,7 +11,7 @@ use crate::failure::{Context, Outcome};
 /// The operator's part: where secrets that the server does not hold are looked for.
 pub fn configuration(secrets: &Path) -> String {
     format!(
-        "[[external_managers]]\nname = \"files\"\nkind = \"file\"\n\n[external_managers.organizations.acme]\nroot = {:?}\n",
+        "[[external_managers]]\nname = \"files\"\nkind = \"file\"\norganizations = {{ acme = {:?} }}\n",
         secrets.display().to_string()
     )
 }
