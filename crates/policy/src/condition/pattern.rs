@@ -1,0 +1,96 @@
+//! The patterns of `matches` and of redactions: RE2's language, in time linear in the text.
+
+use super::PATTERN_LIMIT_BYTES;
+use regex::{Regex, RegexBuilder};
+
+/// LIMIT: bytes of a compiled pattern; far above what 1024 bytes of ordinary pattern need.
+const COMPILED_LIMIT_BYTES: usize = 1 << 20;
+/// LIMIT: bytes that one thread keeps to run a pattern faster; beyond it the slower way is taken.
+const CACHE_LIMIT_BYTES: usize = 1 << 20;
+
+/// Returns the compiled pattern.
+///
+/// Errors: a sentence, when it is too long, too large, or not of the language.
+/// Source: client contract §3.9 (`matches` ≤ 1024 bytes, RE2).
+pub fn pattern(source: &str) -> Result<Regex, &'static str> {
+    if source.is_empty() || source.len() > PATTERN_LIMIT_BYTES {
+        return Err("must have 1 to 1024 bytes");
+    }
+    if has_more_than_re2(source) {
+        return Err("must be a pattern of the RE2 language");
+    }
+    let built = RegexBuilder::new(source)
+        .size_limit(COMPILED_LIMIT_BYTES)
+        .dfa_size_limit(CACHE_LIMIT_BYTES)
+        .nest_limit(64)
+        .build();
+    built.map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "must be a smaller pattern: it grows too large when compiled",
+        _ => "must be a pattern of the RE2 language",
+    })
+}
+
+/// Returns whether the pattern uses what our engine has and RE2 has not: set operations inside a class, and
+/// the flags `x`, `u` and `R`.
+///
+/// A policy has to mean the same wherever it is compiled.
+fn has_more_than_re2(source: &str) -> bool {
+    let mut rest = source.chars().peekable();
+    let mut in_class = false;
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => drop(rest.next()),
+            '[' if in_class && rest.peek() != Some(&':') => return true,
+            '[' => {
+                in_class = true;
+                // A closing bracket at the start stands for itself.
+                rest.next_if_eq(&'^');
+                rest.next_if_eq(&']');
+            }
+            ']' => in_class = false,
+            '&' | '-' | '~' if in_class && rest.peek() == Some(&c) => return true,
+            '(' if !in_class && rest.next_if_eq(&'?').is_some() => {
+                while let Some(flag) = rest.next_if(|c| c.is_ascii_alphabetic() || *c == '-') {
+                    if matches!(flag, 'x' | 'u' | 'R') {
+                        return true;
+                    }
+                    if flag == 'P' {
+                        break;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn re2_passes_and_more_than_re2_does_not() {
+        for good in [
+            r"^a+b$", r"(?i)drop\s+table", r"[^]a]", r"[[:alpha:]_]+", r"(?P<n>x)", r"a{2,3}?", r"\[\[", r"[\[a]",
+        ] {
+            assert!(pattern(good).is_ok(), "{good}");
+        }
+        for bad in [
+            r"(?=a)", r"(a)\1", r"[a&&b]", r"[a--b]", r"[[a]b]", r"(?x) a", r"(", "", r"(?-u)a", r"a{1000}{1000}",
+        ] {
+            assert!(pattern(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn length_is_limited_at_1024_bytes() {
+        assert!(pattern(&"a".repeat(PATTERN_LIMIT_BYTES)).is_ok());
+        assert!(pattern(&"a".repeat(PATTERN_LIMIT_BYTES + 1)).is_err());
+    }
+
+    #[test]
+    fn a_pattern_that_ruins_backtracking_engines_is_quick() {
+        assert!(!pattern(r"^(a|a)*$").unwrap().is_match(&("a".repeat(100_000) + "b")));
+    }
+}

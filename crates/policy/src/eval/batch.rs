@@ -1,0 +1,138 @@
+//! Events column by column: for each attribute the distinct values of the batch, and a code for each row.
+//!
+//! A predicate is asked once for each distinct value; rows then follow by their codes. Stored segments that keep
+//! dictionaries fill columns without looking at a row.
+
+use super::mask::BATCH_ROWS as ROWS;
+use crate::catalogue::{FIELDS, Field};
+use crate::event::{Event, Value};
+use crate::family::Occasion;
+use std::collections::HashMap;
+use std::fmt;
+
+pub use super::mask::BATCH_ROWS;
+
+/// Up to 4096 events.
+#[derive(Debug)]
+pub struct Batch {
+    at_ms: Vec<i64>,
+    occasions: Vec<Occasion>,
+    columns: Vec<Option<Column>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Column {
+    pub dictionary: Vec<Value>,
+    pub codes: Vec<u16>,
+}
+
+/// Why something is no batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchFault {
+    /// It has more than 4096 rows.
+    TooManyRows,
+    /// The columns have different lengths.
+    UnevenColumns,
+    /// A code stands for nothing.
+    UnknownCode,
+}
+
+impl fmt::Display for BatchFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooManyRows => "a batch has at most 4096 rows",
+            Self::UnevenColumns => "all columns of a batch have the same number of rows",
+            Self::UnknownCode => "a code of a column is not in its dictionary",
+        })
+    }
+}
+
+impl std::error::Error for BatchFault {}
+
+impl Batch {
+    /// Returns a batch whose events have no attributes yet.
+    ///
+    /// Errors: more than 4096 rows, or as many times as occasions are not given.
+    pub fn new(at_ms: Vec<i64>, occasions: Vec<Occasion>) -> Result<Self, BatchFault> {
+        if at_ms.len() > ROWS {
+            return Err(BatchFault::TooManyRows);
+        }
+        if at_ms.len() != occasions.len() {
+            return Err(BatchFault::UnevenColumns);
+        }
+        Ok(Self {
+            at_ms,
+            occasions,
+            columns: (0..FIELDS).map(|_| None).collect(),
+        })
+    }
+
+    /// Sets the column of an attribute.
+    ///
+    /// Errors: another number of rows, or a code that is not in the dictionary.
+    pub fn set(&mut self, field: Field, dictionary: Vec<Value>, codes: Vec<u16>) -> Result<(), BatchFault> {
+        if codes.len() != self.rows() {
+            return Err(BatchFault::UnevenColumns);
+        }
+        if codes.iter().any(|code| usize::from(*code) >= dictionary.len()) {
+            return Err(BatchFault::UnknownCode);
+        }
+        self.columns[field.index()] = Some(Column { dictionary, codes });
+        Ok(())
+    }
+
+    /// Returns the batch of some events, with these attributes.
+    ///
+    /// Errors: more than 4096 events.
+    pub fn of(events: &[Event], fields: &[Field]) -> Result<Self, BatchFault> {
+        let at_ms = events.iter().map(Event::at_ms).collect();
+        let mut batch = Self::new(at_ms, events.iter().map(Event::occasion).collect())?;
+        for field in fields {
+            let mut codes = Vec::with_capacity(events.len());
+            let mut dictionary = Vec::new();
+            let mut places = HashMap::new();
+            for event in events {
+                let value = event.get(*field);
+                let code = *places.entry(value.key()).or_insert_with(|| {
+                    dictionary.push(value);
+                    dictionary.len() - 1
+                });
+                // At most 4096 distinct values.
+                codes.push(u16::try_from(code).unwrap_or(u16::MAX));
+            }
+            batch.columns[field.index()] = Some(Column { dictionary, codes });
+        }
+        Ok(batch)
+    }
+
+    /// Returns how many events there are.
+    pub fn rows(&self) -> usize {
+        self.at_ms.len()
+    }
+
+    pub(super) fn times(&self) -> &[i64] {
+        &self.at_ms
+    }
+
+    pub(super) fn occasions(&self) -> &[Occasion] {
+        &self.occasions
+    }
+
+    pub(super) fn column(&self, field: Field) -> Option<&Column> {
+        self.columns[field.index()].as_ref()
+    }
+
+    pub(super) fn value(&self, field: Field, row: usize) -> Value {
+        let found = self.column(field).map(|column| column.dictionary[usize::from(column.codes[row])]);
+        found.unwrap_or(Value::Absent)
+    }
+
+    /// Returns an event with the attributes that the batch has.
+    pub(super) fn event(&self, row: usize) -> Event {
+        let mut event = Event::new(self.at_ms[row], self.occasions[row]);
+        for field in Field::all() {
+            event.set(field, self.value(field, row));
+        }
+        event
+    }
+}

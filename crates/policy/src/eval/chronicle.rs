@@ -1,0 +1,87 @@
+//! What is remembered of every subject's earlier events, for the history conditions of one set.
+//!
+//! ```text
+//!   for each event, oldest first:   set.judge(event, …, &chronicle)    its past is what was observed before it
+//!                                   chronicle.observe(&set, event, …)  from now on it is part of the past
+//! ```
+//!
+//! A live decision reads the subject's last 30 days of events and observes them in order; a replay observes as it
+//! goes. All events have to be of one table of symbols.
+//!
+//! INVARIANT CH-1: the answer about an event depends on events that were observed before it, of the same subject and
+//! family, and on nothing else.
+//!
+//! Absent on purpose: storage. A chronicle is made from events, which are stored.
+
+use super::row::Row;
+use super::tracker::Memory;
+use crate::event::{Event, Subject, Value};
+use crate::family::Family;
+use crate::set::{PolicySet, Question};
+use crate::symbols::Symbols;
+use crate::truth::Truth;
+use std::collections::HashMap;
+
+/// The remembered past.
+#[derive(Clone, Debug, Default)]
+pub struct Chronicle {
+    subjects: HashMap<(Family, Subject), Vec<Memory>>,
+}
+
+impl Chronicle {
+    /// Returns an empty past.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes an event part of the past; events of one subject have to come in the order of their times.
+    pub fn observe(&mut self, set: &PolicySet, event: &Event, symbols: &Symbols) {
+        let subject = event.subject();
+        if !set.has_history() || !matches!(subject, Subject::Known(..)) {
+            return;
+        }
+        let family = event.occasion().family();
+        // All answers first: an inner history condition sees the past without this event.
+        let row = Row::new(set, event, symbols, self);
+        let ask = |tracker: &crate::set::Tracker| {
+            let patterns = tracker.question.patterns().iter();
+            patterns.map(|pattern| row.truth(*pattern)).collect::<Vec<Truth>>()
+        };
+        let trackers = set.program.trackers.iter();
+        let asked: Vec<_> = trackers.map(|t| (t.family == family).then(|| ask(t))).collect();
+        let memories = self.memories(set, family, subject);
+        for ((tracker, memory), matches) in set.program.trackers.iter().zip(memories).zip(asked) {
+            if let Some(matches) = matches {
+                let value = counted(&tracker.question, event);
+                memory.observe(&tracker.question, event.at_ms(), &matches, value, symbols);
+            }
+        }
+    }
+
+    /// Returns the answer of a tracker at an event.
+    pub(super) fn answer(&self, set: &PolicySet, tracker: usize, event: &Event) -> Truth {
+        let question = &set.program.trackers[tracker].question;
+        let subject = event.subject();
+        if subject == Subject::Unknown {
+            return Truth::Unknown;
+        }
+        match self.subjects.get(&(event.occasion().family(), subject)) {
+            Some(memories) => memories[tracker].answer(question, event.at_ms()),
+            None => Memory::new(question).answer(question, event.at_ms()),
+        }
+    }
+
+    /// Returns what is remembered of a subject, one memory for each tracker.
+    pub(super) fn memories(&mut self, set: &PolicySet, family: Family, subject: Subject) -> &mut Vec<Memory> {
+        let empty = || set.program.trackers.iter().map(|tracker| Memory::new(&tracker.question)).collect();
+        self.subjects.entry((family, subject)).or_insert_with(empty)
+    }
+}
+
+/// Returns the value of the attribute whose values a question counts.
+fn counted(question: &Question, event: &Event) -> Value {
+    match question {
+        Question::Distinct { operand, .. } => event.get(operand.field()),
+        _ => Value::Absent,
+    }
+}

@@ -1,0 +1,22 @@
+//! Two ways to decide, which always agree.
+//!
+//! `Row` asks the rules that can match one event, stops a condition as soon as its answer is certain, and is what a
+//! live decision uses. `Scan` walks batches of up to 4096 events column by column, works on sets of rows as bits,
+//! and is what a replay uses. What a predicate means, and what is remembered of the past, is written once for both.
+//!
+//! INVARIANT EV-2: row by row and column by column give the same decision for every event, and the same counts.
+
+mod batch;
+mod check;
+mod chronicle;
+mod mask;
+mod row;
+mod scan;
+mod tally;
+mod tracker;
+
+pub use batch::{BATCH_ROWS, Batch, BatchFault};
+pub use chronicle::Chronicle;
+pub(crate) use row::Row;
+pub use scan::Scan;
+pub use tally::{Comparison, Tally};

@@ -1,0 +1,414 @@
+//! A set against batches of events, column by column.
+//!
+//! Nodes are answered when a rule needs them, for all rows at once, and at most once for a batch. A conjunction whose
+//! rows are all gone stops: policies for other occasions or tools cost one look. What a predicate says of a text or
+//! set is kept by its symbol across batches.
+//!
+//! History conditions are answered first, tracker by tracker, in the order of the rows; inner ones before outer ones.
+
+use super::batch::{Batch, Column};
+use super::chronicle::Chronicle;
+use super::mask::{Bits, Mask, WORDS, count, each, first, has, pack, put, rows};
+use super::row::answer;
+use super::tracker::Memory;
+use crate::action::Action;
+use crate::catalogue::Field;
+use crate::event::{Event, Subject, Value};
+use crate::family::{Family, Occasion};
+use crate::rego::Module;
+use crate::set::{Node, NodeId, PolicySet, Question, Reason, Test};
+use crate::symbols::Symbols;
+use crate::truth::Truth;
+
+/// The walk of one set over batches, oldest first.
+pub struct Scan<'a> {
+    set: &'a PolicySet,
+    chronicle: Chronicle,
+    found: Vec<Found>,
+    masks: Vec<Mask>,
+    known: Vec<Known>,
+    rows: Bits,
+    pub(super) judged: Judged,
+}
+
+/// Whether a node was answered for the batch at hand.
+#[derive(Clone, Copy, PartialEq)]
+enum Found {
+    NotYet,
+    False,
+    Mask,
+}
+
+/// What a predicate said before, by symbol: 0 for nothing yet.
+#[derive(Clone, Default)]
+struct Known {
+    texts: Vec<u8>,
+    sets: Vec<u8>,
+}
+
+/// The decisions on the last batch.
+pub(super) struct Judged {
+    pub rows: usize,
+    /// For each action, weakest first, the rows that it decides.
+    pub actions: [Bits; Action::ALL.len()],
+    pub unknown: Bits,
+    /// For each policy, the rows that it matches for sure.
+    pub matched: Vec<Option<Box<Bits>>>,
+}
+
+impl<'a> Scan<'a> {
+    /// Returns a walk that has seen nothing.
+    pub fn new(set: &'a PolicySet) -> Self {
+        let nodes = set.program.nodes.len();
+        Self {
+            set,
+            chronicle: Chronicle::new(),
+            found: vec![Found::NotYet; nodes],
+            masks: vec![Mask::FALSE; nodes],
+            known: vec![Known::default(); nodes],
+            rows: [0; WORDS],
+            judged: Judged {
+                rows: 0,
+                actions: [[0; WORDS]; Action::ALL.len()],
+                unknown: [0; WORDS],
+                matched: vec![None; set.policies().len()],
+            },
+        }
+    }
+
+    /// Returns the set.
+    pub fn set(&self) -> &'a PolicySet {
+        self.set
+    }
+
+    /// Decides on a batch, and makes its events part of the past.
+    ///
+    /// The batch needs the columns of `Projection::fields`; all batches are of one table of symbols, in the order of
+    /// time.
+    pub fn judge(&mut self, batch: &Batch, symbols: &Symbols) {
+        self.found.fill(Found::NotYet);
+        self.rows = first(batch.rows());
+        let step = Step { batch, symbols };
+        self.past(&step);
+        self.judged.rows = batch.rows();
+        self.judged.unknown = [0; WORDS];
+        self.judged.actions = [[0; WORDS]; Action::ALL.len()];
+        self.judged.matched.fill(None);
+        let set = self.set;
+        for rule in &set.rules {
+            if !self.answer(rule.verdict, &step) {
+                continue;
+            }
+            let mask = &self.masks[rule.verdict as usize];
+            if rule.reason == Reason::Matched {
+                self.judged.matched[rule.policies[0] as usize] = Some(Box::new(mask.sure));
+            }
+            if !rule.monitored {
+                each(&mut self.judged.actions[rule.action as usize], &mask.may, |a, b| a | b);
+                for at in 0..WORDS {
+                    self.judged.unknown[at] |= mask.may[at] & !mask.sure[at];
+                }
+            }
+        }
+        let mut rest = self.rows;
+        for action in self.judged.actions.iter_mut().skip(1).rev() {
+            each(action, &rest, |a, b| a & b);
+            each(&mut rest, action, |a, b| a & !b);
+        }
+        self.judged.actions[Action::Allow as usize] = rest;
+    }
+
+    /// Returns the decision on an event of the last batch, and whether it is unknown.
+    pub fn decision(&self, row: usize) -> (Action, bool) {
+        let mut all = Action::ALL.into_iter();
+        let action = all.find(|action| has(&self.judged.actions[*action as usize], row));
+        (action.unwrap_or(Action::Allow), has(&self.judged.unknown, row))
+    }
+
+    /// Returns the places of the policies that match an event of the last batch for sure.
+    pub fn matched(&self, row: usize) -> impl Iterator<Item = usize> + '_ {
+        let all = self.judged.matched.iter().enumerate();
+        all.filter(move |(_, bits)| bits.as_ref().is_some_and(|bits| has(bits, row))).map(|(at, _)| at)
+    }
+
+    /// Answers a node; false when it is false for every row.
+    fn answer(&mut self, id: NodeId, step: &Step<'_>) -> bool {
+        let at = id as usize;
+        if self.found[at] == Found::NotYet {
+            let set = self.set;
+            let mask = match set.program.node(id) {
+                Node::Constant(truth) => self.everywhere(*truth),
+                Node::Test(test) => self.test(at, test, step),
+                Node::All(nodes) => self.all(nodes, step),
+                Node::Any(nodes) => self.any(nodes, step),
+                Node::Not(node) => {
+                    let mut mask = if self.answer(*node, step) { self.masks[*node as usize].clone() } else { Mask::FALSE };
+                    mask.not(&self.rows);
+                    Some(mask)
+                }
+                Node::Occasions(bits) => Some(step.occasions(*bits)),
+                Node::Before(at_ms) => Some(step.before(*at_ms)),
+                // Answered by `past`.
+                Node::Past(_) => None,
+                Node::Module { module, guard } => {
+                    self.answer(*guard, step).then(|| step.module(module, &self.masks[*guard as usize]))
+                }
+            };
+            self.keep(at, mask);
+        }
+        self.found[at] == Found::Mask
+    }
+
+    fn keep(&mut self, at: usize, mask: Option<Mask>) {
+        self.found[at] = match mask {
+            Some(mask) if !mask.is_false() => {
+                self.masks[at] = mask;
+                Found::Mask
+            }
+            _ => Found::False,
+        };
+    }
+
+    fn everywhere(&self, truth: Truth) -> Option<Mask> {
+        let rows = self.rows;
+        match truth {
+            Truth::False => None,
+            Truth::Unknown => Some(Mask { sure: [0; WORDS], may: rows }),
+            Truth::True => Some(Mask { sure: rows, may: rows }),
+        }
+    }
+
+    fn all(&mut self, nodes: &[NodeId], step: &Step<'_>) -> Option<Mask> {
+        let mut joined: Option<Mask> = None;
+        for node in nodes {
+            if !self.answer(*node, step) {
+                return None;
+            }
+            let mask = &self.masks[*node as usize];
+            match &mut joined {
+                None => joined = Some(mask.clone()),
+                Some(joined) => {
+                    joined.and(mask);
+                    if joined.is_false() {
+                        return None;
+                    }
+                }
+            }
+        }
+        joined
+    }
+
+    fn any(&mut self, nodes: &[NodeId], step: &Step<'_>) -> Option<Mask> {
+        let mut joined: Option<Mask> = None;
+        for node in nodes {
+            if self.answer(*node, step) {
+                let mask = &self.masks[*node as usize];
+                match &mut joined {
+                    None => joined = Some(mask.clone()),
+                    Some(joined) => joined.or(mask),
+                }
+            }
+        }
+        joined
+    }
+
+    fn test(&mut self, at: usize, test: &Test, step: &Step<'_>) -> Option<Mask> {
+        let column = step.batch.column(test.operand.field())?;
+        let known = &mut self.known[at];
+        let truths: Vec<u8> = column.dictionary.iter().map(|value| known.judge(test, *value, step.symbols)).collect();
+        spread(column, &truths, &self.rows)
+    }
+
+    /// Answers the trackers for every row, and lets them observe it.
+    fn past(&mut self, step: &Step<'_>) {
+        let set = self.set;
+        if !set.has_history() {
+            return;
+        }
+        let subjects: Vec<(Family, Subject)> = (0..step.batch.rows()).map(|row| step.subject(row)).collect();
+        for (at, node) in set.program.nodes.iter().enumerate() {
+            let Node::Past(tracker) = node else {
+                continue;
+            };
+            let question = &set.program.trackers[*tracker].question;
+            for pattern in question.patterns() {
+                self.answer(*pattern, step);
+            }
+            let mask = self.track(*tracker, step, &subjects);
+            self.keep(at, Some(mask));
+        }
+    }
+
+    fn track(&mut self, tracker: usize, step: &Step<'_>, subjects: &[(Family, Subject)]) -> Mask {
+        let set = self.set;
+        let question = &set.program.trackers[tracker].question;
+        let family = set.program.trackers[tracker].family;
+        let stranger = Memory::new(question);
+        let mut mask = Mask::FALSE;
+        let mut matches = Vec::new();
+        for (row, (of, subject)) in subjects.iter().enumerate() {
+            let at_ms = step.batch.times()[row];
+            if *of != family {
+                continue;
+            }
+            let truth = match subject {
+                Subject::Unknown => Truth::Unknown,
+                Subject::Nobody => stranger.answer(question, at_ms),
+                Subject::Known(..) => {
+                    matches.clear();
+                    matches.extend(question.patterns().iter().map(|pattern| self.at(*pattern, row)));
+                    let value = match question {
+                        Question::Distinct { operand, .. } => step.batch.value(operand.field(), row),
+                        _ => Value::Absent,
+                    };
+                    let memory = &mut self.chronicle.memories(set, family, *subject)[tracker];
+                    let truth = memory.answer(question, at_ms);
+                    memory.observe(question, at_ms, &matches, value, step.symbols);
+                    truth
+                }
+            };
+            if truth == Truth::True {
+                put(&mut mask.sure, row);
+            }
+            if truth != Truth::False {
+                put(&mut mask.may, row);
+            }
+        }
+        mask
+    }
+
+    /// Returns the answer of an answered node for a row.
+    fn at(&self, id: NodeId, row: usize) -> Truth {
+        let mask = &self.masks[id as usize];
+        match self.found[id as usize] {
+            Found::Mask if has(&mask.sure, row) => Truth::True,
+            Found::Mask if has(&mask.may, row) => Truth::Unknown,
+            _ => Truth::False,
+        }
+    }
+}
+
+/// A batch and its table.
+struct Step<'a> {
+    batch: &'a Batch,
+    symbols: &'a Symbols,
+}
+
+impl Step<'_> {
+    fn occasions(&self, bits: u16) -> Mask {
+        self.rows_where(|row| bits & self.batch.occasions()[row].bit() != 0)
+    }
+
+    fn before(&self, at_ms: i64) -> Mask {
+        self.rows_where(|row| self.batch.times()[row] < at_ms)
+    }
+
+    fn rows_where(&self, is: impl Fn(usize) -> bool) -> Mask {
+        let mut sure = [0; WORDS];
+        for row in 0..self.batch.rows() {
+            sure[row / 64] |= u64::from(is(row)) << (row % 64);
+        }
+        Mask { sure, may: sure }
+    }
+
+    fn module(&self, module: &Module, guard: &Mask) -> Mask {
+        let mut mask = Mask::FALSE;
+        for row in rows(&guard.may) {
+            let event: Event = self.batch.event(row);
+            match answer(&event, module.evaluate(&event.nested(self.symbols))).0 {
+                Truth::False => {}
+                Truth::Unknown => put(&mut mask.may, row),
+                Truth::True => {
+                    put(&mut mask.sure, row);
+                    put(&mut mask.may, row);
+                }
+            }
+        }
+        mask
+    }
+
+    fn subject(&self, row: usize) -> (Family, Subject) {
+        let occasion: Occasion = self.batch.occasions()[row];
+        let mut event = Event::new(0, occasion);
+        for field in [Field::USER, Field::SERVICE_ACCOUNT, Field::DEVICE] {
+            event.set(field, self.batch.value(field, row));
+        }
+        (occasion.family(), event.subject())
+    }
+}
+
+impl Known {
+    /// Returns 1, 2 or 3 for false, unknown and true.
+    fn judge(&mut self, test: &Test, value: Value, symbols: &Symbols) -> u8 {
+        let (known, at) = match value {
+            Value::Text(symbol) => (&mut self.texts, symbol.0 as usize),
+            Value::Set(set) => (&mut self.sets, set.0 as usize),
+            _ => return code(test.judge_value(value, symbols)),
+        };
+        if known.len() <= at {
+            known.resize(at + 1, 0);
+        }
+        if known[at] == 0 {
+            known[at] = code(test.judge_value(value, symbols));
+        }
+        known[at]
+    }
+}
+
+const UNKNOWN: u8 = 2;
+const TRUE: u8 = 3;
+
+fn code(truth: Truth) -> u8 {
+    match truth {
+        Truth::False => 1,
+        Truth::Unknown => UNKNOWN,
+        Truth::True => TRUE,
+    }
+}
+
+/// Returns the rows whose codes are true, and those whose codes are not false.
+fn spread(column: &Column, truths: &[u8], rows: &Bits) -> Option<Mask> {
+    let is_unknown = truths.contains(&UNKNOWN);
+    let trues = truths.iter().filter(|truth| **truth == TRUE).count();
+    if trues == 0 && !is_unknown {
+        return None;
+    }
+    if trues == truths.len() {
+        return Some(Mask { sure: *rows, may: *rows });
+    }
+    let mut sure = [0; WORDS];
+    // One comparison for each of a few codes is several times faster than a look at a table for each row.
+    if trues <= 2 {
+        for code in (0..truths.len()).filter(|at| truths[*at] == TRUE) {
+            let code = u16::try_from(code).unwrap_or(u16::MAX);
+            fill(&mut sure, &column.codes, |c| u8::from(c == code));
+        }
+    } else {
+        let table: Vec<u8> = truths.iter().map(|truth| u8::from(*truth == TRUE)).collect();
+        fill(&mut sure, &column.codes, |c| table[usize::from(c)]);
+    }
+    let mut may = sure;
+    if is_unknown {
+        let table: Vec<u8> = truths.iter().map(|truth| u8::from(*truth == UNKNOWN)).collect();
+        fill(&mut may, &column.codes, |c| table[usize::from(c)]);
+    }
+    Some(Mask { sure, may })
+}
+
+/// Adds the rows for whose codes `is` says 1.
+fn fill(bits: &mut Bits, codes: &[u16], is: impl Fn(u16) -> u8) {
+    let (chunks, rest) = codes.as_chunks::<64>();
+    for (at, chunk) in chunks.iter().enumerate() {
+        bits[at] |= pack(&chunk.map(&is));
+    }
+    for (at, code) in rest.iter().enumerate() {
+        bits[chunks.len()] |= u64::from(is(*code)) << at;
+    }
+}
+
+/// Returns how many rows are in both sets.
+pub(super) fn both(a: &Bits, b: &Bits) -> u64 {
+    let mut joined = *a;
+    each(&mut joined, b, |a, b| a & b);
+    count(&joined)
+}

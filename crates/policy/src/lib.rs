@@ -1,0 +1,46 @@
+//! The decision engine: policy definitions, their condition language, its compiler and evaluators, Rego.
+//!
+//! ```text
+//!   JSON ─► Definition ─┐                                   ┌─► row:     one event against what can match it
+//!                       ├─► PolicySet (compiled, digested) ─┤
+//!   events ─► Symbols ──┘                                   └─► columns: batches of 4096 against everything
+//! ```
+//!
+//! Everything here is a function of its arguments: the same definitions and events give the same decisions on
+//! every machine, today and in a replay.
+//!
+//! Absent on purpose: input and output, clocks, threads, a database, HTTP, and names: what a policy calls by a
+//! readable name has been resolved to an id before it comes here.
+
+mod action;
+mod catalogue;
+mod condition;
+pub mod contract;
+mod definition;
+mod digest;
+mod eval;
+mod event;
+mod family;
+mod projection;
+mod read;
+pub mod rego;
+mod set;
+mod symbols;
+mod truth;
+mod violation;
+
+pub use action::Action;
+pub use catalogue::{Field, FieldType};
+pub use condition::{
+    CHILD_LIMIT, COUNT_LIMIT, DEPTH_LIMIT, NODE_LIMIT, PATTERN_LIMIT_BYTES, WITHIN_LIMIT_MS, pattern,
+};
+pub use definition::{Acl, Definition, Reference, Scope, Transform};
+pub use digest::{canonical, document_sha256, sha256_hex};
+pub use eval::{BATCH_ROWS, Batch, BatchFault, Chronicle, Comparison, Scan, Tally};
+pub use event::{Event, Value};
+pub use family::{Family, Occasion};
+pub use projection::Projection;
+pub use set::{DuplicatePolicy, Finding, Outcome, PolicySet, Reason};
+pub use symbols::{SetSymbol, Symbol, Symbols};
+pub use truth::Truth;
+pub use violation::{VIOLATIONS_KEPT, Violation, Violations};

@@ -1,0 +1,275 @@
+//! Rego modules: the escape hatch of the condition language, on the `regorus` virtual machine.
+//!
+//! A module is a predicate only: the rule `match` of its family's package says `{matched, reasonCode?}`; what
+//! then happens stands in the definition. `input` is the nested form of the attributes' names, with `stage`.
+//!
+//! ```text
+//!   match is an object with a boolean `matched`   that is the answer
+//!   match is undefined                            not matched, as Rego reads it
+//!   anything else, an error of a built-in, a limit   a failure: the policy counts as matched (D9.10)
+//! ```
+//!
+//! How a module is stopped:
+//!
+//! - Instructions are counted: the same module on the same input is stopped at the same place on every machine,
+//!   so that a backtest gives the same result twice. Time is limited too, as a second line.
+//! - Built-ins whose single call can make something much larger than its input (`numbers.range`, `replace`,
+//!   `concat`, `sprintf`, …) are refused when the module is compiled, as are those that would read a clock, the
+//!   network or a random number: what remains grows step by step, and steps are counted and timed.
+//!
+//! Source: client contract §3.10; D9.10.
+//!
+//! INVARIANT RG-1: a module that loops, grows or fails is never "not matched".
+//!
+//! Absent on purpose: data documents, several modules in one policy, tracing, a limit on bytes (it would need an
+//! allocator of its own for the whole program; time and steps bound what a module can allocate).
+
+use crate::contract::{REGO_LANGUAGE_VERSION, rego_entrypoint, rego_package};
+use crate::digest::sha256_hex;
+use crate::family::Family;
+use regorus::languages::rego::compiler::Compiler;
+use regorus::rvm::{Program, RegoVM};
+use regorus::utils::limits::ExecutionTimerConfig;
+use regorus::{CompiledPolicy, Engine, PolicyLengthConfig, Value};
+use std::fmt;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// LIMIT: characters of a module. Source: client contract §3.4.
+pub const MODULE_LIMIT_CHARS: usize = 262_144;
+/// LIMIT: instructions of one evaluation; a realistic module needs some hundreds.
+pub const INSTRUCTION_LIMIT: usize = 100_000;
+/// LIMIT: time of one evaluation; the instructions end it long before on any machine that is not overloaded.
+pub const TIME_LIMIT: Duration = Duration::from_millis(100);
+/// The version of the engine; part of every fingerprint.
+const ENGINE: &str = "regorus 0.14.1";
+/// The version of OPA whose language the engine speaks.
+pub const OPA_VERSION: &str = "1.2.0";
+/// LIMIT: how deep brackets may nest; the parser calls itself for each.
+const NESTING_LIMIT: usize = 64;
+
+/// The built-ins that a module can call: none makes more than it is given.
+const BUILTINS: [&str; 62] = [
+    "__builtin_sets.intersection", "__builtin_sets.union", "abs", "array.reverse", "array.slice", "bits.and",
+    "bits.negate", "bits.or", "bits.xor", "ceil", "contains", "count", "endswith", "floor", "format_int",
+    "glob.match", "glob.quote_meta", "indexof", "indexof_n", "intersection", "is_array", "is_boolean", "is_null",
+    "is_number", "is_object", "is_set", "is_string", "json.filter", "json.is_valid", "json.remove",
+    "json.unmarshal", "lower", "max", "min", "object.filter", "object.get", "object.keys", "object.remove",
+    "object.subset", "object.union", "regex.find_n", "regex.is_valid", "regex.match", "regex.split", "round", "sort",
+    "split", "startswith", "strings.any_prefix_match", "strings.any_suffix_match", "strings.count",
+    "strings.reverse", "substring", "sum", "trim", "trim_left", "trim_prefix", "trim_right", "trim_space",
+    "trim_suffix", "type_name", "upper",
+];
+
+/// A compiled module.
+pub struct Module {
+    family: Family,
+    source_sha256: String,
+    entrypoint: &'static str,
+    program: Arc<Program>,
+    policy: CompiledPolicy,
+}
+
+/// Why a module is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The line, from 1; 0 when the whole module is meant.
+    pub line: u32,
+    /// The column, from 1; 0 when the whole line is meant.
+    pub column: u32,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Diagnostic {
+    fn whole(message: impl Into<String>) -> Self {
+        Self {
+            line: 0,
+            column: 0,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.message),
+            line => write!(f, "line {line}, column {}: {}", self.column, self.message),
+        }
+    }
+}
+
+/// What a module says of an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Whether the policy matches.
+    pub matched: bool,
+    /// Why, in the author's word.
+    pub reason_code: Option<String>,
+}
+
+/// Why a module said nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It was stopped: too many steps, or too much time.
+    Stopped,
+    /// A built-in was given what it cannot read, or two rules disagreed.
+    Failed,
+    /// `match` is not an object with a boolean `matched` and, if there, a text `reasonCode`.
+    NoAnswer,
+}
+
+/// Returns the fingerprint of this compiler: engine, language and limits. Units: 64 hexadecimal digits.
+///
+/// Source: client contract §3.1 `regoCompilerFingerprint`.
+pub fn compiler_fingerprint() -> String {
+    let limits = format!("{INSTRUCTION_LIMIT} {} {NESTING_LIMIT}", TIME_LIMIT.as_millis());
+    sha256_hex(format!("{ENGINE}\n{REGO_LANGUAGE_VERSION}\n{limits}\n{}", BUILTINS.join(" ")).as_bytes())
+}
+
+impl Module {
+    /// Returns the compiled module.
+    ///
+    /// Errors: what is wrong with it, each with its place.
+    pub fn compile(family: Family, source: &str) -> Result<Self, Vec<Diagnostic>> {
+        let (Some(package), Some(entrypoint)) = (rego_package(family), rego_entrypoint(family)) else {
+            return Err(vec![Diagnostic::whole("this family has no Rego modules")]);
+        };
+        let chars = source.chars().count();
+        if chars == 0 || chars > MODULE_LIMIT_CHARS {
+            return Err(vec![Diagnostic::whole("the module must have 1 to 262144 characters")]);
+        }
+        if nests_too_deep(source) {
+            return Err(vec![Diagnostic::whole("the module nests brackets deeper than 64 levels")]);
+        }
+        let refused = |error: &dyn fmt::Display| vec![diagnostic(&error.to_string())];
+        let mut engine = Engine::new();
+        engine.set_policy_length_config(lengths());
+        engine.set_strict_builtin_errors(true);
+        let found = engine.add_policy("module.rego".into(), source.into()).map_err(|e| refused(&e))?;
+        if found != format!("data.{package}") {
+            return Err(vec![Diagnostic::whole(format!("the package must be {package}"))]);
+        }
+        let policy = engine.compile_with_entrypoint(&entrypoint.into()).map_err(|e| refused(&e))?;
+        let program = Compiler::compile_from_policy(&policy, &[entrypoint]).map_err(|e| refused(&e))?;
+        let mut forbidden: Vec<&str> = program.builtin_info_table.iter().map(|b| b.name.as_str()).collect();
+        forbidden.retain(|name| BUILTINS.binary_search(name).is_err());
+        forbidden.sort_unstable();
+        forbidden.dedup();
+        if !forbidden.is_empty() {
+            let message = |name| Diagnostic::whole(format!("the built-in {name} cannot be used in a policy"));
+            return Err(forbidden.into_iter().map(message).collect());
+        }
+        Ok(Self {
+            family,
+            source_sha256: sha256_hex(source.as_bytes()),
+            entrypoint,
+            program,
+            policy,
+        })
+    }
+
+    /// Returns the SHA-256 of the module's UTF-8 bytes, in hexadecimal.
+    pub fn source_sha256(&self) -> &str {
+        &self.source_sha256
+    }
+
+    /// Returns what tells this compiled module from every other: compiler, family and source.
+    pub fn artifact_fingerprint(&self) -> String {
+        let parts = [&compiler_fingerprint(), self.family.word(), &self.source_sha256];
+        sha256_hex(parts.join("\n").as_bytes())
+    }
+
+    /// Returns what the module says of an input.
+    ///
+    /// Errors: it was stopped, it failed, or it gave no answer; the caller counts it as matched (RG-1).
+    pub fn evaluate(&self, input: &serde_json::Value) -> Result<Answer, Failure> {
+        self.evaluate_value(Value::from(input.clone()))
+    }
+
+    pub(crate) fn evaluate_value(&self, input: Value) -> Result<Answer, Failure> {
+        let mut vm = RegoVM::new_with_policy(self.policy.clone());
+        vm.set_max_instructions(INSTRUCTION_LIMIT);
+        vm.set_strict_builtin_errors(true);
+        vm.set_execution_timer_config(Some(ExecutionTimerConfig {
+            limit: TIME_LIMIT,
+            check_interval: NonZeroU32::MIN,
+        }));
+        vm.load_program(Arc::clone(&self.program));
+        vm.set_input(input);
+        let value = vm.execute_entry_point_by_name(self.entrypoint).map_err(|error| {
+            use regorus::rvm::vm::VmError as E;
+            match error {
+                E::InstructionLimitExceeded { .. } | E::TimeLimitExceeded { .. } => Failure::Stopped,
+                _ => Failure::Failed,
+            }
+        })?;
+        answer(&value)
+    }
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Module({} {})", self.family.word(), self.source_sha256)
+    }
+}
+
+fn answer(value: &Value) -> Result<Answer, Failure> {
+    if *value == Value::Undefined {
+        return Ok(Answer {
+            matched: false,
+            reason_code: None,
+        });
+    }
+    let object = value.as_object().map_err(|_| Failure::NoAnswer)?;
+    let member = |name: &str| object.get(&Value::from(name));
+    let matched = member("matched").and_then(|v| v.as_bool().ok().copied());
+    let reason_code = match member("reasonCode") {
+        None => None,
+        Some(code) => Some(code.as_string().map_err(|_| Failure::NoAnswer)?.to_string()),
+    };
+    Ok(Answer {
+        matched: matched.ok_or(Failure::NoAnswer)?,
+        reason_code,
+    })
+}
+
+fn lengths() -> PolicyLengthConfig {
+    // The contract limits the whole module; it says nothing of lines.
+    PolicyLengthConfig {
+        max_col: NonZeroU32::MAX,
+        max_file_bytes: NonZeroUsize::MAX,
+        max_lines: NonZeroUsize::MAX,
+    }
+}
+
+/// Returns whether brackets stand inside each other deeper than the parser should follow.
+///
+/// Brackets inside texts and comments are counted too: refusing a strange module is the safe side.
+fn nests_too_deep(source: &str) -> bool {
+    let mut depth = 0_usize;
+    source.bytes().any(|byte| {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > NESTING_LIMIT
+    })
+}
+
+/// Returns the place and the sentence of an error of the engine, whose text shows the source between them.
+fn diagnostic(text: &str) -> Diagnostic {
+    let place = text.split_once("--> ").and_then(|(_, rest)| rest.lines().next());
+    let mut numbers = place.into_iter().flat_map(|place| place.rsplit(':')).map(|n| n.trim().parse().unwrap_or(0));
+    let column = numbers.next().unwrap_or(0);
+    let line = numbers.next().unwrap_or(0);
+    let sentence = text.rsplit_once("error: ").map_or(text, |(_, sentence)| sentence);
+    let message: String = sentence.trim().chars().take(400).collect();
+    Diagnostic { line, column, message }
+}
+
+#[cfg(test)]
+mod tests;

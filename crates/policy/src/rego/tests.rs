@@ -1,0 +1,104 @@
+use super::*;
+use serde_json::json;
+
+fn module(body: &str) -> Result<Module, Vec<Diagnostic>> {
+    Module::compile(Family::Content, &format!("package forge.content\nimport rego.v1\n{body}"))
+}
+
+fn says(body: &str, input: &serde_json::Value) -> Result<Answer, Failure> {
+    module(body).unwrap_or_else(|e| panic!("{body}: {e:?}")).evaluate(input)
+}
+
+fn is(matched: bool) -> Result<Answer, Failure> {
+    Ok(Answer { matched, reason_code: None })
+}
+
+const SHELL: &str = r#"default match := {"matched": false}
+match := {"matched": true, "reasonCode": "shell"} if input.tool.id == "shell""#;
+
+#[test]
+fn the_builtins_are_sorted() {
+    assert!(BUILTINS.is_sorted());
+}
+
+#[test]
+fn a_module_answers_with_its_reason() {
+    let yes = says(SHELL, &json!({"tool": {"id": "shell"}})).unwrap();
+    assert_eq!((yes.matched, yes.reason_code.as_deref()), (true, Some("shell")));
+    assert_eq!(says(SHELL, &json!({"tool": {"id": "mail"}})), is(false));
+    assert_eq!(says(SHELL, &json!({})), is(false));
+    assert_eq!(says("match := {\"matched\": true} if input.x", &json!({})), is(false));
+}
+
+#[test]
+fn what_is_no_answer_is_a_failure() {
+    for body in ["match := true", "match := {}", "match := {\"matched\": \"yes\"}", "match := {\"matched\": true, \"reasonCode\": 1}"] {
+        assert_eq!(says(body, &json!({})), Err(Failure::NoAnswer), "{body}");
+    }
+    assert_eq!(says("match := {\"matched\": count(input.n) > 1}", &json!({"n": 5})), Err(Failure::Failed));
+    let conflict = "match := {\"matched\": true} if input.a\nmatch := {\"matched\": false} if input.b";
+    assert_eq!(says(conflict, &json!({"a": 1, "b": 1})), Err(Failure::Failed));
+}
+
+#[test]
+fn a_module_that_loops_is_stopped() {
+    let many: Vec<u32> = (0..400).collect();
+    let body = "match := {\"matched\": false} if { some a in input.n; some b in input.n; some c in input.n; a + b + c < 0 }";
+    assert_eq!(says(body, &json!({"n": many})), Err(Failure::Stopped));
+}
+
+#[test]
+fn a_module_that_doubles_a_number_is_stopped() {
+    let doubling: String = (1..200).map(|n| format!("x{n} := x{} * x{}\n", n - 1, n - 1)).collect();
+    let body = format!("match := {{\"matched\": x199 > 1}} if {{\nx0 := 7777777777\n{doubling}}}");
+    assert!(matches!(says(&body, &json!({})), Err(Failure::Stopped | Failure::Failed)));
+}
+
+#[test]
+fn builtins_that_grow_or_reach_out_are_refused() {
+    for call in [
+        "count(numbers.range(1, 1000000000)) > 1", "time.now_ns() > 1", "http.send({}).x == 1", "rand.intn(\"a\", 5) > 1",
+        "sprintf(\"%9999999d\", [1]) != \"\"", "replace(\"a\", \"a\", \"b\") != \"\"", "opa.runtime().x == 1",
+        "concat(\",\", [\"a\", \"b\"]) != \"\"", "bits.lsh(1, 1000000000) > 1",
+    ] {
+        let body = format!("match := {{\"matched\": true}} if {call}");
+        let refused = module(&body).map(|m| m.evaluate(&json!({})));
+        assert!(refused.is_err(), "{call} {refused:?}");
+    }
+}
+
+#[test]
+fn faults_have_their_place() {
+    let faults = module("match := {\"matched\": ").unwrap_err();
+    assert!(faults[0].line >= 3 && !faults[0].message.is_empty(), "{faults:?}");
+    assert!(module("match := {\"matched\": unknown_function(1)}").is_err());
+    assert!(Module::compile(Family::Access, "package forge.content\nmatch := 1").is_err());
+    assert!(Module::compile(Family::SkillAcl, "package x").is_err());
+    assert!(Module::compile(Family::Content, "").is_err());
+    assert!(module("other := 1").is_err());
+}
+
+#[test]
+fn deep_brackets_are_refused_before_they_are_parsed() {
+    for (open, close) in [("(", ")"), ("[", "]"), ("{", "}")] {
+        let body = |n: usize| format!("x := {}1{}\nmatch := {{\"matched\": true}}", open.repeat(n), close.repeat(n));
+        assert!(module(&body(100_000)).is_err());
+        assert!(module(&body(40)).is_ok(), "{open}");
+    }
+}
+
+#[test]
+fn length_ends_at_262144_characters() {
+    let start = "package forge.content\nmatch := {\"matched\": true}\n#";
+    let long = |n: usize| format!("{start}{}", "x".repeat(n - start.len()));
+    assert!(Module::compile(Family::Content, &long(MODULE_LIMIT_CHARS)).is_ok());
+    assert!(Module::compile(Family::Content, &long(MODULE_LIMIT_CHARS + 1)).is_err());
+}
+
+#[test]
+fn fingerprints_tell_modules_apart() {
+    let (a, b) = (module(SHELL).unwrap(), module("match := {\"matched\": true}").unwrap());
+    assert_eq!(compiler_fingerprint().len(), 64);
+    assert_ne!(a.artifact_fingerprint(), b.artifact_fingerprint());
+    assert_eq!(a.artifact_fingerprint(), module(SHELL).unwrap().artifact_fingerprint());
+}

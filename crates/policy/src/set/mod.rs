@@ -1,0 +1,257 @@
+//! A policy-set version: all enabled policies of an organization at one moment, compiled once, never changed.
+//!
+//! How the answers of several policies combine (D9.10):
+//!
+//! - The strongest action of all that match wins: see `Action`. Nothing matched is `allow`.
+//! - A policy whose answer is unknown counts as matched, with its own action, as `evaluation_failed`; the outcome
+//!   says `unknown`, which is what a backtest counts.
+//! - A policy in monitor mode is reported and changes neither the action nor `unknown`.
+//! - An exception that holds suppresses its own policy. One whose answer is unknown does not.
+//! - ACLs: where an allow list names the skill, or the server (and tool), everybody whom none of the lists that
+//!   name it covers is blocked, as `not_allowed`. A block list blocks whom it covers, allowed or not.
+//!
+//! INVARIANT PS-1: a failed evaluation never makes an action weaker.
+//! INVARIANT PS-2: two sets have the same digest iff they hold the same definitions.
+//!
+//! Absent on purpose: numbers of versions and when one became live (the server's).
+
+mod index;
+mod outcome;
+mod program;
+
+pub use outcome::{Finding, Outcome, Reason};
+pub(crate) use program::{Node, NodeId, Program, Question, Test, Tracker};
+
+use crate::action::Action;
+use crate::contract::POLICY_SCHEMA_VERSION;
+use crate::definition::{Definition, Logic};
+use crate::digest::document_sha256;
+use crate::eval::{Chronicle, Row};
+use crate::event::Event;
+use crate::family::{Family, Occasion};
+use crate::symbols::Symbols;
+use crate::truth::Truth;
+use index::Index;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Two policies of one family have the same id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuplicatePolicy {
+    /// The family.
+    pub family: Family,
+    /// The id.
+    pub id: String,
+}
+
+impl fmt::Display for DuplicatePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "two {} policies have the id {}", self.family.word(), self.id)
+    }
+}
+
+impl std::error::Error for DuplicatePolicy {}
+
+/// A policy-set version.
+#[derive(Debug)]
+pub struct PolicySet {
+    policies: Vec<Arc<Definition>>,
+    digest: String,
+    pub(crate) program: Program,
+    pub(crate) rules: Vec<Rule>,
+    index: Index,
+}
+
+/// Something that gives an action when it is so.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    /// Whose rule it is; several for those whom no allow list covers.
+    pub policies: Vec<u32>,
+    pub action: Action,
+    pub reason: Reason,
+    pub monitored: bool,
+    pub verdict: NodeId,
+}
+
+impl PolicySet {
+    /// Returns the version that holds the enabled ones of these definitions.
+    ///
+    /// Errors: two of one family have the same id.
+    pub fn new(definitions: impl IntoIterator<Item = Arc<Definition>>) -> Result<Self, DuplicatePolicy> {
+        let mut policies: Vec<Arc<Definition>> = definitions.into_iter().filter(|d| d.is_enabled()).collect();
+        policies.sort_by(|a, b| (a.family(), a.id()).cmp(&(b.family(), b.id())));
+        for pair in policies.windows(2) {
+            if pair[0].family() == pair[1].family() && pair[0].id() == pair[1].id() {
+                return Err(DuplicatePolicy {
+                    family: pair[0].family(),
+                    id: pair[0].id().to_owned(),
+                });
+            }
+        }
+        let digest = digest(&policies);
+        let mut program = Program::default();
+        let mut rules = Vec::new();
+        let mut occasions = Vec::new();
+        for (at, policy) in policies.iter().enumerate() {
+            rules.push(Rule {
+                policies: vec![u32::try_from(at).unwrap_or(u32::MAX)],
+                action: policy.action(),
+                reason: Reason::Matched,
+                monitored: policy.is_monitored(),
+                verdict: verdict(&mut program, policy),
+            });
+            occasions.push(policy.rule.occasions);
+        }
+        for (bits, rule) in not_allowed(&mut program, &policies) {
+            rules.push(rule);
+            occasions.push(bits);
+        }
+        let entries: Vec<(u16, NodeId)> = occasions.into_iter().zip(rules.iter().map(|rule| rule.verdict)).collect();
+        let index = Index::new(&program, &entries);
+        Ok(Self {
+            policies,
+            digest,
+            program,
+            rules,
+            index,
+        })
+    }
+
+    /// Returns the policies that take part, by family and id.
+    pub fn policies(&self) -> &[Arc<Definition>] {
+        &self.policies
+    }
+
+    /// Returns the digest of the version: 64 hexadecimal digits over families, ids and definitions.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Returns whether some decision depends on earlier events of the subject.
+    pub fn has_history(&self) -> bool {
+        !self.program.trackers.is_empty()
+    }
+
+    /// Returns whether a Rego module decides somewhere.
+    pub fn has_rego(&self) -> bool {
+        self.policies.iter().any(|policy| policy.is_rego())
+    }
+
+    /// Returns the decision on one event; `chronicle` knows the earlier ones (an empty one if there are none).
+    ///
+    /// Cost: the rules that can match by occasion, tool, server, resource or subject, not all.
+    /// Source: D9.10.
+    pub fn judge(&self, event: &Event, symbols: &Symbols, chronicle: &Chronicle) -> Outcome {
+        let row = Row::new(self, event, symbols, chronicle);
+        let mut outcome = Outcome::default();
+        for at in self.index.candidates(event, symbols) {
+            let rule = &self.rules[at as usize];
+            let truth = row.truth(rule.verdict);
+            if truth != Truth::False {
+                outcome.add(self, rule, truth, row.reason_code());
+            }
+        }
+        outcome.finish();
+        outcome
+    }
+
+    /// Returns how many rules are asked for an event; the cost of `judge`.
+    pub fn candidates(&self, event: &Event, symbols: &Symbols) -> usize {
+        self.index.candidates(event, symbols).len()
+    }
+}
+
+// INVARIANT PS-2: the digest is over the sorted list of families, ids and digests of definitions.
+fn digest(policies: &[Arc<Definition>]) -> String {
+    let list: Vec<_> = policies.iter().map(|p| [p.family().word(), p.id(), p.sha256()]).collect();
+    document_sha256(&serde_json::json!({"schema": POLICY_SCHEMA_VERSION, "policies": list}))
+}
+
+/// Returns the node that is so where a policy matches.
+fn verdict(program: &mut Program, policy: &Definition) -> NodeId {
+    let rule = &policy.rule;
+    let mut parts = vec![program.occasions(rule.occasions)];
+    parts.extend(scope(program, policy));
+    let guard = program.all(parts.clone());
+    parts.push(match &rule.logic {
+        Logic::Native(condition) => program.condition(policy.family(), condition),
+        Logic::Rego(module) => program.module(module, guard),
+    });
+    let mut exceptions = Vec::new();
+    for exception in &rule.exceptions {
+        let condition = program.condition(policy.family(), &exception.condition);
+        let node = match exception.expires_at_ms {
+            Some(at_ms) => {
+                let before = program.before(at_ms);
+                program.all(vec![before, condition])
+            }
+            None => condition,
+        };
+        exceptions.push(node);
+    }
+    if !exceptions.is_empty() {
+        let any = program.any(exceptions);
+        parts.push(program.not(any));
+    }
+    program.all(parts)
+}
+
+/// Returns the nodes that all are so where a policy's scope covers the event.
+fn scope(program: &mut Program, policy: &Definition) -> Vec<NodeId> {
+    use crate::catalogue::Field;
+    let scope = policy.scope();
+    let mut list = |field: Field| {
+        let names: Vec<Box<str>> = scope.named(field).iter().map(|r| r.name.as_str().into()).collect();
+        (!names.is_empty()).then(|| program.names(field, names))
+    };
+    let who: Vec<NodeId> = [Field::USER, Field::GROUPS, Field::SERVICE_ACCOUNT].into_iter().filter_map(&mut list).collect();
+    let what = [Field::AGENT, Field::PRODUCT, Field::DEVICE, Field::RESOURCE];
+    let mut parts: Vec<NodeId> = what.into_iter().filter_map(&mut list).collect();
+    if !who.is_empty() {
+        parts.insert(0, program.any(who));
+    }
+    parts
+}
+
+/// Returns a rule for each skill or server that an allow list names: it blocks whom no such list covers.
+fn not_allowed(program: &mut Program, policies: &[Arc<Definition>]) -> Vec<(u16, Rule)> {
+    let mut lists: BTreeMap<(Family, &str), Vec<usize>> = BTreeMap::new();
+    for (at, policy) in policies.iter().enumerate() {
+        if let Some(acl) = policy.acl().filter(|acl| acl.allows) {
+            lists.entry((policy.family(), &acl.names)).or_default().push(at);
+        }
+    }
+    let mut rules = Vec::new();
+    for ((family, _), members) in lists {
+        let occasions = match family {
+            Family::Content => Occasion::PreTool.bit(),
+            family => family.occasions(),
+        };
+        let (mut named, mut covered) = (Vec::new(), Vec::new());
+        for at in &members {
+            let policy = &policies[*at];
+            let Logic::Native(condition) = &policy.rule.logic else {
+                continue;
+            };
+            let names = program.condition(family, condition);
+            named.push(names);
+            let mut parts = vec![names];
+            parts.extend(scope(program, policy));
+            covered.push(program.all(parts));
+        }
+        let covered = program.any(covered);
+        let parts = vec![program.occasions(occasions), program.any(named), program.not(covered)];
+        rules.push((
+            occasions,
+            Rule {
+                policies: members.iter().map(|at| u32::try_from(*at).unwrap_or(u32::MAX)).collect(),
+                action: Action::Block,
+                reason: Reason::NotAllowed,
+                monitored: false,
+                verdict: program.all(parts),
+            },
+        ));
+    }
+    rules
+}

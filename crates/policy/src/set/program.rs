@@ -1,0 +1,225 @@
+//! The compiled form of all conditions of a set: one list of nodes, in which equal parts stand once.
+//!
+//! Children stand before their parents, and what a history condition asks of earlier events stands before the node
+//! that gives its answer; one walk through the list sees everything in the right order.
+
+use crate::catalogue::Field;
+use crate::condition::{Check, Compare, Condition, Operand, Past};
+use crate::family::Family;
+use crate::rego::Module;
+use crate::truth::Truth;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The place of a node.
+pub(crate) type NodeId = u32;
+
+/// One step of the program.
+#[derive(Debug)]
+pub(crate) enum Node {
+    Constant(Truth),
+    Test(Test),
+    All(Vec<NodeId>),
+    Any(Vec<NodeId>),
+    Not(NodeId),
+    /// The event is judged at one of these occasions.
+    Occasions(u16),
+    /// The event is older than this instant.
+    Before(i64),
+    /// The answer of a tracker.
+    Past(usize),
+    /// What a module says; asked only where the guard is not false.
+    Module { module: Arc<Module>, guard: NodeId },
+}
+
+/// A predicate.
+#[derive(Debug)]
+pub(crate) struct Test {
+    pub operand: Operand,
+    pub check: Check,
+}
+
+/// What is remembered of each subject's events for one history condition.
+#[derive(Debug)]
+pub(crate) struct Tracker {
+    pub family: Family,
+    pub question: Question,
+}
+
+/// What a tracker answers. Times in milliseconds.
+#[derive(Debug)]
+pub(crate) enum Question {
+    Prior(NodeId),
+    Sequence {
+        within_ms: i64,
+        ordered: bool,
+        events: Vec<NodeId>,
+    },
+    Count {
+        within_ms: i64,
+        matching: NodeId,
+        compare: Compare,
+    },
+    Distinct {
+        within_ms: i64,
+        operand: Operand,
+        matching: NodeId,
+        compare: Compare,
+    },
+}
+
+impl Question {
+    /// Returns what is asked of each event.
+    pub fn patterns(&self) -> &[NodeId] {
+        match self {
+            Self::Prior(node) => std::slice::from_ref(node),
+            Self::Count { matching, .. } | Self::Distinct { matching, .. } => std::slice::from_ref(matching),
+            Self::Sequence { events, .. } => events,
+        }
+    }
+}
+
+/// All nodes of a set.
+#[derive(Debug, Default)]
+pub(crate) struct Program {
+    pub nodes: Vec<Node>,
+    pub trackers: Vec<Tracker>,
+    places: HashMap<String, NodeId>,
+}
+
+impl Program {
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id as usize]
+    }
+
+    /// Returns the node, made anew only if there is no equal one.
+    fn add(&mut self, key: String, node: impl FnOnce(&mut Self) -> Node) -> NodeId {
+        if let Some(id) = self.places.get(&key) {
+            return *id;
+        }
+        let node = node(self);
+        let id = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
+        self.nodes.push(node);
+        self.places.insert(key, id);
+        id
+    }
+
+    pub fn constant(&mut self, truth: Truth) -> NodeId {
+        self.add(format!("constant {truth:?}"), |_| Node::Constant(truth))
+    }
+
+    pub fn occasions(&mut self, bits: u16) -> NodeId {
+        self.add(format!("occasions {bits}"), |_| Node::Occasions(bits))
+    }
+
+    pub fn before(&mut self, at_ms: i64) -> NodeId {
+        self.add(format!("before {at_ms}"), |_| Node::Before(at_ms))
+    }
+
+    pub fn not(&mut self, inner: NodeId) -> NodeId {
+        self.add(format!("not {inner}"), |_| Node::Not(inner))
+    }
+
+    pub fn all(&mut self, nodes: Vec<NodeId>) -> NodeId {
+        match nodes.as_slice() {
+            [one] => *one,
+            [] => self.constant(Truth::True),
+            _ => self.add(format!("all {nodes:?}"), |_| Node::All(nodes)),
+        }
+    }
+
+    pub fn any(&mut self, nodes: Vec<NodeId>) -> NodeId {
+        match nodes.as_slice() {
+            [one] => *one,
+            [] => self.constant(Truth::False),
+            _ => self.add(format!("any {nodes:?}"), |_| Node::Any(nodes)),
+        }
+    }
+
+    pub fn module(&mut self, module: &Arc<Module>, guard: NodeId) -> NodeId {
+        let key = format!("module {} {guard}", module.artifact_fingerprint());
+        let module = Arc::clone(module);
+        self.add(key, |_| Node::Module { module, guard })
+    }
+
+    /// Returns the node that asks whether a field has, or holds, one of these names.
+    pub fn names(&mut self, field: Field, mut list: Vec<Box<str>>) -> NodeId {
+        list.sort_unstable();
+        list.dedup();
+        let check = match field.kind() {
+            crate::catalogue::FieldType::Set => Check::AnyOf(list),
+            _ => Check::TextIn { list, negated: false },
+        };
+        let operand = Operand::Field(field);
+        let key = format!("names {} {check:?}", field.name());
+        self.add(key, |_| Node::Test(Test { operand, check }))
+    }
+
+    /// Returns the node of a condition.
+    pub fn condition(&mut self, family: Family, condition: &Condition) -> NodeId {
+        match condition {
+            Condition::Is(predicate) => self.add(format!("test {}", predicate.key), |_| {
+                Node::Test(Test {
+                    operand: predicate.operand.clone(),
+                    check: predicate.check.clone(),
+                })
+            }),
+            Condition::All(nodes) => {
+                let nodes = nodes.iter().map(|node| self.condition(family, node)).collect();
+                self.all(nodes)
+            }
+            Condition::Any(nodes) => {
+                let nodes = nodes.iter().map(|node| self.condition(family, node)).collect();
+                self.any(nodes)
+            }
+            Condition::Not(node) => {
+                let inner = self.condition(family, node);
+                self.not(inner)
+            }
+            Condition::Past(past) => self.past(family, past),
+        }
+    }
+
+    fn past(&mut self, family: Family, past: &Past) -> NodeId {
+        let question = match past {
+            Past::Prior(node) => Question::Prior(self.condition(family, node)),
+            Past::Sequence {
+                within_ms,
+                ordered,
+                events,
+            } => Question::Sequence {
+                within_ms: *within_ms,
+                ordered: *ordered,
+                events: events.iter().map(|node| self.condition(family, node)).collect(),
+            },
+            Past::Count {
+                within_ms,
+                matching,
+                compare,
+            } => Question::Count {
+                within_ms: *within_ms,
+                matching: self.condition(family, matching),
+                compare: *compare,
+            },
+            Past::Distinct {
+                within_ms,
+                operand,
+                matching,
+                compare,
+            } => Question::Distinct {
+                within_ms: *within_ms,
+                operand: operand.clone(),
+                matching: match matching {
+                    Some(node) => self.condition(family, node),
+                    None => self.constant(Truth::True),
+                },
+                compare: *compare,
+            },
+        };
+        let key = format!("past {family:?} {question:?}");
+        self.add(key, |program| {
+            program.trackers.push(Tracker { family, question });
+            Node::Past(program.trackers.len() - 1)
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! The texts and sets that events share: each is kept once and named by a number.
+//!
+//! Events of one batch, segment or log share one table, so that equal values are equal numbers and whatever was
+//! found out about a text is found out once.
+//!
+//! Absent on purpose: forgetting. A table lives as long as the batch, segment or scan that it belongs to.
+
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+/// A text of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Symbol(pub(crate) u32);
+
+/// A set of texts of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SetSymbol(pub(crate) u32);
+
+/// A table of texts and sets.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct Symbols {
+    texts: Vec<Text>,
+    places: HashMap<Arc<str>, u32>,
+    sets: Vec<Arc<[Symbol]>>,
+    set_places: HashMap<Arc<[Symbol]>, u32>,
+}
+
+#[derive(Debug)]
+struct Text {
+    text: Arc<str>,
+    /// The document that the text spells, once somebody asked.
+    document: OnceLock<Option<Box<serde_json::Value>>>,
+}
+
+/// The table as it is stored.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    texts: Vec<Arc<str>>,
+    sets: Vec<Vec<u32>>,
+}
+
+impl Symbols {
+    /// Returns an empty table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the symbol of a text, and keeps the text if it is new.
+    pub fn intern(&mut self, text: &str) -> Symbol {
+        if let Some(at) = self.places.get(text) {
+            return Symbol(*at);
+        }
+        // Four billion distinct texts do not fit into memory.
+        let at = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
+        let text: Arc<str> = text.into();
+        self.places.insert(Arc::clone(&text), at);
+        self.texts.push(Text {
+            text,
+            document: OnceLock::new(),
+        });
+        Symbol(at)
+    }
+
+    /// Returns the symbol of a set of texts, in any order, and keeps it if it is new.
+    pub fn intern_set<'a>(&mut self, texts: impl IntoIterator<Item = &'a str>) -> SetSymbol {
+        let mut set: Vec<Symbol> = texts.into_iter().map(|text| self.intern(text)).collect();
+        set.sort_unstable();
+        set.dedup();
+        self.keep_set(set)
+    }
+
+    fn keep_set(&mut self, set: Vec<Symbol>) -> SetSymbol {
+        if let Some(at) = self.set_places.get(set.as_slice()) {
+            return SetSymbol(*at);
+        }
+        let at = u32::try_from(self.sets.len()).unwrap_or(u32::MAX);
+        let set: Arc<[Symbol]> = set.into();
+        self.set_places.insert(Arc::clone(&set), at);
+        self.sets.push(set);
+        SetSymbol(at)
+    }
+
+    /// Returns the symbol of a text that is kept.
+    pub fn find(&self, text: &str) -> Option<Symbol> {
+        self.places.get(text).copied().map(Symbol)
+    }
+
+    /// Returns the text of a symbol; the empty text for one of another table (see `Event::fits`).
+    pub fn text(&self, symbol: Symbol) -> &str {
+        self.texts.get(symbol.0 as usize).map_or("", |kept| &kept.text)
+    }
+
+    /// Returns the members of a set; nothing for one of another table.
+    pub fn set(&self, set: SetSymbol) -> &[Symbol] {
+        self.sets.get(set.0 as usize).map_or(&[], |kept| kept)
+    }
+
+    /// Returns the JSON document that a text spells.
+    pub fn document(&self, symbol: Symbol) -> Option<&serde_json::Value> {
+        let kept = self.texts.get(symbol.0 as usize)?;
+        let document = kept.document.get_or_init(|| {
+            // Only objects and arrays: a path leads into nothing else.
+            let is_candidate = kept.text.trim_start().starts_with(['{', '[']);
+            is_candidate.then(|| serde_json::from_str(&kept.text).ok()).flatten()
+        });
+        document.as_deref()
+    }
+
+    /// Returns how many texts are kept.
+    pub fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Returns whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// Returns how many sets are kept.
+    pub fn sets(&self) -> usize {
+        self.sets.len()
+    }
+}
+
+impl Clone for Symbols {
+    fn clone(&self) -> Self {
+        let mut copy = Self::new();
+        for text in &self.texts {
+            copy.intern(&text.text);
+        }
+        for set in &self.sets {
+            copy.keep_set(set.to_vec());
+        }
+        copy
+    }
+}
+
+impl From<Symbols> for Stored {
+    fn from(symbols: Symbols) -> Self {
+        let sets = symbols.sets.iter().map(|set| set.iter().map(|s| s.0).collect());
+        Self {
+            sets: sets.collect(),
+            texts: symbols.texts.into_iter().map(|kept| kept.text).collect(),
+        }
+    }
+}
+
+impl TryFrom<Stored> for Symbols {
+    type Error = &'static str;
+
+    fn try_from(stored: Stored) -> Result<Self, Self::Error> {
+        let mut symbols = Self::new();
+        for (at, text) in stored.texts.iter().enumerate() {
+            if symbols.intern(text).0 as usize != at {
+                return Err("a table of symbols holds a text twice");
+            }
+        }
+        for (at, set) in stored.sets.into_iter().enumerate() {
+            let is_sorted = set.windows(2).all(|pair| pair[0] < pair[1]);
+            if !is_sorted || set.last().is_some_and(|last| *last as usize >= symbols.len()) {
+                return Err("a table of symbols holds a set that is none");
+            }
+            let set: Vec<Symbol> = set.into_iter().map(Symbol).collect();
+            if symbols.keep_set(set).0 as usize != at {
+                return Err("a table of symbols holds a set twice");
+            }
+        }
+        Ok(symbols)
+    }
+}
