@@ -4,10 +4,13 @@
 //! then happens stands in the definition. `input` is the nested form of the attributes' names, with `stage`.
 //!
 //! ```text
-//!   match is an object with a boolean `matched`   that is the answer
-//!   match is undefined                            not matched, as Rego reads it
-//!   anything else, an error of a built-in, a limit   a failure: the policy counts as matched (D9.10)
+//!   match is an object with a boolean `matched`            that is the answer
+//!   match is undefined                                     not matched
+//!   anything else, rules that disagree, a limit reached    a failure: the policy counts as matched (D9.10)
 //! ```
+//!
+//! An error of a built-in (`count(5)`) is undefined, as it is in OPA: `default` and `not` see it. An author who wants
+//! it to match says so.
 //!
 //! How a module is stopped:
 //!
@@ -17,9 +20,13 @@
 //!   `concat`, `sprintf`, …) are refused when the module is compiled, as are those that would read a clock, the
 //!   network or a random number: what remains grows step by step, and steps are counted and timed.
 //!
+//! Rules that disagree are an error in OPA, and undefined on the virtual machine. A module that has such rules (several
+//! definitions of one rule, with different values) is therefore asked again by the interpreter, which reports the
+//! error, whenever the machine says that it does not match.
+//!
 //! Source: client contract §3.10; D9.10.
 //!
-//! INVARIANT RG-1: a module that loops, grows or fails is never "not matched".
+//! INVARIANT RG-1: a module that is stopped, contradicts itself or gives no answer is never "not matched".
 //!
 //! Absent on purpose: data documents, several modules in one policy, tracing, a limit on bytes (it would need an
 //! allocator of its own for the whole program; time and steps bound what a module can allocate).
@@ -28,6 +35,7 @@ use crate::contract::{REGO_LANGUAGE_VERSION, rego_entrypoint, rego_package};
 use crate::digest::sha256_hex;
 use crate::family::Family;
 use regorus::languages::rego::compiler::Compiler;
+use regorus::rvm::program::{RuleInfo, RuleType};
 use regorus::rvm::{Program, RegoVM};
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{CompiledPolicy, Engine, PolicyLengthConfig, Value};
@@ -69,6 +77,8 @@ pub struct Module {
     entrypoint: &'static str,
     program: Arc<Program>,
     policy: CompiledPolicy,
+    /// The interpreter, where rules may disagree.
+    interpreter: Option<Box<Engine>>,
 }
 
 /// Why a module is refused.
@@ -115,7 +125,7 @@ pub struct Answer {
 pub enum Failure {
     /// It was stopped: too many steps, or too much time.
     Stopped,
-    /// A built-in was given what it cannot read, or two rules disagreed.
+    /// Two rules disagreed, or the machine gave up.
     Failed,
     /// `match` is not an object with a boolean `matched` and, if there, a text `reasonCode`.
     NoAnswer,
@@ -147,7 +157,7 @@ impl Module {
         let refused = |error: &dyn fmt::Display| vec![diagnostic(&error.to_string())];
         let mut engine = Engine::new();
         engine.set_policy_length_config(lengths());
-        engine.set_strict_builtin_errors(true);
+        engine.set_execution_timer_config(timer());
         let found = engine.add_policy("module.rego".into(), source.into()).map_err(|e| refused(&e))?;
         if found != format!("data.{package}") {
             return Err(vec![Diagnostic::whole(format!("the package must be {package}"))]);
@@ -162,12 +172,14 @@ impl Module {
             let message = |name| Diagnostic::whole(format!("the built-in {name} cannot be used in a policy"));
             return Err(forbidden.into_iter().map(message).collect());
         }
+        let may_disagree = program.rule_infos.iter().any(may_disagree);
         Ok(Self {
             family,
             source_sha256: sha256_hex(source.as_bytes()),
             entrypoint,
             program,
             policy,
+            interpreter: may_disagree.then(|| Box::new(engine)),
         })
     }
 
@@ -192,13 +204,9 @@ impl Module {
     pub(crate) fn evaluate_value(&self, input: Value) -> Result<Answer, Failure> {
         let mut vm = RegoVM::new_with_policy(self.policy.clone());
         vm.set_max_instructions(INSTRUCTION_LIMIT);
-        vm.set_strict_builtin_errors(true);
-        vm.set_execution_timer_config(Some(ExecutionTimerConfig {
-            limit: TIME_LIMIT,
-            check_interval: NonZeroU32::MIN,
-        }));
+        vm.set_execution_timer_config(Some(timer()));
         vm.load_program(Arc::clone(&self.program));
-        vm.set_input(input);
+        vm.set_input(input.clone());
         let value = vm.execute_entry_point_by_name(self.entrypoint).map_err(|error| {
             use regorus::rvm::vm::VmError as E;
             match error {
@@ -206,7 +214,35 @@ impl Module {
                 _ => Failure::Failed,
             }
         })?;
+        match (answer(&value)?, &self.interpreter) {
+            // INVARIANT RG-1: rules that disagree look undefined.
+            (Answer { matched: false, .. }, Some(interpreter)) => self.interpret(interpreter, input),
+            (answer, _) => Ok(answer),
+        }
+    }
+
+    fn interpret(&self, interpreter: &Engine, input: Value) -> Result<Answer, Failure> {
+        let mut engine = interpreter.clone();
+        engine.set_input(input);
+        let value = engine.eval_rule(self.entrypoint.to_owned()).map_err(|error| {
+            match error.downcast_ref::<regorus::LimitError>() {
+                Some(_) => Failure::Stopped,
+                None => Failure::Failed,
+            }
+        })?;
         answer(&value)
+    }
+}
+
+/// Returns whether a rule has several values to choose from.
+fn may_disagree(rule: &RuleInfo) -> bool {
+    matches!(rule.rule_type, RuleType::Complete) && rule.definitions.len() > 1 && !rule.early_exit_on_first_success
+}
+
+fn timer() -> ExecutionTimerConfig {
+    ExecutionTimerConfig {
+        limit: TIME_LIMIT,
+        check_interval: NonZeroU32::MIN,
     }
 }
 
