@@ -11,8 +11,8 @@
 )]
 
 use provost_policy::{
-    BATCH_ROWS, Batch, Chronicle, Definition, Event, Family, Field, Occasion, PolicySet, Projection, Scan, Symbols,
-    Tally, Value, sha256_hex,
+    BATCH_ROWS, Batch, Chronicle, Definition, Event, Family, Field, Occasion, PolicySet, Projection, Scan,
+    Symbols, Tally, Value, sha256_hex,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -33,7 +33,9 @@ fn below(rng: &mut ChaCha8Rng, end: u64) -> u64 {
 
 /// A policy as organizations write them: a scope, a tool or server, and one or two attributes.
 fn policy(rng: &mut ChaCha8Rng, n: usize, has_past: bool) -> Json {
-    let tools: Vec<String> = (0..1 + below(rng, 8)).map(|_| format!("tool{}", below(rng, TOOLS))).collect();
+    let tools: Vec<String> = (0..=below(rng, 8))
+        .map(|_| format!("tool{}", below(rng, TOOLS)))
+        .collect();
     let mut all = vec![json!({"field": "tool.id", "op": "in", "value": tools})];
     if n % 10 == 9 {
         // Some look at every tool.
@@ -46,15 +48,18 @@ fn policy(rng: &mut ChaCha8Rng, n: usize, has_past: bool) -> Json {
         3 => json!({"field": "llm.model", "op": "starts_with", "value": "gpt"}),
         _ => json!({"not": {"field": "mcp.server_id", "op": "in", "value": ["server1", "server2", "server3"]}}),
     });
-    if has_past && n % 5 == 0 {
+    if has_past && n.is_multiple_of(5) {
         all.push(json!({"eventCount": {"within": "10m", "op": "gte", "value": 5,
             "where": {"field": "tool.id", "op": "in", "value": tools}}}));
     }
+    let actions = ["block", "require_approval", "nudge", "flag_for_review"];
     let mut policy = json!({"id": format!("p{n}"), "name": "benchmark", "evaluateOn": ["pre_tool", "prompt"],
-        "acknowledgeBroadScope": true, "action": ["block", "require_approval", "nudge", "flag_for_review"][n % 4],
+        "acknowledgeBroadScope": true, "action": actions[n % 4],
         "conditions": {"all": all}});
     if !n.is_multiple_of(3) {
-        let groups: Vec<String> = (0..1 + below(rng, 3)).map(|_| format!("group{}", below(rng, GROUPS))).collect();
+        let groups: Vec<String> = (0..=below(rng, 3))
+            .map(|_| format!("group{}", below(rng, GROUPS)))
+            .collect();
         policy["appliesTo"] = json!({"groups": groups});
     }
     policy
@@ -62,7 +67,8 @@ fn policy(rng: &mut ChaCha8Rng, n: usize, has_past: bool) -> Json {
 
 fn set(has_past: bool) -> PolicySet {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-    let read = |n| Arc::new(Definition::read(Family::Content, &policy(&mut rng, n, has_past)).expect("a policy"));
+    let read =
+        |n| Arc::new(Definition::read(Family::Content, &policy(&mut rng, n, has_past)).expect("a policy"));
     PolicySet::new((0..POLICIES).map(read).collect::<Vec<_>>()).unwrap()
 }
 
@@ -83,17 +89,32 @@ fn events(symbols: &mut Symbols, count: usize, distinct: bool) -> Vec<Event> {
     let tools: Vec<_> = (0..TOOLS).map(|n| text("tool", n)).collect();
     let users: Vec<_> = (0..USERS).map(|n| text("user", n)).collect();
     let servers: Vec<_> = (0..30).map(|n| text("server", n)).collect();
-    let models: Vec<_> = ["gpt-5", "gpt-5-mini", "claude-x", "gemini-y"].map(|m| symbols.intern(m)).to_vec();
+    let models: Vec<_> = ["gpt-5", "gpt-5-mini", "claude-x", "gemini-y"]
+        .map(|m| symbols.intern(m))
+        .to_vec();
     let commands: Vec<_> = (0..2000)
-        .map(|n| symbols.intern(&format!("{} {n}", if n % 50 == 0 { "rm -rf /tmp/" } else { "ls -l" })))
+        .map(|n| {
+            symbols.intern(&format!(
+                "{} {n}",
+                if n % 50 == 0 { "rm -rf /tmp/" } else { "ls -l" }
+            ))
+        })
         .collect();
-    let labels: Vec<_> = [vec![], vec!["public"], vec!["pii"], vec!["secret", "pii"], vec!["internal"]]
-        .into_iter()
-        .map(|set| symbols.intern_set(set))
-        .collect();
+    let labels: Vec<_> = [
+        vec![],
+        vec!["public"],
+        vec!["pii"],
+        vec!["secret", "pii"],
+        vec!["internal"],
+    ]
+    .into_iter()
+    .map(|set| symbols.intern_set(set))
+    .collect();
     let groups: Vec<_> = (0..USERS)
         .map(|_| {
-            let names: Vec<String> = (0..1 + below(&mut rng, 5)).map(|_| format!("group{}", below(&mut rng, GROUPS))).collect();
+            let names: Vec<String> = (0..=below(&mut rng, 5))
+                .map(|_| format!("group{}", below(&mut rng, GROUPS)))
+                .collect();
             symbols.intern_set(names.iter().map(String::as_str))
         })
         .collect();
@@ -104,19 +125,39 @@ fn events(symbols: &mut Symbols, count: usize, distinct: bool) -> Vec<Event> {
     (0..count)
         .map(|n| {
             let rng = &mut rng;
-            let occasion = if n % 4 == 0 { Occasion::Prompt } else { Occasion::PreTool };
+            let occasion = if n % 4 == 0 {
+                Occasion::Prompt
+            } else {
+                Occasion::PreTool
+            };
             let mut event = Event::new(1_780_000_000_000 + 78 * i64::try_from(n).unwrap(), occasion);
             let user = skewed(rng, users.len());
             event.set(Field::USER, Value::Text(users[user]));
             event.set(Field::GROUPS, Value::Set(groups[user]));
             event.set(Field::TOOL, Value::Text(tools[skewed(rng, tools.len())]));
-            event.set(Field::MCP_SERVER, Value::Text(servers[skewed(rng, servers.len())]));
+            event.set(
+                Field::MCP_SERVER,
+                Value::Text(servers[skewed(rng, servers.len())]),
+            );
             let named = |name| Field::named(name).unwrap();
             event.set(named("llm.model"), Value::Text(models[skewed(rng, 4)]));
-            event.set(named("tool.input.command"), Value::Text(commands[skewed(rng, commands.len())]));
-            event.set(named("classification.sensitivity_labels"), Value::Set(labels[skewed(rng, labels.len())]));
-            let tokens = if distinct { below(rng, 1 << 40) } else { 1000 * (1 + below(rng, 8)) };
-            event.set(named("llm.input_tokens"), Value::Number(tokens as f64 / if distinct { 1e8 } else { 1.0 }));
+            event.set(
+                named("tool.input.command"),
+                Value::Text(commands[skewed(rng, commands.len())]),
+            );
+            event.set(
+                named("classification.sensitivity_labels"),
+                Value::Set(labels[skewed(rng, labels.len())]),
+            );
+            let tokens = if distinct {
+                below(rng, 1 << 40)
+            } else {
+                1000 * (1 + below(rng, 8))
+            };
+            event.set(
+                named("llm.input_tokens"),
+                Value::Number(tokens as f64 / if distinct { 1e8 } else { 1.0 }),
+            );
             event
         })
         .collect()
@@ -136,7 +177,11 @@ fn median(mut pass: impl FnMut() -> u64) -> (f64, u64) {
 
 fn report(name: &str, events: usize, (seconds, blocked): (f64, u64)) {
     let each = seconds / events as f64;
-    println!("| {name:<44} | {:>9.3} | {:>9.2} | {blocked:>9} |", each * 1e6, 1.0 / each / 1e6);
+    println!(
+        "| {name:<44} | {:>9.3} | {:>9.2} | {blocked:>9} |",
+        each * 1e6,
+        1.0 / each / 1e6
+    );
 }
 
 fn rows(set: &PolicySet, events: &[Event], symbols: &Symbols) -> u64 {
@@ -164,32 +209,72 @@ fn grouped(set: &PolicySet, events: &[Event], symbols: &Symbols) -> u64 {
     let mut seen: HashMap<Vec<u64>, bool> = HashMap::new();
     let none = Chronicle::new();
     let judge = |event: &Event| set.judge(event, symbols, &none).action.word() == "block";
-    events.iter().map(|event| u64::from(*seen.entry(projection.key(event)).or_insert_with(|| judge(event)))).sum()
+    events
+        .iter()
+        .map(|event| u64::from(*seen.entry(projection.key(event)).or_insert_with(|| judge(event))))
+        .sum()
 }
 
 fn main() {
-    let count = std::env::args().nth(1).map_or(1_000_000, |n| n.parse().expect("a number of events"));
+    let count = std::env::args()
+        .nth(1)
+        .map_or(1_000_000, |n| n.parse().expect("a number of events"));
     let mut symbols = Symbols::new();
     let repeated = events(&mut symbols, count, false);
     let distinct = events(&mut symbols, count, true);
     let (native, past, module) = (set(false), set(true), rego());
-    let batched = |set: &PolicySet, events: &[Event]| -> Vec<Batch> {
+    let in_batches = |set: &PolicySet, events: &[Event]| -> Vec<Batch> {
         let fields = Projection::of(&[set]);
-        events.chunks(BATCH_ROWS).map(|chunk| Batch::of(chunk, fields.fields()).unwrap()).collect()
+        events
+            .chunks(BATCH_ROWS)
+            .map(|chunk| Batch::of(chunk, fields.fields()).unwrap())
+            .collect()
     };
-    let some: usize = (0..1000).map(|at| native.candidates(&repeated[at * (count / 1000)], &symbols)).sum();
-    println!("{POLICIES} policies, {count} events, seed {SEED}; {} of them can match an event on average\n", some as f64 / 1000.0);
-    println!("| {:<44} | {:>9} | {:>9} | {:>9} |", "one thread", "us/event", "M/s", "blocked");
+    let some: usize = (0..1000)
+        .map(|at| native.candidates(&repeated[at * (count / 1000)], &symbols))
+        .sum();
+    println!(
+        "{POLICIES} policies, {count} events, seed {SEED}; {} of them can match an event on average\n",
+        some as f64 / 1000.0
+    );
+    println!(
+        "| {:<44} | {:>9} | {:>9} | {:>9} |",
+        "one thread", "us/event", "M/s", "blocked"
+    );
     println!("|{:-<46}|{:->11}|{:->11}|{:->11}|", "", ":", ":", ":");
     for (name, events) in [("repeated", &repeated), ("distinct", &distinct)] {
-        let batches = batched(&native, events);
-        report(&format!("row by row, {name}"), count, median(|| rows(&native, events, &symbols)));
-        report(&format!("columns, {name}"), count, median(|| columns(&native, &batches, &symbols)));
+        let batches = in_batches(&native, events);
+        report(
+            &format!("row by row, {name}"),
+            count,
+            median(|| rows(&native, events, &symbols)),
+        );
+        report(
+            &format!("columns, {name}"),
+            count,
+            median(|| columns(&native, &batches, &symbols)),
+        );
     }
-    report("by projection (hash of each row), repeated", count, median(|| grouped(&native, &repeated, &symbols)));
-    let batches = batched(&past, &repeated);
-    report("row by row, ten history conditions", count, median(|| rows(&past, &repeated, &symbols)));
-    report("columns, ten history conditions", count, median(|| columns(&past, &batches, &symbols)));
+    report(
+        "by projection (hash of each row), repeated",
+        count,
+        median(|| grouped(&native, &repeated, &symbols)),
+    );
+    let batches = in_batches(&past, &repeated);
+    report(
+        "row by row, ten history conditions",
+        count,
+        median(|| rows(&past, &repeated, &symbols)),
+    );
+    report(
+        "columns, ten history conditions",
+        count,
+        median(|| columns(&past, &batches, &symbols)),
+    );
     let few = &repeated[..count / 20];
-    report("one Rego module per event, row by row", few.len(), median(|| rows(&module, few, &symbols)));
+    report(
+        "one Rego module per event, row by row",
+        few.len(),
+        median(|| rows(&module, few, &symbols)),
+    );
 }

@@ -45,11 +45,27 @@ impl FieldType {
     pub const fn operators(self) -> &'static [&'static str] {
         match self {
             Self::Boolean => &["eq", "neq", "exists"],
-            Self::Content => &["eq", "neq", "contains", "starts_with", "ends_with", "matches", "exists"],
+            Self::Content => &[
+                "eq",
+                "neq",
+                "contains",
+                "starts_with",
+                "ends_with",
+                "matches",
+                "exists",
+            ],
             Self::Number => &["eq", "neq", "in", "not_in", "gt", "gte", "lt", "lte", "exists"],
             Self::Object => &["exists"],
             Self::Text => &[
-                "eq", "neq", "in", "not_in", "contains", "starts_with", "ends_with", "matches", "exists",
+                "eq",
+                "neq",
+                "in",
+                "not_in",
+                "contains",
+                "starts_with",
+                "ends_with",
+                "matches",
+                "exists",
             ],
             Self::Set => &["eq", "neq", "contains", "contains_any", "contains_all", "exists"],
         }
@@ -111,13 +127,24 @@ static ENTRIES: [Entry; 93] = [
         A,
         Text,
         "classification.state",
-        &["known_ai", "candidate_ai", "known_not_ai", "uncertain", "no_catalog_match"],
+        &[
+            "known_ai",
+            "candidate_ai",
+            "known_not_ai",
+            "uncertain",
+            "no_catalog_match",
+        ],
     ),
     entry(A, Text, "control.path_kind"),
     entry(A | R, Text, "destination.domain"),
     entry(A, Text, "destination.ip"),
     entry(A, Number, "destination.port"),
-    closed(A, Text, "destination.protocol", &["tcp", "udp", "https_visible_sni"]),
+    closed(
+        A,
+        Text,
+        "destination.protocol",
+        &["tcp", "udp", "https_visible_sni"],
+    ),
     entry(A | R, Text, "device.id"),
     entry(A, Text, "device.platform"),
     entry(C, Text, "event.kind"),
@@ -167,7 +194,12 @@ static ENTRIES: [Entry; 93] = [
     entry(R, Number, "request.redis.database"),
     entry(R, Text, "request.redis.user"),
     entry(R, Text, "resource.id"),
-    closed(R, Text, "resource.protocol", &["postgres", "mysql", "redis", "http"]),
+    closed(
+        R,
+        Text,
+        "resource.protocol",
+        &["postgres", "mysql", "redis", "http"],
+    ),
     entry(C, Text, "response.content"),
     entry(A, Text, "route.posture"),
     entry(0, Text, "skill.id"),
@@ -307,7 +339,12 @@ mod tests {
     #[test]
     fn every_name_is_found_at_its_place() {
         for (at, field) in Field::all().enumerate() {
-            assert_eq!(Field::named(field.name()), Some(field), "{} is not sorted", field.name());
+            assert_eq!(
+                Field::named(field.name()),
+                Some(field),
+                "{} is not sorted",
+                field.name()
+            );
             assert_eq!(field.index(), at);
         }
         assert_eq!(Field::USER.name(), "identity.user_id");

@@ -34,8 +34,14 @@ mod tests {
     fn key_order_and_spelling_of_numbers_do_not_matter() {
         let a: Value = serde_json::from_str(r#"{"b":1.0,"a":[1e2,"é"]}"#).unwrap();
         assert_eq!(canonical(&a), r#"{"a":[100,"é"],"b":1}"#);
-        assert_eq!(document_sha256(&a), document_sha256(&json!({"a": [100, "é"], "b": 1})));
-        assert_ne!(document_sha256(&a), document_sha256(&json!({"a": [100, "e"], "b": 1})));
+        assert_eq!(
+            document_sha256(&a),
+            document_sha256(&json!({"a": [100, "é"], "b": 1}))
+        );
+        assert_ne!(
+            document_sha256(&a),
+            document_sha256(&json!({"a": [100, "e"], "b": 1}))
+        );
         assert_eq!(
             sha256_hex(b"abc"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

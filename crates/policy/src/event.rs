@@ -189,11 +189,12 @@ impl Event {
     pub fn fits(&self, symbols: &Symbols) -> bool {
         let is_sorted = self.values.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let fits = |(field, value): &(Field, Value)| match (field.kind(), value) {
-            (_, Value::Missing) => true,
-            (FieldType::Text | FieldType::Content, Value::Text(symbol)) => (symbol.0 as usize) < symbols.len(),
+            (_, Value::Missing) | (FieldType::Boolean, Value::Boolean(_)) => true,
+            (FieldType::Text | FieldType::Content, Value::Text(symbol)) => {
+                (symbol.0 as usize) < symbols.len()
+            }
             (FieldType::Set, Value::Set(set)) => (set.0 as usize) < symbols.sets(),
             (FieldType::Number, Value::Number(number)) => !number.is_nan(),
-            (FieldType::Boolean, Value::Boolean(_)) => true,
             _ => false,
         };
         is_sorted && self.values.iter().all(fits)
@@ -249,7 +250,9 @@ fn as_text(json: &Json) -> String {
     if let Json::String(text) = json {
         return text.clone();
     }
-    let texts: Option<Vec<&str>> = json.as_array().and_then(|items| items.iter().map(Json::as_str).collect());
+    let texts: Option<Vec<&str>> = json
+        .as_array()
+        .and_then(|items| items.iter().map(Json::as_str).collect());
     texts.map_or_else(|| canonical(json), |texts| texts.join(" "))
 }
 
@@ -272,7 +275,10 @@ pub(crate) fn value(symbols: &mut Symbols, kind: FieldType, json: &Json) -> Opti
 fn plain_number(number: f64) -> Json {
     // 2^53: up to here whole numbers are exact.
     if number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0 {
-        #[expect(clippy::cast_possible_truncation, reason = "whole and in range, as just tested")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "whole and in range, as just tested"
+        )]
         return (number as i64).into();
     }
     number.into()

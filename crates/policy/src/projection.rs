@@ -94,10 +94,16 @@ impl Projection {
                 Value::Set(set) => {
                     let mut members: Vec<&str> = symbols.set(set).iter().map(|s| symbols.text(*s)).collect();
                     members.sort_unstable();
-                    text.push_str(&format!("[{}", members.len()));
-                    members.into_iter().for_each(|member| part(&mut text, member));
+                    text.push('[');
+                    text.push_str(&members.len().to_string());
+                    for member in members {
+                        part(&mut text, member);
+                    }
                 }
-                Value::Number(number) => text.push_str(&format!("#{:x}", number.to_bits())),
+                Value::Number(number) => {
+                    text.push('#');
+                    text.push_str(&number.to_bits().to_string());
+                }
                 Value::Boolean(is) => text.push_str(if is { "+" } else { "!" }),
             }
         }
@@ -113,6 +119,8 @@ impl Projection {
 
 /// Adds a text so that no two lists of texts look the same.
 fn part(text: &mut String, part: &str) {
-    text.push_str(&format!("={}:", part.len()));
+    text.push('=');
+    text.push_str(&part.len().to_string());
+    text.push(':');
     text.push_str(part);
 }

@@ -21,13 +21,14 @@ pub(crate) type Length = std::ops::RangeInclusive<usize>;
 impl<'a> Object<'a> {
     /// Returns the object that `value` is.
     pub fn of(value: &'a Value, path: &'a str, faults: &mut Violations) -> Option<Self> {
-        match value {
-            Value::Object(members) => Some(Self { members, path }),
-            _ => {
-                faults.add(path, "must be an object");
-                None
-            }
+        let members = value.as_object();
+        if members.is_none() {
+            faults.add(path, "must be an object");
         }
+        Some(Self {
+            members: members?,
+            path,
+        })
     }
 
     /// Refuses every member that is not listed.
@@ -83,12 +84,20 @@ impl<'a> Object<'a> {
     }
 
     /// Returns a whole number within `range`.
-    pub fn whole(&self, name: &str, range: std::ops::RangeInclusive<u64>, faults: &mut Violations) -> Option<u64> {
+    pub fn whole(
+        &self,
+        name: &str,
+        range: std::ops::RangeInclusive<u64>,
+        faults: &mut Violations,
+    ) -> Option<u64> {
         let found = self.get(name)?;
         let whole = as_whole(found).filter(|n| range.contains(n));
         if whole.is_none() {
             let (from, to) = (range.start(), range.end());
-            faults.add(self.at(name), format!("must be a whole number from {from} to {to}"));
+            faults.add(
+                self.at(name),
+                format!("must be a whole number from {from} to {to}"),
+            );
         }
         whole
     }
@@ -109,7 +118,13 @@ impl<'a> Object<'a> {
     }
 
     /// Returns a list of different texts.
-    pub fn texts(&self, name: &str, length: Length, each: &Length, faults: &mut Violations) -> Option<Vec<&'a str>> {
+    pub fn texts(
+        &self,
+        name: &str,
+        length: Length,
+        each: &Length,
+        faults: &mut Violations,
+    ) -> Option<Vec<&'a str>> {
         let items = self.list(name, length, faults)?;
         let path = self.at(name);
         let mut seen = BTreeSet::new();

@@ -59,15 +59,68 @@ const NESTING_LIMIT: usize = 64;
 
 /// The built-ins that a module can call: none makes more than it is given.
 const BUILTINS: [&str; 62] = [
-    "__builtin_sets.intersection", "__builtin_sets.union", "abs", "array.reverse", "array.slice", "bits.and",
-    "bits.negate", "bits.or", "bits.xor", "ceil", "contains", "count", "endswith", "floor", "format_int",
-    "glob.match", "glob.quote_meta", "indexof", "indexof_n", "intersection", "is_array", "is_boolean", "is_null",
-    "is_number", "is_object", "is_set", "is_string", "json.filter", "json.is_valid", "json.remove",
-    "json.unmarshal", "lower", "max", "min", "object.filter", "object.get", "object.keys", "object.remove",
-    "object.subset", "object.union", "regex.find_n", "regex.is_valid", "regex.match", "regex.split", "round", "sort",
-    "split", "startswith", "strings.any_prefix_match", "strings.any_suffix_match", "strings.count",
-    "strings.reverse", "substring", "sum", "trim", "trim_left", "trim_prefix", "trim_right", "trim_space",
-    "trim_suffix", "type_name", "upper",
+    "__builtin_sets.intersection",
+    "__builtin_sets.union",
+    "abs",
+    "array.reverse",
+    "array.slice",
+    "bits.and",
+    "bits.negate",
+    "bits.or",
+    "bits.xor",
+    "ceil",
+    "contains",
+    "count",
+    "endswith",
+    "floor",
+    "format_int",
+    "glob.match",
+    "glob.quote_meta",
+    "indexof",
+    "indexof_n",
+    "intersection",
+    "is_array",
+    "is_boolean",
+    "is_null",
+    "is_number",
+    "is_object",
+    "is_set",
+    "is_string",
+    "json.filter",
+    "json.is_valid",
+    "json.remove",
+    "json.unmarshal",
+    "lower",
+    "max",
+    "min",
+    "object.filter",
+    "object.get",
+    "object.keys",
+    "object.remove",
+    "object.subset",
+    "object.union",
+    "regex.find_n",
+    "regex.is_valid",
+    "regex.match",
+    "regex.split",
+    "round",
+    "sort",
+    "split",
+    "startswith",
+    "strings.any_prefix_match",
+    "strings.any_suffix_match",
+    "strings.count",
+    "strings.reverse",
+    "substring",
+    "sum",
+    "trim",
+    "trim_left",
+    "trim_prefix",
+    "trim_right",
+    "trim_space",
+    "trim_suffix",
+    "type_name",
+    "upper",
 ];
 
 /// A compiled module.
@@ -136,7 +189,13 @@ pub enum Failure {
 /// Source: client contract §3.1 `regoCompilerFingerprint`.
 pub fn compiler_fingerprint() -> String {
     let limits = format!("{INSTRUCTION_LIMIT} {} {NESTING_LIMIT}", TIME_LIMIT.as_millis());
-    sha256_hex(format!("{ENGINE}\n{REGO_LANGUAGE_VERSION}\n{limits}\n{}", BUILTINS.join(" ")).as_bytes())
+    sha256_hex(
+        format!(
+            "{ENGINE}\n{REGO_LANGUAGE_VERSION}\n{limits}\n{}",
+            BUILTINS.join(" ")
+        )
+        .as_bytes(),
+    )
 }
 
 impl Module {
@@ -149,22 +208,34 @@ impl Module {
         };
         let chars = source.chars().count();
         if chars == 0 || chars > MODULE_LIMIT_CHARS {
-            return Err(vec![Diagnostic::whole("the module must have 1 to 262144 characters")]);
+            return Err(vec![Diagnostic::whole(
+                "the module must have 1 to 262144 characters",
+            )]);
         }
         if nests_too_deep(source) {
-            return Err(vec![Diagnostic::whole("the module nests brackets deeper than 64 levels")]);
+            return Err(vec![Diagnostic::whole(
+                "the module nests brackets deeper than 64 levels",
+            )]);
         }
         let refused = |error: &dyn fmt::Display| vec![diagnostic(&error.to_string())];
         let mut engine = Engine::new();
         engine.set_policy_length_config(lengths());
         engine.set_execution_timer_config(timer());
-        let found = engine.add_policy("module.rego".into(), source.into()).map_err(|e| refused(&e))?;
+        let found = engine
+            .add_policy("module.rego".into(), source.into())
+            .map_err(|e| refused(&e))?;
         if found != format!("data.{package}") {
             return Err(vec![Diagnostic::whole(format!("the package must be {package}"))]);
         }
-        let policy = engine.compile_with_entrypoint(&entrypoint.into()).map_err(|e| refused(&e))?;
+        let policy = engine
+            .compile_with_entrypoint(&entrypoint.into())
+            .map_err(|e| refused(&e))?;
         let program = Compiler::compile_from_policy(&policy, &[entrypoint]).map_err(|e| refused(&e))?;
-        let mut forbidden: Vec<&str> = program.builtin_info_table.iter().map(|b| b.name.as_str()).collect();
+        let mut forbidden: Vec<&str> = program
+            .builtin_info_table
+            .iter()
+            .map(|b| b.name.as_str())
+            .collect();
         forbidden.retain(|name| BUILTINS.binary_search(name).is_err());
         forbidden.sort_unstable();
         forbidden.dedup();
@@ -224,19 +295,21 @@ impl Module {
     fn interpret(&self, interpreter: &Engine, input: Value) -> Result<Answer, Failure> {
         let mut engine = interpreter.clone();
         engine.set_input(input);
-        let value = engine.eval_rule(self.entrypoint.to_owned()).map_err(|error| {
-            match error.downcast_ref::<regorus::LimitError>() {
+        let value = engine
+            .eval_rule(self.entrypoint.to_owned())
+            .map_err(|error| match error.downcast_ref::<regorus::LimitError>() {
                 Some(_) => Failure::Stopped,
                 None => Failure::Failed,
-            }
-        })?;
+            })?;
         answer(&value)
     }
 }
 
 /// Returns whether a rule has several values to choose from.
 fn may_disagree(rule: &RuleInfo) -> bool {
-    matches!(rule.rule_type, RuleType::Complete) && rule.definitions.len() > 1 && !rule.early_exit_on_first_success
+    matches!(rule.rule_type, RuleType::Complete)
+        && rule.definitions.len() > 1
+        && !rule.early_exit_on_first_success
 }
 
 fn timer() -> ExecutionTimerConfig {
@@ -299,12 +372,19 @@ fn nests_too_deep(source: &str) -> bool {
 /// Returns the place and the sentence of an error of the engine, whose text shows the source between them.
 fn diagnostic(text: &str) -> Diagnostic {
     let place = text.split_once("--> ").and_then(|(_, rest)| rest.lines().next());
-    let mut numbers = place.into_iter().flat_map(|place| place.rsplit(':')).map(|n| n.trim().parse().unwrap_or(0));
+    let mut numbers = place
+        .into_iter()
+        .flat_map(|place| place.rsplit(':'))
+        .map(|n| n.trim().parse().unwrap_or(0));
     let column = numbers.next().unwrap_or(0);
     let line = numbers.next().unwrap_or(0);
     let sentence = text.rsplit_once("error: ").map_or(text, |(_, sentence)| sentence);
     let message: String = sentence.trim().chars().take(400).collect();
-    Diagnostic { line, column, message }
+    Diagnostic {
+        line,
+        column,
+        message,
+    }
 }
 
 #[cfg(test)]

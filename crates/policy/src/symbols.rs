@@ -103,7 +103,9 @@ impl Symbols {
         let document = kept.document.get_or_init(|| {
             // Only objects and arrays: a path leads into nothing else.
             let is_candidate = kept.text.trim_start().starts_with(['{', '[']);
-            is_candidate.then(|| serde_json::from_str(&kept.text).ok()).flatten()
+            is_candidate
+                .then(|| serde_json::from_str(&kept.text).ok())
+                .flatten()
         });
         document.as_deref()
     }

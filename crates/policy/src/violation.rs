@@ -52,16 +52,14 @@ impl Violations {
 
     /// Returns `value` if no rule is broken.
     pub(crate) fn or<T>(self, value: Option<T>) -> Result<T, Self> {
-        match value {
-            Some(value) if self.is_empty() => Ok(value),
-            Some(_) => Err(self),
-            None if self.is_empty() => {
-                let mut all = self;
-                all.add("", "is not complete");
-                Err(all)
-            }
-            None => Err(self),
+        if !self.is_empty() {
+            return Err(self);
         }
+        value.ok_or_else(|| {
+            let mut all = self;
+            all.add("", "is not complete");
+            all
+        })
     }
 }
 

@@ -17,7 +17,14 @@ use std::sync::Arc;
 const CUSTOM_LIMIT: usize = 256;
 /// What a custom field's name must not contain. Source: client contract §3.5.
 const SECRET_WORDS: [&str; 8] = [
-    "secret", "password", "passwd", "token", "credential", "api_key", "apikey", "private_key",
+    "secret",
+    "password",
+    "passwd",
+    "token",
+    "credential",
+    "api_key",
+    "apikey",
+    "private_key",
 ];
 
 /// One declared field.
@@ -48,7 +55,9 @@ impl CustomPath {
                 None => (part, None),
             };
             let mut letters = word.chars();
-            let starts_well = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+            let starts_well = letters
+                .next()
+                .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
             if !starts_well || !letters.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
                 return None;
             }
@@ -74,7 +83,9 @@ impl CustomPath {
 /// Returns the declared fields by name.
 pub(crate) fn parse(definition: Object<'_>, faults: &mut Violations) -> BTreeMap<String, Arc<CustomField>> {
     let mut all = BTreeMap::new();
-    let items = definition.list("customFields", 0..=CUSTOM_LIMIT, faults).unwrap_or_default();
+    let items = definition
+        .list("customFields", 0..=CUSTOM_LIMIT, faults)
+        .unwrap_or_default();
     for (at, item) in items.iter().enumerate() {
         let path = format!("{}/{at}", definition.at("customFields"));
         let Some(item) = Object::of(item, &path, faults) else {
@@ -93,7 +104,14 @@ pub(crate) fn parse(definition: Object<'_>, faults: &mut Violations) -> BTreeMap
 
 fn one(item: Object<'_>, faults: &mut Violations) -> Option<CustomField> {
     item.only(
-        &["field", "label", "valueType", "sourceType", "toolName", "schemaVersionId"],
+        &[
+            "field",
+            "label",
+            "valueType",
+            "sourceType",
+            "toolName",
+            "schemaVersionId",
+        ],
         faults,
     );
     for name in ["label", "toolName", "schemaVersionId"] {
@@ -111,7 +129,10 @@ fn one(item: Object<'_>, faults: &mut Violations) -> Option<CustomField> {
         return None;
     }
     let Some(path) = CustomPath::parse(name) else {
-        faults.add(item.at("field"), "must be a path like tool.input.name or tool.input.name[0].name");
+        faults.add(
+            item.at("field"),
+            "must be a path like tool.input.name or tool.input.name[0].name",
+        );
         return None;
     };
     Some(CustomField {
@@ -132,8 +153,16 @@ mod tests {
             assert!(CustomPath::parse(good).is_some(), "{good}");
         }
         for bad in [
-            "tool.input", "tool.input.", "tool.input.a[]", "tool.input.a[x]", "tool.input.a[0][1]", "tool.result.a",
-            "tool.input.a..b", "tool.input.1", "tool.input.a[0]b", "tool.input.a[+1]",
+            "tool.input",
+            "tool.input.",
+            "tool.input.a[]",
+            "tool.input.a[x]",
+            "tool.input.a[0][1]",
+            "tool.result.a",
+            "tool.input.a..b",
+            "tool.input.1",
+            "tool.input.a[0]b",
+            "tool.input.a[+1]",
         ] {
             assert!(CustomPath::parse(bad).is_none(), "{bad}");
         }

@@ -175,7 +175,9 @@ impl Past {
         match self {
             Self::Prior(node) | Self::Count { matching: node, .. } => node.each_operand(see),
             Self::Sequence { events, .. } => events.iter().for_each(|node| node.each_operand(see)),
-            Self::Distinct { operand, matching, .. } => {
+            Self::Distinct {
+                operand, matching, ..
+            } => {
                 see(operand);
                 if let Some(node) = matching {
                     node.each_operand(see);

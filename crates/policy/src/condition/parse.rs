@@ -2,8 +2,8 @@
 
 use super::custom::CustomField;
 use super::{
-    CHILD_LIMIT, COUNT_LIMIT, Compare, Condition, DEPTH_LIMIT, NODE_LIMIT, Operand, Order, Past, WITHIN_LIMIT_MS,
-    predicate,
+    CHILD_LIMIT, COUNT_LIMIT, Compare, Condition, DEPTH_LIMIT, NODE_LIMIT, Operand, Order, Past,
+    WITHIN_LIMIT_MS, predicate,
 };
 use crate::catalogue::{Field, FieldType};
 use crate::family::Family;
@@ -74,7 +74,10 @@ impl<'a> Parser<'a> {
                 self.form(node, form, depth)
             }
             _ => {
-                self.faults.add(path, "must have exactly one of these members: field, all, any, not, or a history condition");
+                self.faults.add(
+                    path,
+                    "must have exactly one of these members: field, all, any, not, or a history condition",
+                );
                 None
             }
         }
@@ -113,13 +116,18 @@ impl<'a> Parser<'a> {
     ) -> Option<Vec<Condition>> {
         let items = crate::read::list(value, path, &length, self.faults)?;
         let read = items.iter().enumerate();
-        let nodes: Vec<_> = read.map(|(at, item)| self.node(item, &format!("{path}/{at}"), depth + 1)).collect();
+        let nodes: Vec<_> = read
+            .map(|(at, item)| self.node(item, &format!("{path}/{at}"), depth + 1))
+            .collect();
         nodes.into_iter().collect()
     }
 
     fn predicate(&mut self, node: Object<'_>) -> Option<Condition> {
         if !node.has("field") {
-            self.faults.add(node.path, "must have exactly one of these members: field, all, any, not, or a history condition");
+            self.faults.add(
+                node.path,
+                "must have exactly one of these members: field, all, any, not, or a history condition",
+            );
             return None;
         }
         node.only(&["field", "op", "value"], self.faults);
@@ -158,10 +166,12 @@ impl<'a> Parser<'a> {
         let within_ms = self.within(node);
         let compare = self.compare(node);
         node.required("where", self.faults);
-        let matching = self.matching(node, depth);
+        let matching = node
+            .get("where")
+            .and_then(|value| self.node(value, &node.at("where"), depth + 1));
         Some(Past::Count {
             within_ms: within_ms?,
-            matching: matching??,
+            matching: Box::new(matching?),
             compare: compare?,
         })
     }
@@ -171,35 +181,35 @@ impl<'a> Parser<'a> {
         let within_ms = self.within(node);
         let compare = self.compare(node);
         let operand = self.operand(node);
-        let matching = self.matching(node, depth);
+        let matching = node
+            .get("where")
+            .map(|value| self.node(value, &node.at("where"), depth + 1));
         let operand = operand?;
         if matches!(operand.kind(), FieldType::Content | FieldType::Object) {
-            self.faults.add(node.at("field"), "must be a string, a string set, a number or a boolean");
+            self.faults.add(
+                node.at("field"),
+                "must be a string, a string set, a number or a boolean",
+            );
         }
         Some(Past::Distinct {
             within_ms: within_ms?,
             operand,
-            matching: matching?,
+            matching: match matching {
+                Some(matching) => Some(Box::new(matching?)),
+                None => None,
+            },
             compare: compare?,
         })
-    }
-
-    /// Returns the condition at `where`: `None` when it is refused, `Some(None)` when there is none.
-    fn matching(&mut self, node: Object<'_>, depth: usize) -> Option<Option<Box<Condition>>> {
-        match node.get("where") {
-            None => Some(None),
-            Some(value) => {
-                let matching = self.node(value, &node.at("where"), depth + 1)?;
-                Some(Some(Box::new(matching)))
-            }
-        }
     }
 
     fn within(&mut self, node: Object<'_>) -> Option<i64> {
         let text = node.required_text("within", 1..=32, self.faults)?;
         let within = parse_within(text);
         if within.is_none() {
-            self.faults.add(node.at("within"), "must be a time like 90s, 15m, 2h or 7d, at most 30d");
+            self.faults.add(
+                node.at("within"),
+                "must be a time like 90s, 15m, 2h or 7d, at most 30d",
+            );
         }
         within
     }
@@ -276,7 +286,10 @@ mod tests {
         assert!(is_fine(&json!({"all": children})));
         children.push(leaf());
         let faults = faults_of(Family::Content, &json!({"all": children}));
-        assert_eq!((faults.found(), faults.kept()[0].path.as_str()), (1, "/conditions/all/8"));
+        assert_eq!(
+            (faults.found(), faults.kept()[0].path.as_str()),
+            (1, "/conditions/all/8")
+        );
     }
 
     #[test]
@@ -284,7 +297,21 @@ mod tests {
         for (text, ms) in [("1s", 1000), ("30d", WITHIN_LIMIT_MS), ("720h", WITHIN_LIMIT_MS)] {
             assert_eq!(parse_within(text), Some(ms));
         }
-        for bad in ["", "s", "0s", "01s", "31d", "721h", "2592001s", "1", "1w", "-1s", "1.5h", "99999999999999999999s", "é"] {
+        for bad in [
+            "",
+            "s",
+            "0s",
+            "01s",
+            "31d",
+            "721h",
+            "2592001s",
+            "1",
+            "1w",
+            "-1s",
+            "1.5h",
+            "99999999999999999999s",
+            "é",
+        ] {
             assert_eq!(parse_within(bad), None, "{bad}");
         }
     }
@@ -303,17 +330,42 @@ mod tests {
     fn access_has_no_past() {
         let prior = |field: &str| json!({"hasPriorEvent": {"field": field, "op": "exists"}});
         assert!(faults_of(Family::Resource, &prior("resource.id")).is_empty());
-        assert_eq!(faults_of(Family::Access, &prior("device.id")).kept()[0].path, "/conditions/hasPriorEvent");
+        assert_eq!(
+            faults_of(Family::Access, &prior("device.id")).kept()[0].path,
+            "/conditions/hasPriorEvent"
+        );
     }
 
     #[test]
     fn every_operator_fits_its_types_and_no_other() {
-        let every = ["eq", "neq", "in", "not_in", "contains", "contains_any", "contains_all", "starts_with",
-            "ends_with", "matches", "exists", "gt", "gte", "lt", "lte", "like"];
+        let every = [
+            "eq",
+            "neq",
+            "in",
+            "not_in",
+            "contains",
+            "contains_any",
+            "contains_all",
+            "starts_with",
+            "ends_with",
+            "matches",
+            "exists",
+            "gt",
+            "gte",
+            "lt",
+            "lte",
+            "like",
+        ];
         let custom = BTreeMap::new();
         for (field, kind) in [
-            ("tool.id", FieldType::Text), ("tool.input", FieldType::Content), ("llm.input_tokens", FieldType::Number),
-            ("identity.group_ids", FieldType::Set), ("classification.has_unresolved_sensitive_content", FieldType::Boolean),
+            ("tool.id", FieldType::Text),
+            ("tool.input", FieldType::Content),
+            ("llm.input_tokens", FieldType::Number),
+            ("identity.group_ids", FieldType::Set),
+            (
+                "classification.has_unresolved_sensitive_content",
+                FieldType::Boolean,
+            ),
         ] {
             for op in every {
                 let of_type = match (kind, op) {
@@ -322,13 +374,20 @@ mod tests {
                     (FieldType::Number, _) => json!(1),
                     (FieldType::Boolean, _) => json!(true),
                     (FieldType::Set, "contains") | (FieldType::Text | FieldType::Content, _)
-                        if !matches!(op, "in" | "not_in") => json!("a"),
+                        if !matches!(op, "in" | "not_in") =>
+                    {
+                        json!("a")
+                    }
                     _ => json!(["a"]),
                 };
                 let mut faults = Violations::default();
                 let node = json!({"field": field, "op": op, "value": of_type});
                 Parser::new(Family::Content, &custom, &mut faults).condition(&node, "");
-                assert_eq!(faults.is_empty(), kind.operators().contains(&op), "{node} {faults}");
+                assert_eq!(
+                    faults.is_empty(),
+                    kind.operators().contains(&op),
+                    "{node} {faults}"
+                );
                 let mut faults = Violations::default();
                 let node = json!({"field": field, "op": op, "value": {"a": 1}});
                 Parser::new(Family::Content, &custom, &mut faults).condition(&node, "");
@@ -359,9 +418,17 @@ mod tests {
         ]});
         let faults = faults_of(Family::Content, &node);
         let places: Vec<_> = faults.kept().iter().map(|v| v.path.as_str()).collect();
-        assert_eq!(places, [
-            "/conditions/all/0/field", "/conditions/all/1/value", "/conditions/all/2/any", "/conditions/all/3/value",
-            "/conditions/all/4", "/conditions/all/5/extra", "/conditions/all/5/value",
-        ]);
+        assert_eq!(
+            places,
+            [
+                "/conditions/all/0/field",
+                "/conditions/all/1/value",
+                "/conditions/all/2/any",
+                "/conditions/all/3/value",
+                "/conditions/all/4",
+                "/conditions/all/5/extra",
+                "/conditions/all/5/value",
+            ]
+        );
     }
 }

@@ -76,7 +76,13 @@ fn predicate(op: &str, operand: Operand, check: Check, value: &Value) -> Predica
     Predicate { operand, check, key }
 }
 
-fn on_text(node: Object<'_>, op: &str, value: &Value, operand: &Operand, faults: &mut Violations) -> Option<Check> {
+fn on_text(
+    node: Object<'_>,
+    op: &str,
+    value: &Value,
+    operand: &Operand,
+    faults: &mut Violations,
+) -> Option<Check> {
     let path = node.at("value");
     match op {
         "eq" | "neq" => {

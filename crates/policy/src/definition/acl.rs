@@ -58,7 +58,9 @@ fn is_mcp(rule: &Rule) -> bool {
         && matches!(rule.action, Action::Allow | Action::Block)
         && rule.exceptions.is_empty()
         && !scope.is_empty()
-        && scope.iter().all(|field| matches!(*field, Field::USER | Field::GROUPS))
+        && scope
+            .iter()
+            .all(|field| matches!(*field, Field::USER | Field::GROUPS))
 }
 
 fn is(condition: &Condition, field: Field) -> Option<&str> {

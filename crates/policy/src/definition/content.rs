@@ -16,7 +16,15 @@ const OWN: [&str; 8] = [
     "filter",
     "exceptions",
 ];
-const ACTIONS: [&str; 7] = ["allow", "block", "flag_for_review", "redact", "filter", "nudge", "require_approval"];
+const ACTIONS: [&str; 7] = [
+    "allow",
+    "block",
+    "flag_for_review",
+    "redact",
+    "filter",
+    "nudge",
+    "require_approval",
+];
 /// Actions that hurt when they meet everybody.
 const DISRUPTIVE: [&str; 5] = ["block", "redact", "filter", "nudge", "require_approval"];
 

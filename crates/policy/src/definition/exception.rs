@@ -39,7 +39,9 @@ pub(super) fn read(
             condition,
         }));
     }
-    let items = definition.list("exceptions", 0..=EXCEPTION_LIMIT, faults).unwrap_or_default();
+    let items = definition
+        .list("exceptions", 0..=EXCEPTION_LIMIT, faults)
+        .unwrap_or_default();
     let mut ids = BTreeSet::new();
     for (at, item) in items.iter().enumerate() {
         let path = format!("{}/{at}", definition.at("exceptions"));
@@ -54,7 +56,8 @@ pub(super) fn read(
         item.required_text("reason", 1..=4096, faults);
         let expires_at_ms = expiry(item, faults);
         let conditions = item.required("conditions", faults);
-        let read = conditions.and_then(|c| Parser::new(family, custom, faults).condition(c, &item.at("conditions")));
+        let read =
+            conditions.and_then(|c| Parser::new(family, custom, faults).condition(c, &item.at("conditions")));
         all.extend(read.map(|condition| Exception {
             expires_at_ms,
             condition,
@@ -66,7 +69,11 @@ pub(super) fn read(
 fn expiry(item: Object<'_>, faults: &mut Violations) -> Option<i64> {
     let text = item.text("expiresAt", 1..=64, faults)?;
     // The parser knows more forms than RFC 3339.
-    let is_rfc3339 = text.as_bytes().get(10).is_some_and(|b| b.eq_ignore_ascii_case(&b'T')) && !text.contains('[');
+    let is_rfc3339 = text
+        .as_bytes()
+        .get(10)
+        .is_some_and(|b| b.eq_ignore_ascii_case(&b'T'))
+        && !text.contains('[');
     match text.parse::<jiff::Timestamp>() {
         Ok(at) if is_rfc3339 => Some(at.as_millisecond()),
         _ => {

@@ -5,8 +5,19 @@ use crate::violation::Violations;
 
 /// The members that content, access and resource definitions share.
 pub(super) const MEMBERS: [&str; 13] = [
-    "id", "name", "description", "rationale", "useCases", "complianceFrameworks", "labels", "enabled", "appliesTo",
-    "action", "logic", "conditions", "except",
+    "id",
+    "name",
+    "description",
+    "rationale",
+    "useCases",
+    "complianceFrameworks",
+    "labels",
+    "enabled",
+    "appliesTo",
+    "action",
+    "logic",
+    "conditions",
+    "except",
 ];
 const USE_CASES: [&str; 9] = [
     "Data Encryption",
@@ -19,7 +30,16 @@ const USE_CASES: [&str; 9] = [
     "AI Model Governance",
     "Shadow AI",
 ];
-const FRAMEWORKS: [&str; 8] = ["Security Basics", "NIST", "CIS", "GDPR", "HIPAA", "PCI DSS", "SOC 2", "OWASP"];
+const FRAMEWORKS: [&str; 8] = [
+    "Security Basics",
+    "NIST",
+    "CIS",
+    "GDPR",
+    "HIPAA",
+    "PCI DSS",
+    "SOC 2",
+    "OWASP",
+];
 
 /// Returns the id.
 pub(super) fn id<'a>(definition: Object<'a>, faults: &mut Violations) -> Option<&'a str> {
@@ -37,7 +57,12 @@ pub(super) fn id<'a>(definition: Object<'a>, faults: &mut Violations) -> Option<
 
 /// Checks the describing members, and that no unknown one stands beside them and `own`.
 pub(super) fn check(definition: Object<'_>, own: &[&str], faults: &mut Violations) {
-    let names: Vec<&str> = MEMBERS.iter().chain(["exceptions"].iter()).chain(own).copied().collect();
+    let names: Vec<&str> = MEMBERS
+        .iter()
+        .chain(["exceptions"].iter())
+        .chain(own)
+        .copied()
+        .collect();
     definition.only(&names, faults);
     definition.required_text("name", 1..=4096, faults);
     definition.text("description", 1..=4096, faults);

@@ -47,7 +47,10 @@ pub(super) fn read(
 }
 
 fn module(logic: Object<'_>, family: Family, faults: &mut Violations) -> Option<Arc<Module>> {
-    logic.only(&["kind", "languageVersion", "entrypoint", "module", "moduleSha256"], faults);
+    logic.only(
+        &["kind", "languageVersion", "entrypoint", "module", "moduleSha256"],
+        faults,
+    );
     for (name, word) in [
         ("kind", "rego"),
         ("languageVersion", REGO_LANGUAGE_VERSION),
@@ -59,7 +62,10 @@ fn module(logic: Object<'_>, family: Family, faults: &mut Violations) -> Option<
     let digest = logic.required_text("moduleSha256", 64..=64, faults);
     let source = logic.required_text("module", 1..=crate::rego::MODULE_LIMIT_CHARS, faults)?;
     if digest.is_some_and(|digest| digest != sha256_hex(source.as_bytes())) {
-        faults.add(logic.at("moduleSha256"), "must be the SHA-256 of the module in hexadecimal");
+        faults.add(
+            logic.at("moduleSha256"),
+            "must be the SHA-256 of the module in hexadecimal",
+        );
     }
     match Module::compile(family, source) {
         Ok(module) => Some(Arc::new(module)),

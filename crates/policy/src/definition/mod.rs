@@ -178,6 +178,7 @@ impl Definition {
             Logic::Native(condition) => Some(condition),
             Logic::Rego(_) => None,
         };
-        own.into_iter().chain(self.rule.exceptions.iter().map(|e| &e.condition))
+        own.into_iter()
+            .chain(self.rule.exceptions.iter().map(|e| &e.condition))
     }
 }

@@ -20,9 +20,21 @@ const OWN: [&str; 8] = [
     "redaction",
     "filter",
 ];
-const ACTIONS: [&str; 6] = ["allow", "block", "flag_for_review", "redact", "filter", "require_approval"];
+const ACTIONS: [&str; 6] = [
+    "allow",
+    "block",
+    "flag_for_review",
+    "redact",
+    "filter",
+    "require_approval",
+];
 const DISRUPTIVE: [&str; 4] = ["block", "redact", "filter", "require_approval"];
-const TARGETS: [&str; 4] = ["http_request_body", "http_response_body", "postgres_result", "mysql_result"];
+const TARGETS: [&str; 4] = [
+    "http_request_body",
+    "http_response_body",
+    "postgres_result",
+    "mysql_result",
+];
 
 pub(super) fn read(definition: Object<'_>, enabled: bool, faults: &mut Violations) -> Option<Rule> {
     head::check(definition, &OWN, faults);
@@ -83,6 +95,9 @@ fn sql_result(definition: Object<'_>, action: Option<&str>, faults: &mut Violati
     }
     let collection = inner("filter", "collectionPath").and_then(serde_json::Value::as_str);
     if action == Some("filter") && collection.is_some_and(|path| path != "$.rows") {
-        faults.add("/filter/collectionPath", "must be $.rows for the results of a database");
+        faults.add(
+            "/filter/collectionPath",
+            "must be $.rows for the results of a database",
+        );
     }
 }

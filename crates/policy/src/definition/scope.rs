@@ -93,7 +93,12 @@ impl Scope {
     }
 }
 
-fn reference(value: &Value, path: &str, may_have_directory: bool, faults: &mut Violations) -> Option<Reference> {
+fn reference(
+    value: &Value,
+    path: &str,
+    may_have_directory: bool,
+    faults: &mut Violations,
+) -> Option<Reference> {
     let length = 1..=4096;
     if !(may_have_directory && value.is_object()) {
         return crate::read::text(value, path, &length, faults).map(|name| Reference {

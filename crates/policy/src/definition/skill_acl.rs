@@ -14,7 +14,9 @@ pub(super) fn read(definition: Object<'_>, faults: &mut Violations) -> Option<Ru
     definition.required("effect", faults);
     let effect = definition.word("effect", &["allow", "block"], faults);
     let path = definition.at("subjects");
-    let subjects = definition.required("subjects", faults).and_then(|value| Object::of(value, &path, faults));
+    let subjects = definition
+        .required("subjects", faults)
+        .and_then(|value| Object::of(value, &path, faults));
     let scope = subjects.and_then(|subjects| who(subjects, faults));
     let skill = skill?;
     let condition = Condition::Is(Predicate {

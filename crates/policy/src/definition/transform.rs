@@ -24,11 +24,22 @@ const STRATEGIES: [(&str, &[&str], &[&str]); 5] = [
     ("nullify", &[], &[]),
     ("fake", &["subtype"], &["subtype"]),
 ];
-const OPTIONS: [&str; 6] = ["replacement", "maskCharacter", "saltRef", "subtype", "keepStart", "keepEnd"];
+const OPTIONS: [&str; 6] = [
+    "replacement",
+    "maskCharacter",
+    "saltRef",
+    "subtype",
+    "keepStart",
+    "keepEnd",
+];
 const WORDS: [&str; 5] = ["constant", "partial", "hash", "nullify", "fake"];
 
 /// Returns what the definition's action needs; refuses what belongs to another action.
-pub(super) fn read(definition: Object<'_>, action: Option<&str>, faults: &mut Violations) -> Option<Transform> {
+pub(super) fn read(
+    definition: Object<'_>,
+    action: Option<&str>,
+    faults: &mut Violations,
+) -> Option<Transform> {
     let mut found = None;
     for (name, of) in [("redaction", "redact"), ("filter", "filter")] {
         let Some(value) = definition.get(name) else {
@@ -67,7 +78,11 @@ fn redaction(object: Object<'_>, faults: &mut Violations) {
     object.text("replacement", 0..=4096, faults);
     object.text("maskCharacter", 1..=1, faults);
     object.text("saltRef", 1..=4096, faults);
-    object.word("subtype", &["string", "email", "phone", "ipv4", "payment_card"], faults);
+    object.word(
+        "subtype",
+        &["string", "email", "phone", "ipv4", "payment_card"],
+        faults,
+    );
     object.whole("keepStart", 0..=256, faults);
     object.whole("keepEnd", 0..=256, faults);
     if let Some(paths) = object.texts("paths", 1..=64, &(1..=4096), faults) {
@@ -76,10 +91,8 @@ fn redaction(object: Object<'_>, faults: &mut Violations) {
         }
     }
     object.word("applyTo", &["matches"], faults);
-    if let Some(source) = object.text("pattern", 1..=512, faults) {
-        if let Err(why) = pattern(source) {
-            faults.add(object.at("pattern"), why);
-        }
+    if let Some(Err(why)) = object.text("pattern", 1..=512, faults).map(pattern) {
+        faults.add(object.at("pattern"), why);
     }
     if object.has("applyTo") != object.has("pattern") {
         faults.add(object.path, "must have both of applyTo and pattern, or none");
@@ -93,14 +106,23 @@ fn options(object: Object<'_>, strategy: &str, faults: &mut Violations) {
     let Some((_, allowed, needed)) = STRATEGIES.iter().find(|(name, _, _)| *name == strategy) else {
         return;
     };
-    for name in OPTIONS.iter().filter(|name| object.has(name) && !allowed.contains(*name)) {
-        faults.add(object.at(name), format!("does not go with the strategy {strategy}"));
+    for name in OPTIONS
+        .iter()
+        .filter(|name| object.has(name) && !allowed.contains(*name))
+    {
+        faults.add(
+            object.at(name),
+            format!("does not go with the strategy {strategy}"),
+        );
     }
     for name in *needed {
         object.required(name, faults);
     }
     if strategy == "partial" && !object.has("keepStart") && !object.has("keepEnd") {
-        faults.add(object.path, "must have keepStart or keepEnd with the strategy partial");
+        faults.add(
+            object.path,
+            "must have keepStart or keepEnd with the strategy partial",
+        );
     }
 }
 
@@ -110,12 +132,24 @@ fn filter(object: Object<'_>, faults: &mut Violations) {
     object.required("onUnavailable", faults);
     object.word("onUnavailable", &["allow", "block"], faults);
     let place = object.at("removeWhere");
-    let rule = object.required("removeWhere", faults).and_then(|value| Object::of(value, &place, faults));
+    let rule = object
+        .required("removeWhere", faults)
+        .and_then(|value| Object::of(value, &place, faults));
     if let Some(rule) = rule {
         rule.only(&["path", "op", "value"], faults);
         one_path(rule, "path", faults);
         rule.required("op", faults);
-        let operators = ["eq", "neq", "contains", "starts_with", "ends_with", "gt", "gte", "lt", "lte"];
+        let operators = [
+            "eq",
+            "neq",
+            "contains",
+            "starts_with",
+            "ends_with",
+            "gt",
+            "gte",
+            "lt",
+            "lte",
+        ];
         rule.word("op", &operators, faults);
         // A null is a value here: "remove where it is null".
         if !rule.members.contains_key("value") {
@@ -152,7 +186,9 @@ fn is_path(text: &str) -> bool {
         } else {
             let index = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
             match index {
-                Some((digits, after)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => after,
+                Some((digits, after)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
+                    after
+                }
                 _ => return false,
             }
         };
@@ -170,7 +206,9 @@ mod tests {
         for good in ["$.rows", "$[0]", "$.a-b[12].c_d", "$._x"] {
             assert!(is_path(good), "{good}");
         }
-        for bad in ["", "$", "rows", "$.", "$.1", "$[]", "$[x]", "$.a[", "$.a b", "$..a", "$.a]"] {
+        for bad in [
+            "", "$", "rows", "$.", "$.1", "$[]", "$[x]", "$.a[", "$.a b", "$..a", "$.a]",
+        ] {
             assert!(!is_path(bad), "{bad}");
         }
     }

@@ -123,7 +123,9 @@ impl Batch {
     }
 
     pub(super) fn value(&self, field: Field, row: usize) -> Value {
-        let found = self.column(field).map(|column| column.dictionary[usize::from(column.codes[row])]);
+        let found = self
+            .column(field)
+            .map(|column| column.dictionary[usize::from(column.codes[row])]);
         found.unwrap_or(Value::Absent)
     }
 

@@ -115,12 +115,20 @@ impl From<Value> for Key {
 /// Calls `take` with each value that an operand has, its attribute having this one.
 ///
 /// Returns false when there is a value and nobody can say it.
-pub(super) fn each_value(operand: &Operand, value: Value, symbols: &Symbols, take: &mut dyn FnMut(Key)) -> bool {
+pub(super) fn each_value(
+    operand: &Operand,
+    value: Value,
+    symbols: &Symbols,
+    take: &mut dyn FnMut(Key),
+) -> bool {
     let custom = match (operand, value) {
         (_, Value::Absent) => return true,
         (_, Value::Missing) => return false,
         (Operand::Field(_), Value::Set(set)) => {
-            symbols.set(set).iter().for_each(|symbol| take(Value::Text(*symbol).into()));
+            symbols
+                .set(set)
+                .iter()
+                .for_each(|symbol| take(Value::Text(*symbol).into()));
             return true;
         }
         (Operand::Field(_), value) => {
@@ -136,7 +144,9 @@ pub(super) fn each_value(operand: &Operand, value: Value, symbols: &Symbols, tak
         Some(Seen::Text(text)) => take(Key::Text(text.into())),
         Some(Seen::Number(number)) => take(Value::Number(number + 0.0).into()),
         Some(Seen::Boolean(is)) => take(Value::Boolean(is).into()),
-        Some(Seen::Set(Members::Texts(texts))) => texts.into_iter().for_each(|text| take(Key::Text(text.into()))),
+        Some(Seen::Set(Members::Texts(texts))) => {
+            texts.into_iter().for_each(|text| take(Key::Text(text.into())))
+        }
         _ => return false,
     }
     true
@@ -154,7 +164,14 @@ impl Check {
             (Self::StartsWith(part), Seen::Text(text)) => text.starts_with(&**part),
             (Self::EndsWith(part), Seen::Text(text)) => text.ends_with(&**part),
             (Self::Matches(pattern), Seen::Text(text)) => pattern.is_match(text),
-            (Self::Number { order, value, negated }, Seen::Number(number)) => order.holds(number, value) != *negated,
+            (
+                Self::Number {
+                    order,
+                    value,
+                    negated,
+                },
+                Seen::Number(number),
+            ) => order.holds(number, value) != *negated,
             (Self::NumberIn { list, negated }, Seen::Number(number)) => list.contains(number) != *negated,
             (Self::Boolean { is, negated }, Seen::Boolean(value)) => (is == value) != *negated,
             (Self::Set { is, negated }, Seen::Set(set)) => {
@@ -164,7 +181,9 @@ impl Check {
             }
             (Self::Member(text), Seen::Set(set)) => set.any(|member| member == &**text),
             (Self::AnyOf(list), Seen::Set(set)) => set.any(|member| has(list, member)),
-            (Self::AllOf(list), Seen::Set(set)) => list.iter().all(|text| set.any(|member| member == &**text)),
+            (Self::AllOf(list), Seen::Set(set)) => {
+                list.iter().all(|text| set.any(|member| member == &**text))
+            }
             _ => return None,
         })
     }

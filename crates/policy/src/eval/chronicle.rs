@@ -45,7 +45,9 @@ impl Chronicle {
         let row = Row::new(set, event, symbols, self);
         let ask = |tracker: &crate::set::Tracker| {
             let patterns = tracker.question.patterns().iter();
-            patterns.map(|pattern| row.truth(*pattern)).collect::<Vec<Truth>>()
+            patterns
+                .map(|pattern| row.truth(*pattern))
+                .collect::<Vec<Truth>>()
         };
         let trackers = set.program.trackers.iter();
         let asked: Vec<_> = trackers.map(|t| (t.family == family).then(|| ask(t))).collect();
@@ -73,7 +75,13 @@ impl Chronicle {
 
     /// Returns what is remembered of a subject, one memory for each tracker.
     pub(super) fn memories(&mut self, set: &PolicySet, family: Family, subject: Subject) -> &mut Vec<Memory> {
-        let empty = || set.program.trackers.iter().map(|tracker| Memory::new(&tracker.question)).collect();
+        let empty = || {
+            set.program
+                .trackers
+                .iter()
+                .map(|tracker| Memory::new(&tracker.question))
+                .collect()
+        };
         self.subjects.entry((family, subject)).or_insert_with(empty)
     }
 }

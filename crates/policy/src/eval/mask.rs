@@ -38,11 +38,9 @@ impl Mask {
 
     /// Turns it round, for the rows that are there.
     pub fn not(&mut self, rows: &Bits) {
-        for at in 0..WORDS {
-            let sure = self.sure[at];
-            self.sure[at] = !self.may[at] & rows[at];
-            self.may[at] = !sure & rows[at];
-        }
+        std::mem::swap(&mut self.sure, &mut self.may);
+        each(&mut self.sure, rows, |was, rows| !was & rows);
+        each(&mut self.may, rows, |was, rows| !was & rows);
     }
 }
 

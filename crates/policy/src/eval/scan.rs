@@ -104,7 +104,11 @@ impl<'a> Scan<'a> {
                 self.judged.matched[rule.policies[0] as usize] = Some(Box::new(mask.sure));
             }
             if !rule.monitored {
-                each(&mut self.judged.actions[rule.action as usize], &mask.may, |a, b| a | b);
+                each(
+                    &mut self.judged.actions[rule.action as usize],
+                    &mask.may,
+                    |a, b| a | b,
+                );
                 for at in 0..WORDS {
                     self.judged.unknown[at] |= mask.may[at] & !mask.sure[at];
                 }
@@ -128,7 +132,8 @@ impl<'a> Scan<'a> {
     /// Returns the places of the policies that match an event of the last batch for sure.
     pub fn matched(&self, row: usize) -> impl Iterator<Item = usize> + '_ {
         let all = self.judged.matched.iter().enumerate();
-        all.filter(move |(_, bits)| bits.as_ref().is_some_and(|bits| has(bits, row))).map(|(at, _)| at)
+        all.filter(move |(_, bits)| bits.as_ref().is_some_and(|bits| has(bits, row)))
+            .map(|(at, _)| at)
     }
 
     /// Answers a node; false when it is false for every row.
@@ -142,7 +147,11 @@ impl<'a> Scan<'a> {
                 Node::All(nodes) => self.all(nodes, step),
                 Node::Any(nodes) => self.any(nodes, step),
                 Node::Not(node) => {
-                    let mut mask = if self.answer(*node, step) { self.masks[*node as usize].clone() } else { Mask::FALSE };
+                    let mut mask = if self.answer(*node, step) {
+                        self.masks[*node as usize].clone()
+                    } else {
+                        Mask::FALSE
+                    };
                     mask.not(&self.rows);
                     Some(mask)
                 }
@@ -150,9 +159,9 @@ impl<'a> Scan<'a> {
                 Node::Before(at_ms) => Some(step.before(*at_ms)),
                 // Answered by `past`.
                 Node::Past(_) => None,
-                Node::Module { module, guard } => {
-                    self.answer(*guard, step).then(|| step.module(module, &self.masks[*guard as usize]))
-                }
+                Node::Module { module, guard } => self
+                    .answer(*guard, step)
+                    .then(|| step.module(module, &self.masks[*guard as usize])),
             };
             self.keep(at, mask);
         }
@@ -173,8 +182,14 @@ impl<'a> Scan<'a> {
         let rows = self.rows;
         match truth {
             Truth::False => None,
-            Truth::Unknown => Some(Mask { sure: [0; WORDS], may: rows }),
-            Truth::True => Some(Mask { sure: rows, may: rows }),
+            Truth::Unknown => Some(Mask {
+                sure: [0; WORDS],
+                may: rows,
+            }),
+            Truth::True => Some(Mask {
+                sure: rows,
+                may: rows,
+            }),
         }
     }
 
@@ -215,7 +230,11 @@ impl<'a> Scan<'a> {
     fn test(&mut self, at: usize, test: &Test, step: &Step<'_>) -> Option<Mask> {
         let column = step.batch.column(test.operand.field())?;
         let known = &mut self.known[at];
-        let truths: Vec<u8> = column.dictionary.iter().map(|value| known.judge(test, *value, step.symbols)).collect();
+        let truths: Vec<u8> = column
+            .dictionary
+            .iter()
+            .map(|value| known.judge(test, *value, step.symbols))
+            .collect();
         spread(column, &truths, &self.rows)
     }
 
@@ -369,17 +388,20 @@ fn code(truth: Truth) -> u8 {
 /// Returns the rows whose codes are true, and those whose codes are not false.
 fn spread(column: &Column, truths: &[u8], rows: &Bits) -> Option<Mask> {
     let is_unknown = truths.contains(&UNKNOWN);
-    let trues = truths.iter().filter(|truth| **truth == TRUE).count();
-    if trues == 0 && !is_unknown {
+    let trues: Vec<usize> = (0..truths.len()).filter(|at| truths[*at] == TRUE).collect();
+    if trues.is_empty() && !is_unknown {
         return None;
     }
-    if trues == truths.len() {
-        return Some(Mask { sure: *rows, may: *rows });
+    if trues.len() == truths.len() {
+        return Some(Mask {
+            sure: *rows,
+            may: *rows,
+        });
     }
     let mut sure = [0; WORDS];
     // One comparison for each of a few codes is several times faster than a look at a table for each row.
-    if trues <= 2 {
-        for code in (0..truths.len()).filter(|at| truths[*at] == TRUE) {
+    if trues.len() <= 2 {
+        for code in trues {
             let code = u16::try_from(code).unwrap_or(u16::MAX);
             fill(&mut sure, &column.codes, |c| u8::from(c == code));
         }

@@ -70,12 +70,12 @@ impl Comparison {
                 each(&mut changed, &rows, |a, b| a | b);
             }
         }
-        let (evaluated, changes, unknowns) = (before.rows as u64, count(&changed), count(&unknown));
-        self.evaluated += evaluated;
-        self.changed += changes;
-        self.unknown += unknowns;
+        let (total, differing, unclear) = (before.rows as u64, count(&changed), count(&unknown));
+        self.evaluated += total;
+        self.changed += differing;
+        self.unknown += unclear;
         // INVARIANT TY-1: what is neither changed nor unknown is unchanged.
-        self.unchanged += evaluated - changes - unknowns;
+        self.unchanged += total - differing - unclear;
         let sums = [
             (&mut self.changed_by_baseline, &before.matched),
             (&mut self.changed_by_candidate, &after.matched),

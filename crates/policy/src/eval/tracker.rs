@@ -53,7 +53,10 @@ impl Memory {
     /// Returns the memory of somebody without a past.
     pub fn new(question: &Question) -> Self {
         match question {
-            Question::Prior(_) => Self::Prior { sure: NEVER, may: NEVER },
+            Question::Prior(_) => Self::Prior {
+                sure: NEVER,
+                may: NEVER,
+            },
             Question::Sequence { events, .. } => Self::Sequence {
                 sure: vec![NEVER; events.len()],
                 may: vec![NEVER; events.len()],
@@ -70,18 +73,36 @@ impl Memory {
     pub fn answer(&self, question: &Question, at_ms: i64) -> Truth {
         match (self, question) {
             (Self::Prior { sure, may }, Question::Prior(_)) => either(*sure, *may, at_ms, WITHIN_LIMIT_MS),
-            (Self::Sequence { sure, may }, Question::Sequence { within_ms, ordered, .. }) => {
+            (
+                Self::Sequence { sure, may },
+                Question::Sequence {
+                    within_ms, ordered, ..
+                },
+            ) => {
                 let time = |times: &Vec<i64>| match ordered {
                     true => times.last().copied().unwrap_or(NEVER),
                     false => times.iter().copied().min().unwrap_or(NEVER),
                 };
                 either(time(sure), time(may), at_ms, *within_ms)
             }
-            (Self::Count { sure, may }, Question::Count { within_ms, compare, .. }) => {
+            (
+                Self::Count { sure, may },
+                Question::Count {
+                    within_ms, compare, ..
+                },
+            ) => {
                 let start = at_ms.saturating_sub(*within_ms);
                 between(newer(sure, start), newer(may, start), *compare)
             }
-            (Self::Distinct(values), Question::Distinct { within_ms, operand, compare, .. }) => {
+            (
+                Self::Distinct(values),
+                Question::Distinct {
+                    within_ms,
+                    operand,
+                    compare,
+                    ..
+                },
+            ) => {
                 let start = at_ms.saturating_sub(*within_ms);
                 let blank = match (newer(&values.blank, start), operand.kind()) {
                     // A set that nobody can say may hold any number of values.
@@ -98,7 +119,14 @@ impl Memory {
     /// Remembers an event for each of whose patterns `matches` has the answer.
     ///
     /// `value` is that of the attribute whose values are counted.
-    pub fn observe(&mut self, question: &Question, at_ms: i64, matches: &[Truth], value: Value, symbols: &Symbols) {
+    pub fn observe(
+        &mut self,
+        question: &Question,
+        at_ms: i64,
+        matches: &[Truth],
+        value: Value,
+        symbols: &Symbols,
+    ) {
         match (self, question) {
             (Self::Prior { sure, may }, _) => {
                 if matches[0] == Truth::True {
@@ -162,10 +190,10 @@ impl Newest {
         }
         self.order.insert((at_ms, key));
         // What is forgotten is older than n + 1 others: whenever it would count, they do.
-        if self.order.len() as u64 > compare.value + 1 {
-            if let Some((_, oldest)) = self.order.pop_first() {
-                self.times.remove(&oldest);
-            }
+        while self.order.len() as u64 > compare.value + 1
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.times.remove(&oldest);
         }
     }
 
@@ -211,6 +239,9 @@ fn between(least: u64, most: u64, compare: Compare) -> Truth {
     let (value, first) = (compare.value, holds(least));
     // A comparison changes its answer at its number only.
     let turns = [value.saturating_sub(1), value, value + 1, most];
-    let is_constant = turns.into_iter().filter(|count| (least..=most).contains(count)).all(|count| holds(count) == first);
+    let is_constant = turns
+        .into_iter()
+        .filter(|count| (least..=most).contains(count))
+        .all(|count| holds(count) == first);
     if is_constant { first.into() } else { Truth::Unknown }
 }

@@ -2,16 +2,26 @@ use super::*;
 use serde_json::json;
 
 fn module(body: &str) -> Result<Module, Vec<Diagnostic>> {
-    Module::compile(Family::Content, &format!("package forge.content\nimport rego.v1\n{body}"))
+    Module::compile(
+        Family::Content,
+        &format!("package forge.content\nimport rego.v1\n{body}"),
+    )
 }
 
 fn says(body: &str, input: &serde_json::Value) -> Result<Answer, Failure> {
-    module(body).unwrap_or_else(|e| panic!("{body}: {e:?}")).evaluate(input)
+    module(body)
+        .unwrap_or_else(|e| panic!("{body}: {e:?}"))
+        .evaluate(input)
 }
 
-fn is(matched: bool) -> Result<Answer, Failure> {
-    Ok(Answer { matched, reason_code: None })
-}
+const MATCHED: Result<Answer, Failure> = Ok(Answer {
+    matched: true,
+    reason_code: None,
+});
+const NOT_MATCHED: Result<Answer, Failure> = Ok(Answer {
+    matched: false,
+    reason_code: None,
+});
 
 const SHELL: &str = r#"default match := {"matched": false}
 match := {"matched": true, "reasonCode": "shell"} if input.tool.id == "shell""#;
@@ -25,14 +35,22 @@ fn the_builtins_are_sorted() {
 fn a_module_answers_with_its_reason() {
     let yes = says(SHELL, &json!({"tool": {"id": "shell"}})).unwrap();
     assert_eq!((yes.matched, yes.reason_code.as_deref()), (true, Some("shell")));
-    assert_eq!(says(SHELL, &json!({"tool": {"id": "mail"}})), is(false));
-    assert_eq!(says(SHELL, &json!({})), is(false));
-    assert_eq!(says("match := {\"matched\": true} if input.x", &json!({})), is(false));
+    assert_eq!(says(SHELL, &json!({"tool": {"id": "mail"}})), NOT_MATCHED);
+    assert_eq!(says(SHELL, &json!({})), NOT_MATCHED);
+    assert_eq!(
+        says("match := {\"matched\": true} if input.x", &json!({})),
+        NOT_MATCHED
+    );
 }
 
 #[test]
 fn what_is_no_answer_is_a_failure() {
-    for body in ["match := true", "match := {}", "match := {\"matched\": \"yes\"}", "match := {\"matched\": true, \"reasonCode\": 1}"] {
+    for body in [
+        "match := true",
+        "match := {}",
+        "match := {\"matched\": \"yes\"}",
+        "match := {\"matched\": true, \"reasonCode\": 1}",
+    ] {
         assert_eq!(says(body, &json!({})), Err(Failure::NoAnswer), "{body}");
     }
 }
@@ -42,13 +60,19 @@ fn rules_that_disagree_are_a_failure() {
     let input = json!({"a": 1, "b": 1});
     let own = "match := {\"matched\": true} if input.a\nmatch := {\"matched\": false} if input.b";
     assert_eq!(says(own, &input), Err(Failure::Failed));
-    assert_eq!(says(own, &json!({"a": 1})), is(true));
-    assert_eq!(says(own, &json!({"b": 1})), is(false));
+    assert_eq!(says(own, &json!({"a": 1})), MATCHED);
+    assert_eq!(says(own, &json!({"b": 1})), NOT_MATCHED);
     let start = "default match := {\"matched\": false}\nmatch := {\"matched\": true} if";
-    assert_eq!(says(&format!("{start} x == 1\nx := 1 if input.a\nx := 2 if input.b"), &input), Err(Failure::Failed));
+    assert_eq!(
+        says(
+            &format!("{start} x == 1\nx := 1 if input.a\nx := 2 if input.b"),
+            &input
+        ),
+        Err(Failure::Failed)
+    );
     let function = format!("{start} f(1) == 1\nf(_) := 1 if input.a\nf(_) := 2 if input.b");
     assert_eq!(says(&function, &input), Err(Failure::Failed));
-    assert_eq!(says(&function, &json!({"a": 1})), is(true));
+    assert_eq!(says(&function, &json!({"a": 1})), MATCHED);
 }
 
 #[test]
@@ -69,16 +93,28 @@ fn a_module_that_loops_is_stopped() {
 #[test]
 fn an_error_of_a_builtin_is_undefined_as_in_opa() {
     let body = "default match := {\"matched\": false}\nmatch := {\"matched\": true} if count(input.n) > 1";
-    assert_eq!(says(body, &json!({"n": [1, 2]})), is(true));
-    assert_eq!(says(body, &json!({"n": 5})), is(false));
-    assert_eq!(says("match := {\"matched\": true} if not count(input.n) > 1", &json!({"n": 5})), is(true));
+    assert_eq!(says(body, &json!({"n": [1, 2]})), MATCHED);
+    assert_eq!(says(body, &json!({"n": 5})), NOT_MATCHED);
+    assert_eq!(
+        says(
+            "match := {\"matched\": true} if not count(input.n) > 1",
+            &json!({"n": 5})
+        ),
+        MATCHED
+    );
     // Values of different types have an order in Rego.
-    assert_eq!(says("match := {\"matched\": true} if input.n > 1", &json!({"n": "5"})), is(true));
+    assert_eq!(
+        says("match := {\"matched\": true} if input.n > 1", &json!({"n": "5"})),
+        MATCHED
+    );
 }
 
 #[test]
 fn a_module_that_doubles_a_number_is_stopped() {
-    let doubling: String = (1..90).map(|n| format!("x{n} := x{} * x{}\n", n - 1, n - 1)).collect();
+    let doubling: Vec<_> = (1..90)
+        .map(|n| format!("x{n} := x{} * x{}", n - 1, n - 1))
+        .collect();
+    let doubling = doubling.join("\n");
     let body = format!("match := {{\"matched\": x89 > 1}}\nx0 := 7777777777\n{doubling}");
     assert_eq!(says(&body, &json!({})), Err(Failure::Stopped));
 }
@@ -86,9 +122,15 @@ fn a_module_that_doubles_a_number_is_stopped() {
 #[test]
 fn builtins_that_grow_or_reach_out_are_refused() {
     for call in [
-        "count(numbers.range(1, 1000000000)) > 1", "time.now_ns() > 1", "http.send({}).x == 1", "rand.intn(\"a\", 5) > 1",
-        "sprintf(\"%9999999d\", [1]) != \"\"", "replace(\"a\", \"a\", \"b\") != \"\"", "opa.runtime().x == 1",
-        "concat(\",\", [\"a\", \"b\"]) != \"\"", "bits.lsh(1, 1000000000) > 1",
+        "count(numbers.range(1, 1000000000)) > 1",
+        "time.now_ns() > 1",
+        "http.send({}).x == 1",
+        "rand.intn(\"a\", 5) > 1",
+        "sprintf(\"%9999999d\", [1]) != \"\"",
+        "replace(\"a\", \"a\", \"b\") != \"\"",
+        "opa.runtime().x == 1",
+        "concat(\",\", [\"a\", \"b\"]) != \"\"",
+        "bits.lsh(1, 1000000000) > 1",
     ] {
         let body = format!("match := {{\"matched\": true}} if {call}");
         let refused = module(&body).map(|m| m.evaluate(&json!({})));
@@ -110,7 +152,13 @@ fn faults_have_their_place() {
 #[test]
 fn deep_brackets_are_refused_before_they_are_parsed() {
     for (open, close) in [("(", ")"), ("[", "]"), ("{", "}")] {
-        let body = |n: usize| format!("x := {}1{}\nmatch := {{\"matched\": true}}", open.repeat(n), close.repeat(n));
+        let body = |n: usize| {
+            format!(
+                "x := {}1{}\nmatch := {{\"matched\": true}}",
+                open.repeat(n),
+                close.repeat(n)
+            )
+        };
         assert!(module(&body(100_000)).is_err());
         assert!(module(&body(20)).is_ok(), "{open}");
     }
@@ -126,8 +174,14 @@ fn length_ends_at_262144_characters() {
 
 #[test]
 fn fingerprints_tell_modules_apart() {
-    let (a, b) = (module(SHELL).unwrap(), module("match := {\"matched\": true}").unwrap());
+    let (a, b) = (
+        module(SHELL).unwrap(),
+        module("match := {\"matched\": true}").unwrap(),
+    );
     assert_eq!(compiler_fingerprint().len(), 64);
     assert_ne!(a.artifact_fingerprint(), b.artifact_fingerprint());
-    assert_eq!(a.artifact_fingerprint(), module(SHELL).unwrap().artifact_fingerprint());
+    assert_eq!(
+        a.artifact_fingerprint(),
+        module(SHELL).unwrap().artifact_fingerprint()
+    );
 }

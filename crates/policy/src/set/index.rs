@@ -49,9 +49,9 @@ impl Index {
 
     /// Returns the rules that can match, ascending.
     pub fn candidates(&self, event: &Event, symbols: &Symbols) -> Vec<u32> {
-        let shelf = &self.0[event.occasion() as usize];
-        let mut found = shelf.always.clone();
-        for (field, texts) in &shelf.fields {
+        let Shelf { always, fields } = &self.0[event.occasion() as usize];
+        let mut found = always.clone();
+        for (field, texts) in fields {
             let mut take = |text: &str| {
                 if let Some(rules) = texts.rules.get(text) {
                     found.extend_from_slice(rules);
@@ -61,7 +61,10 @@ impl Index {
                 // INVARIANT IX-1: what nobody can say may be anything.
                 Value::Missing => found.extend_from_slice(&texts.all),
                 Value::Text(symbol) => take(symbols.text(symbol)),
-                Value::Set(set) => symbols.set(set).iter().for_each(|symbol| take(symbols.text(*symbol))),
+                Value::Set(set) => symbols
+                    .set(set)
+                    .iter()
+                    .for_each(|symbol| take(symbols.text(*symbol))),
                 Value::Absent | Value::Number(_) | Value::Boolean(_) => {}
             }
         }
@@ -77,10 +80,14 @@ impl Shelf {
             self.always.push(rule);
             return;
         };
-        let at = self.fields.iter().position(|(field, _)| *field == demand.field).unwrap_or_else(|| {
-            self.fields.push((demand.field, Texts::default()));
-            self.fields.len() - 1
-        });
+        let at = self
+            .fields
+            .iter()
+            .position(|(field, _)| *field == demand.field)
+            .unwrap_or_else(|| {
+                self.fields.push((demand.field, Texts::default()));
+                self.fields.len() - 1
+            });
         let texts = &mut self.fields[at].1;
         texts.all.push(rule);
         for text in &demand.texts {
@@ -130,8 +137,14 @@ fn demand(program: &Program, id: NodeId) -> Option<Demand> {
 fn texts(check: &Check) -> Option<Vec<Box<str>>> {
     match check {
         Check::Text { is, negated: false } | Check::Member(is) => Some(vec![is.clone()]),
-        Check::TextIn { list, negated: false } | Check::AnyOf(list) if list.len() <= DEMAND_LIMIT => Some(list.clone()),
-        Check::AllOf(list) | Check::Set { is: list, negated: false } => list.first().map(|text| vec![text.clone()]),
+        Check::TextIn { list, negated: false } | Check::AnyOf(list) if list.len() <= DEMAND_LIMIT => {
+            Some(list.clone())
+        }
+        Check::AllOf(list)
+        | Check::Set {
+            is: list,
+            negated: false,
+        } => list.first().map(|text| vec![text.clone()]),
         _ => None,
     }
 }

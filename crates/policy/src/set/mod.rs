@@ -107,7 +107,10 @@ impl PolicySet {
             rules.push(rule);
             occasions.push(bits);
         }
-        let entries: Vec<(u16, NodeId)> = occasions.into_iter().zip(rules.iter().map(|rule| rule.verdict)).collect();
+        let entries: Vec<(u16, NodeId)> = occasions
+            .into_iter()
+            .zip(rules.iter().map(|rule| rule.verdict))
+            .collect();
         let index = Index::new(&program, &entries);
         Ok(Self {
             policies,
@@ -149,7 +152,7 @@ impl PolicySet {
             let rule = &self.rules[at as usize];
             let truth = row.truth(rule.verdict);
             if truth != Truth::False {
-                outcome.add(self, rule, truth, row.reason_code());
+                outcome.add(self, rule, truth, row.reason_code().as_deref());
             }
         }
         outcome.finish();
@@ -164,7 +167,10 @@ impl PolicySet {
 
 // INVARIANT PS-2: the digest is over the sorted list of families, ids and digests of definitions.
 fn digest(policies: &[Arc<Definition>]) -> String {
-    let list: Vec<_> = policies.iter().map(|p| [p.family().word(), p.id(), p.sha256()]).collect();
+    let list: Vec<_> = policies
+        .iter()
+        .map(|p| [p.family().word(), p.id(), p.sha256()])
+        .collect();
     document_sha256(&serde_json::json!({"schema": POLICY_SCHEMA_VERSION, "policies": list}))
 }
 
@@ -202,10 +208,17 @@ fn scope(program: &mut Program, policy: &Definition) -> Vec<NodeId> {
     use crate::catalogue::Field;
     let scope = policy.scope();
     let mut list = |field: Field| {
-        let names: Vec<Box<str>> = scope.named(field).iter().map(|r| r.name.as_str().into()).collect();
+        let names: Vec<Box<str>> = scope
+            .named(field)
+            .iter()
+            .map(|r| r.name.as_str().into())
+            .collect();
         (!names.is_empty()).then(|| program.names(field, names))
     };
-    let who: Vec<NodeId> = [Field::USER, Field::GROUPS, Field::SERVICE_ACCOUNT].into_iter().filter_map(&mut list).collect();
+    let who: Vec<NodeId> = [Field::USER, Field::GROUPS, Field::SERVICE_ACCOUNT]
+        .into_iter()
+        .filter_map(&mut list)
+        .collect();
     let what = [Field::AGENT, Field::PRODUCT, Field::DEVICE, Field::RESOURCE];
     let mut parts: Vec<NodeId> = what.into_iter().filter_map(&mut list).collect();
     if !who.is_empty() {
@@ -234,18 +247,25 @@ fn not_allowed(program: &mut Program, policies: &[Arc<Definition>]) -> Vec<(u16,
             let Logic::Native(condition) = &policy.rule.logic else {
                 continue;
             };
-            let names = program.condition(family, condition);
-            named.push(names);
-            let mut parts = vec![names];
+            let naming = program.condition(family, condition);
+            named.push(naming);
+            let mut parts = vec![naming];
             parts.extend(scope(program, policy));
             covered.push(program.all(parts));
         }
         let covered = program.any(covered);
-        let parts = vec![program.occasions(occasions), program.any(named), program.not(covered)];
+        let parts = vec![
+            program.occasions(occasions),
+            program.any(named),
+            program.not(covered),
+        ];
         rules.push((
             occasions,
             Rule {
-                policies: members.iter().map(|at| u32::try_from(*at).unwrap_or(u32::MAX)).collect(),
+                policies: members
+                    .iter()
+                    .map(|at| u32::try_from(*at).unwrap_or(u32::MAX))
+                    .collect(),
                 action: Action::Block,
                 reason: Reason::NotAllowed,
                 monitored: false,

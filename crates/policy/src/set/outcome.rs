@@ -59,7 +59,7 @@ impl Default for Outcome {
 
 impl Outcome {
     // INVARIANT PS-1: unknown is added like true, with the rule's own action.
-    pub(super) fn add(&mut self, set: &PolicySet, rule: &Rule, truth: Truth, reason_code: Option<String>) {
+    pub(super) fn add(&mut self, set: &PolicySet, rule: &Rule, truth: Truth, reason_code: Option<&str>) {
         let is_known = truth == Truth::True;
         if !rule.monitored {
             self.action = self.action.max(rule.action);
@@ -69,8 +69,12 @@ impl Outcome {
             self.findings.push(Finding {
                 policy: Arc::clone(&set.policies[*at as usize]),
                 action: rule.action,
-                reason: if is_known { rule.reason } else { Reason::EvaluationFailed },
-                reason_code: reason_code.clone(),
+                reason: if is_known {
+                    rule.reason
+                } else {
+                    Reason::EvaluationFailed
+                },
+                reason_code: reason_code.map(str::to_owned),
                 enforced: !rule.monitored,
                 decides: false,
             });

@@ -29,7 +29,10 @@ pub(crate) enum Node {
     /// The answer of a tracker.
     Past(usize),
     /// What a module says; asked only where the guard is not false.
-    Module { module: Arc<Module>, guard: NodeId },
+    Module {
+        module: Arc<Module>,
+        guard: NodeId,
+    },
 }
 
 /// A predicate.

@@ -1,15 +1,18 @@
 //! The engine against a second evaluator written for clarity: row by row, column by column, and every count.
 //!
-//! Each case has its seed in every message; `PROVOST_TEST_SEED=n` (compile time) is not needed: cases are numbered.
+//! A case is its seed, which stands in every message.
+
+#![cfg(test)]
 
 mod naive;
 mod random;
 mod rego;
+mod wild;
 
 use naive::{ACTIONS, Plain, Verdict};
 use provost_policy::{
-    Action, Batch, Chronicle, Comparison, Definition, Event, Family, Occasion, Outcome, PolicySet, Projection, Reason,
-    Scan, Symbols, Tally,
+    Action, Batch, Chronicle, Comparison, Definition, Event, Family, Occasion, Outcome, PolicySet,
+    Projection, Reason, Scan, Symbols, Tally,
 };
 use random::Dice;
 use serde_json::Value;
@@ -18,16 +21,17 @@ use std::sync::Arc;
 
 const CASES: u64 = 500;
 
-pub fn family(word: &str) -> Family {
+fn family(word: &str) -> Family {
     Family::ALL.into_iter().find(|f| f.word() == word).unwrap()
 }
 
-pub fn read(symbols: &mut Symbols, plain: &Plain) -> Event {
+fn read(symbols: &mut Symbols, plain: &Plain) -> Event {
     let occasion = Occasion::named(family(plain.family), plain.occasion).unwrap();
-    Event::read(symbols, plain.at_ms, occasion, &plain.attributes, &plain.missing).unwrap_or_else(|e| panic!("{e}"))
+    Event::read(symbols, plain.at_ms, occasion, &plain.attributes, &plain.missing)
+        .unwrap_or_else(|e| panic!("{e}"))
 }
 
-pub fn compile(policies: &[(&'static str, Value)]) -> PolicySet {
+fn compile(policies: &[(&'static str, Value)]) -> PolicySet {
     let read = policies.iter().map(|(of, policy)| {
         let definition = Definition::read(family(of), policy).unwrap_or_else(|e| panic!("{policy}: {e}"));
         assert_eq!(definition.authored(), policy);
@@ -46,7 +50,12 @@ fn verdict(outcome: &Outcome) -> Verdict {
     Verdict {
         action: outcome.action.word(),
         unknown: outcome.unknown,
-        matched: outcome.findings.iter().filter(|f| f.reason == Reason::Matched).map(id).collect(),
+        matched: outcome
+            .findings
+            .iter()
+            .filter(|f| f.reason == Reason::Matched)
+            .map(id)
+            .collect(),
         findings: outcome.findings.iter().map(|f| (id(f), word(f.reason))).collect(),
     }
 }
@@ -67,7 +76,9 @@ impl Case {
             set: compile(policies),
             events,
             symbols,
-            verdicts: (0..plain.len()).map(|at| naive::judge(policies, plain, at)).collect(),
+            verdicts: (0..plain.len())
+                .map(|at| naive::judge(policies, plain, at))
+                .collect(),
         }
     }
 
@@ -76,7 +87,11 @@ impl Case {
         for (at, event) in self.events.iter().enumerate() {
             assert!(event.fits(&self.symbols));
             let outcome = self.set.judge(event, &self.symbols, &chronicle);
-            assert_eq!(verdict(&outcome), self.verdicts[at], "row, seed {seed}, event {at}: {event:?}");
+            assert_eq!(
+                verdict(&outcome),
+                self.verdicts[at],
+                "row, seed {seed}, event {at}: {event:?}"
+            );
             chronicle.observe(&self.set, event, &self.symbols);
         }
     }
@@ -92,11 +107,17 @@ impl Case {
             for row in 0..events.len() {
                 let at = nth * batch_rows + row;
                 let (action, unknown) = scan.decision(row);
-                let matched: BTreeSet<String> =
-                    scan.matched(row).map(|at| self.set.policies()[at].id().to_owned()).collect();
+                let matched: BTreeSet<String> = scan
+                    .matched(row)
+                    .map(|at| self.set.policies()[at].id().to_owned())
+                    .collect();
                 let expected = &self.verdicts[at];
                 let told = format!("columns of {batch_rows}, seed {seed}, event {at}");
-                assert_eq!((action.word(), unknown), (expected.action, expected.unknown), "{told}");
+                assert_eq!(
+                    (action.word(), unknown),
+                    (expected.action, expected.unknown),
+                    "{told}"
+                );
                 assert_eq!(matched, expected.matched, "{told}");
             }
         }
@@ -113,7 +134,12 @@ impl Case {
             evaluated: self.verdicts.len() as u64,
             by_action,
             unknown: count(&|v| v.unknown),
-            matched: self.set.policies().iter().map(|p| count(&|v| v.matched.contains(p.id()))).collect(),
+            matched: self
+                .set
+                .policies()
+                .iter()
+                .map(|p| count(&|v| v.matched.contains(p.id())))
+                .collect(),
         }
     }
 
@@ -123,22 +149,27 @@ impl Case {
         if !projection.is_groupable() {
             return;
         }
-        let mut seen: HashMap<Vec<u64>, usize> = HashMap::new();
+        let mut firsts: HashMap<Vec<u64>, usize> = HashMap::new();
         let mut digests: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for (at, event) in self.events.iter().enumerate() {
             let key = projection.key(event);
             let digest = projection.digest(event, &self.symbols);
-            let first = *seen.entry(key.clone()).or_insert(at);
-            assert_eq!(self.verdicts[first], self.verdicts[at], "seed {seed}, events {first} and {at}");
+            let first = *firsts.entry(key.clone()).or_insert(at);
+            assert_eq!(
+                self.verdicts[first], self.verdicts[at],
+                "seed {seed}, events {first} and {at}"
+            );
             assert_eq!(digests.entry(digest).or_insert_with(|| key.clone()), &key);
         }
-        assert_eq!(seen.len(), digests.len());
+        assert_eq!(firsts.len(), digests.len());
     }
 }
 
 fn policies(dice: &mut Dice) -> Vec<(&'static str, Value)> {
     let count = 1 + dice.below(14);
-    (0..count).map(|n| random::policy(dice, &format!("p{n}"))).collect()
+    (0..count)
+        .map(|n| random::policy(dice, &format!("p{n}")))
+        .collect()
 }
 
 #[test]
@@ -179,17 +210,32 @@ fn every_count_of_a_comparison_agrees() {
             let batch = Batch::of(events, projection.fields()).unwrap();
             scans.0.judge(&batch, &before.symbols);
             scans.1.judge(&batch, &before.symbols);
-            changed.extend(comparison.add(&scans.0, &scans.1).into_iter().map(|row| nth * 100 + row));
+            changed.extend(
+                comparison
+                    .add(&scans.0, &scans.1)
+                    .into_iter()
+                    .map(|row| nth * 100 + row),
+            );
         }
         let pairs = || before.verdicts.iter().zip(&after.verdicts);
         let is_unknown = |(a, b): &(&Verdict, &Verdict)| a.unknown || b.unknown;
         let is_changed = |pair: &(&Verdict, &Verdict)| !is_unknown(pair) && pair.0.action != pair.1.action;
-        let expected: Vec<usize> = pairs().enumerate().filter(|(_, p)| is_changed(p)).map(|(at, _)| at).collect();
+        let expected: Vec<usize> = pairs()
+            .enumerate()
+            .filter(|(_, p)| is_changed(p))
+            .map(|(at, _)| at)
+            .collect();
         assert_eq!(changed, expected, "seed {seed}");
         assert_eq!(comparison.changed, expected.len() as u64);
         assert_eq!(comparison.unknown, pairs().filter(is_unknown).count() as u64);
-        assert_eq!(comparison.unchanged + comparison.changed + comparison.unknown, comparison.evaluated);
-        assert_eq!(comparison.by_change.iter().flatten().sum::<u64>(), comparison.changed);
+        assert_eq!(
+            comparison.unchanged + comparison.changed + comparison.unknown,
+            comparison.evaluated
+        );
+        assert_eq!(
+            comparison.by_change.iter().flatten().sum::<u64>(),
+            comparison.changed
+        );
         for (from, row) in comparison.by_change.iter().enumerate() {
             for (to, count) in row.iter().enumerate() {
                 let is = |(a, b): &(&Verdict, &Verdict)| a.action == ACTIONS[from] && b.action == ACTIONS[to];
@@ -198,7 +244,10 @@ fn every_count_of_a_comparison_agrees() {
             }
         }
         for (policy, count) in after.set.policies().iter().zip(&comparison.changed_by_candidate) {
-            let of = pairs().filter(is_changed).filter(|(_, b)| b.matched.contains(policy.id())).count() as u64;
+            let of = pairs()
+                .filter(is_changed)
+                .filter(|(_, b)| b.matched.contains(policy.id()))
+                .count() as u64;
             assert_eq!(*count, of, "seed {seed}, {}", policy.id());
         }
     }
@@ -207,7 +256,9 @@ fn every_count_of_a_comparison_agrees() {
 #[test]
 fn batches_of_thousands_agree_with_rows() {
     let mut dice = Dice::new(77);
-    let policies: Vec<_> = (0..40).map(|n| random::policy(&mut dice, &format!("p{n}"))).collect();
+    let policies: Vec<_> = (0..40)
+        .map(|n| random::policy(&mut dice, &format!("p{n}")))
+        .collect();
     let set = compile(&policies);
     let mut symbols = Symbols::new();
     let history = random::history(&mut dice, 10_000, false);

@@ -77,7 +77,15 @@ pub struct Verdict {
 }
 
 /// Weakest first.
-pub const ACTIONS: [&str; 7] = ["allow", "flag_for_review", "nudge", "redact", "filter", "require_approval", "block"];
+pub const ACTIONS: [&str; 7] = [
+    "allow",
+    "flag_for_review",
+    "nudge",
+    "redact",
+    "filter",
+    "require_approval",
+    "block",
+];
 
 /// Decides on `events[at]`.
 pub fn judge(policies: &[(&'static str, Value)], events: &[Plain], at: usize) -> Verdict {
@@ -99,32 +107,55 @@ pub fn judge(policies: &[(&'static str, Value)], events: &[Plain], at: usize) ->
             let skill = json!({"field": "skill.id", "op": "eq", "value": policy["skillId"]});
             (covers(&policy["subjects"], event), see.node(&skill))
         } else {
-            (covers(&policy["appliesTo"], event), see.node(&policy["conditions"]))
+            (
+                covers(&policy["appliesTo"], event),
+                see.node(&policy["conditions"]),
+            )
         };
         let truth = scope.min(condition).min(not(see.excepted()));
-        let action = ACTIONS.into_iter().find(|a| policy["action"] == json!(a) || policy["effect"] == json!(a)).unwrap();
+        let action = ACTIONS
+            .into_iter()
+            .find(|a| policy["action"] == json!(a) || policy["effect"] == json!(a))
+            .unwrap();
         let monitored = policy["enforcement"] == json!("monitor");
         add(&mut verdict, &id, action, truth, "matched", monitored);
         if truth == Yes {
             verdict.matched.insert(id.clone());
         }
-        if action == "allow" {
-            if let Some(names) = list_names(family, policy) {
-                lists.entry(names).or_default().push((id, condition, scope.min(condition)));
-            }
+        if action == "allow"
+            && let Some(names) = list_names(family, policy)
+        {
+            lists
+                .entry(names)
+                .or_default()
+                .push((id, condition, scope.min(condition)));
         }
     }
     for members in lists.values() {
         let named = members.iter().map(|m| m.1).max().unwrap();
         let covered = members.iter().map(|m| m.2).max().unwrap();
         for (id, _, _) in members {
-            add(&mut verdict, id, "block", named.min(not(covered)), "not_allowed", false);
+            add(
+                &mut verdict,
+                id,
+                "block",
+                named.min(not(covered)),
+                "not_allowed",
+                false,
+            );
         }
     }
     verdict
 }
 
-fn add(verdict: &mut Verdict, id: &str, action: &'static str, truth: Three, reason: &'static str, monitored: bool) {
+fn add(
+    verdict: &mut Verdict,
+    id: &str,
+    action: &'static str,
+    truth: Three,
+    reason: &'static str,
+    monitored: bool,
+) {
     if truth == No {
         return;
     }
@@ -159,7 +190,11 @@ fn list_names(family: &str, policy: &Value) -> Option<String> {
         && policy.get("except").is_none()
         && policy["exceptions"].as_array().is_none_or(Vec::is_empty);
     let scope = policy["appliesTo"].as_object()?;
-    let full: Vec<&str> = scope.iter().filter(|(_, v)| !v.as_array().unwrap().is_empty()).map(|(k, _)| k.as_str()).collect();
+    let full: Vec<&str> = scope
+        .iter()
+        .filter(|(_, v)| !v.as_array().unwrap().is_empty())
+        .map(|(k, _)| k.as_str())
+        .collect();
     if !is_list || full.is_empty() || full.iter().any(|k| !matches!(*k, "users" | "groups")) {
         return None;
     }
@@ -188,14 +223,31 @@ fn covers(scope: &Value, event: &Plain) -> Three {
         (!names.is_empty()).then(|| match event.state(field) {
             State::Absent => No,
             State::Missing => Maybe,
-            State::Present(Value::Array(items)) => three(items.iter().any(|i| names.contains(&i.as_str().unwrap().to_owned()))),
+            State::Present(Value::Array(items)) => three(
+                items
+                    .iter()
+                    .any(|i| names.contains(&i.as_str().unwrap().to_owned())),
+            ),
             State::Present(value) => three(names.contains(&value.as_str().unwrap().to_owned())),
         })
     };
-    let who = [("users", "identity.user_id"), ("groups", "identity.group_ids"), ("serviceAccounts", "identity.service_account_id")];
+    let who = [
+        ("users", "identity.user_id"),
+        ("groups", "identity.group_ids"),
+        ("serviceAccounts", "identity.service_account_id"),
+    ];
     let who: Vec<Three> = who.into_iter().filter_map(|(m, f)| one(m, f)).collect();
-    let what = [("agents", "agent.id"), ("products", "product.id"), ("devices", "device.id"), ("resources", "resource.id")];
-    let what = what.into_iter().filter_map(|(m, f)| one(m, f)).min().unwrap_or(Yes);
+    let what = [
+        ("agents", "agent.id"),
+        ("products", "product.id"),
+        ("devices", "device.id"),
+        ("resources", "resource.id"),
+    ];
+    let what = what
+        .into_iter()
+        .filter_map(|(m, f)| one(m, f))
+        .min()
+        .unwrap_or(Yes);
     who.into_iter().max().unwrap_or(Yes).min(what)
 }
 
@@ -230,12 +282,29 @@ impl Sight<'_> {
 
     fn node(&self, node: &Value) -> Three {
         let object = node.as_object().unwrap();
-        let (form, inner) = object.iter().find(|(name, _)| !matches!(name.as_str(), "op" | "value")).unwrap();
+        let (form, inner) = object
+            .iter()
+            .find(|(name, _)| !matches!(name.as_str(), "op" | "value"))
+            .unwrap();
         match form.as_str() {
-            "all" => inner.as_array().unwrap().iter().map(|n| self.node(n)).min().unwrap(),
-            "any" => inner.as_array().unwrap().iter().map(|n| self.node(n)).max().unwrap(),
+            "all" => inner
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|n| self.node(n))
+                .min()
+                .unwrap(),
+            "any" => inner
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|n| self.node(n))
+                .max()
+                .unwrap(),
             "not" => not(self.node(inner)),
-            "hasPriorEvent" => self.past("30d", |past| past.iter().map(|at| self.then(*at, inner)).max().unwrap_or(No)),
+            "hasPriorEvent" => self.past("30d", |past| {
+                past.iter().map(|at| self.then(*at, inner)).max().unwrap_or(No)
+            }),
             "hasEventSequence" => self.past(text(inner, "within"), |past| self.sequence(past, inner)),
             "eventCount" => self.past(text(inner, "within"), |past| {
                 let all: Vec<Three> = past.iter().map(|at| self.then(*at, &inner["where"])).collect();
@@ -281,11 +350,15 @@ impl Sight<'_> {
         let events = inner["events"].as_array().unwrap();
         let found = |least: Three| {
             if inner["ordered"] == json!(false) {
-                return events.iter().all(|node| past.iter().any(|at| self.then(*at, node) >= least));
+                return events
+                    .iter()
+                    .all(|node| past.iter().any(|at| self.then(*at, node) >= least));
             }
             // Greedy: the earliest next match leaves the most for the rest.
             let mut rest = past.iter();
-            events.iter().all(|node| rest.any(|at| self.then(*at, node) >= least))
+            events
+                .iter()
+                .all(|node| rest.any(|at| self.then(*at, node) >= least))
         };
         if found(Yes) {
             Yes
@@ -316,7 +389,9 @@ impl Sight<'_> {
                 Some(Ok(value)) => vec![value],
             };
             for value in values {
-                let key = value.as_f64().map_or_else(|| value.to_string(), |n| format!("{n:?}"));
+                let key = value
+                    .as_f64()
+                    .map_or_else(|| value.to_string(), |n| format!("{n:?}"));
                 if matches == Yes {
                     sure.insert(key.clone());
                 }
@@ -327,7 +402,10 @@ impl Sight<'_> {
     }
 
     fn custom(&self, name: &str) -> Option<&Value> {
-        self.policy["customFields"].as_array()?.iter().find(|c| c["field"] == json!(name))
+        self.policy["customFields"]
+            .as_array()?
+            .iter()
+            .find(|c| c["field"] == json!(name))
     }
 
     fn is_set(&self, name: &str) -> bool {
@@ -365,7 +443,9 @@ impl Sight<'_> {
             "boolean" => found.is_boolean(),
             "object" => found.is_object(),
             "content" => true,
-            _ => found.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
+            _ => found
+                .as_array()
+                .is_some_and(|items| items.iter().all(Value::is_string)),
         };
         Some(if fits { Ok(found.clone()) } else { Err(()) })
     }
@@ -377,7 +457,10 @@ impl Sight<'_> {
             Some(Err(())) => return Maybe,
             Some(Ok(value)) => value,
         };
-        let (op, wanted) = (node["op"].as_str().unwrap(), node.get("value").unwrap_or(&Value::Null));
+        let (op, wanted) = (
+            node["op"].as_str().unwrap(),
+            node.get("value").unwrap_or(&Value::Null),
+        );
         three(match op {
             "exists" => true,
             "eq" if self.is_set(name) => members(&value) == members(wanted),
@@ -392,17 +475,29 @@ impl Sight<'_> {
             "contains" => plain(&value).contains(wanted.as_str().unwrap()),
             "starts_with" => plain(&value).starts_with(wanted.as_str().unwrap()),
             "ends_with" => plain(&value).ends_with(wanted.as_str().unwrap()),
-            "matches" => regex::Regex::new(wanted.as_str().unwrap()).unwrap().is_match(&plain(&value)),
+            "matches" => regex::Regex::new(wanted.as_str().unwrap())
+                .unwrap()
+                .is_match(&plain(&value)),
             _ => compare(op, &value.as_f64().unwrap(), &wanted.as_f64().unwrap()),
         })
     }
 }
 
 /// The names of sets among the attributes that the generator uses.
-const SETS: [&str; 4] = ["identity.group_ids", "event.labels", "request.postgres.tables", "source.capability"];
+const SETS: [&str; 4] = [
+    "identity.group_ids",
+    "event.labels",
+    "request.postgres.tables",
+    "source.capability",
+];
 
 fn members(value: &Value) -> BTreeSet<&str> {
-    value.as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|v| v.as_str().unwrap())
+        .collect()
 }
 
 /// The text as which content is read.
@@ -434,7 +529,13 @@ fn compare<T: PartialOrd>(op: &str, a: &T, b: &T) -> bool {
 }
 
 fn some_of(counts: std::ops::RangeInclusive<usize>, inner: &Value) -> Three {
-    let holds = |count: usize| compare(inner["op"].as_str().unwrap(), &(count as u64), &inner["value"].as_u64().unwrap());
+    let holds = |count: usize| {
+        compare(
+            inner["op"].as_str().unwrap(),
+            &(count as u64),
+            &inner["value"].as_u64().unwrap(),
+        )
+    };
     let answers: BTreeSet<bool> = counts.map(holds).collect();
     match (answers.contains(&true), answers.contains(&false)) {
         (true, false) => Yes,

@@ -13,7 +13,7 @@ impl Dice {
     }
 
     pub fn below(&mut self, end: usize) -> usize {
-        (self.0.next_u64() % end as u64) as usize
+        usize::try_from(self.0.next_u64() % end as u64).unwrap()
     }
 
     pub fn one_in(&mut self, n: usize) -> bool {
@@ -70,7 +70,11 @@ const ACCESS: World = &[
     ("device.id", Text, &["d1", "d2"]),
     ("destination.domain", Text, &["api.x.ai", "x.ai", "example.com"]),
     ("destination.port", Number, &[]),
-    ("classification.state", Text, &["known_ai", "candidate_ai", "uncertain"]),
+    (
+        "classification.state",
+        Text,
+        &["known_ai", "candidate_ai", "uncertain"],
+    ),
     ("source.capability", Set, &["see", "stop"]),
 ];
 const RESOURCE: World = &[
@@ -93,7 +97,6 @@ const CUSTOM: [(&str, &str, Kind); 6] = [
     ("tool.input.more", "object", Object),
 ];
 const FAMILIES: [&str; 4] = ["content", "access", "resource", "skill_acl"];
-const NUMBERS: [f64; 5] = [0.0, 1.0, 2.5, 100.0, -3.0];
 pub const START_MS: i64 = 1_780_000_000_000;
 
 fn world(family: &str) -> World {
@@ -105,7 +108,11 @@ fn world(family: &str) -> World {
 }
 
 fn text(dice: &mut Dice, texts: &[&str]) -> Value {
-    let texts = if texts.is_empty() { &["paris", "rome", "oslo"] } else { texts };
+    let texts = if texts.is_empty() {
+        &["paris", "rome", "oslo"]
+    } else {
+        texts
+    };
     dice.pick(texts).into()
 }
 
@@ -119,8 +126,15 @@ fn set(dice: &mut Dice, texts: &[&str], least: usize) -> Value {
 }
 
 fn number(dice: &mut Dice) -> Value {
-    let number = dice.pick(&NUMBERS);
-    if number.fract() == 0.0 { json!(number as i64) } else { json!(number) }
+    dice.pick(&[
+        &json!(0),
+        &json!(1),
+        &json!(2.5),
+        &json!(100),
+        &json!(-3),
+        &json!(7),
+    ])
+    .clone()
 }
 
 fn predicate(dice: &mut Dice, name: &str, kind: Kind, texts: &[&str]) -> Value {
@@ -139,17 +153,33 @@ fn predicate(dice: &mut Dice, name: &str, kind: Kind, texts: &[&str]) -> Value {
         },
         Set => match dice.pick(&["eq", "neq", "contains", "contains_any", "contains_all", "exists"]) {
             "exists" => ("exists", Value::Null),
-            "contains" => ("contains", text(dice, if texts.is_empty() { &["red", "blue"] } else { texts })),
+            "contains" => (
+                "contains",
+                text(dice, if texts.is_empty() { &["red", "blue"] } else { texts }),
+            ),
             op @ ("contains_any" | "contains_all") => (op, set(dice, texts, 1)),
             op => (op, set(dice, texts, 0)),
         },
         Text | Content => {
-            let all = ["eq", "neq", "contains", "starts_with", "ends_with", "matches", "exists", "in", "not_in"];
+            let all = [
+                "eq",
+                "neq",
+                "contains",
+                "starts_with",
+                "ends_with",
+                "matches",
+                "exists",
+                "in",
+                "not_in",
+            ];
             let ops = if kind == Text { &all[..] } else { &all[..7] };
             match dice.pick(ops) {
                 "exists" => ("exists", Value::Null),
                 op @ ("in" | "not_in") => (op, json!([text(dice, texts), text(dice, texts)])),
-                "matches" => ("matches", dice.pick(&["^[a-m]", "a", "(?i)DROP\\s", "^$", "e+.?$"]).into()),
+                "matches" => (
+                    "matches",
+                    dice.pick(&["^[a-m]", "a", "(?i)DROP\\s", "^$", "e+.?$"]).into(),
+                ),
                 op @ ("eq" | "neq") => (op, text(dice, texts)),
                 op if is_closed => (op, json!("known")),
                 op => (op, dice.pick(&["a", "sh", "x.ai", "\"", "e", ""]).into()),
@@ -177,7 +207,7 @@ pub fn condition(dice: &mut Dice, family: &str, has_custom: bool, depth: usize) 
         return leaf(dice, family, has_custom);
     }
     let has_past = family != "access";
-    let mut inner = |dice: &mut Dice| condition(dice, family, has_custom, depth - 1);
+    let inner = |dice: &mut Dice| condition(dice, family, has_custom, depth - 1);
     let within = dice.pick(&["1s", "30s", "2m", "1h", "1d", "30d"]);
     let op = dice.pick(&["eq", "gt", "gte", "lt", "lte"]);
     let value = dice.pick(&[0, 1, 1, 2, 3, 7, 1024]);
@@ -196,7 +226,11 @@ pub fn condition(dice: &mut Dice, family: &str, has_custom: bool, depth: usize) 
             let world = world(family);
             let mut field = dice.pick(world).0;
             if field == "tool.input" {
-                field = if has_custom { dice.pick(&CUSTOM[..5]).0 } else { "tool.id" };
+                field = if has_custom {
+                    dice.pick(&CUSTOM[..5]).0
+                } else {
+                    "tool.id"
+                };
             }
             let mut node = json!({"within": within, "field": field, "op": op, "value": value});
             if dice.one_in(2) {
@@ -214,7 +248,11 @@ fn scope(dice: &mut Dice, family: &str) -> Value {
         scope.insert("users".into(), json!(users));
     }
     if dice.one_in(3) {
-        let groups: Vec<Value> = dice.some(&GROUPS, 2).into_iter().map(|g| json!({"name": g})).collect();
+        let groups: Vec<Value> = dice
+            .some(&GROUPS, 2)
+            .into_iter()
+            .map(|g| json!({"name": g}))
+            .collect();
         scope.insert("groups".into(), json!(groups));
     }
     if dice.one_in(8) {
@@ -244,7 +282,7 @@ fn exceptions(dice: &mut Dice, family: &str, has_custom: bool, policy: &mut Valu
         for id in 0..=dice.below(2) {
             let mut one = json!({"id": format!("e{id}"), "reason": "why not", "conditions": condition(dice, family, has_custom, 1)});
             if dice.one_in(2) {
-                let at = START_MS + 1000 * dice.below(400) as i64;
+                let at = START_MS + 1000 * i64::try_from(dice.below(400)).unwrap();
                 one["expiresAt"] = json!(jiff::Timestamp::from_millisecond(at).unwrap().to_string());
             }
             all.push(one);
@@ -274,8 +312,11 @@ pub fn policy(dice: &mut Dice, id: &str) -> (&'static str, Value) {
             _ => json!({"groups": [dice.pick(&GROUPS)], "users": [dice.pick(&USERS)]}),
         };
         let skill = dice.pick(&["pdf", "deploy"]);
-        return (family, json!({"id": id, "skillId": skill, "enabled": !dice.one_in(5), "subjects": subjects,
-            "effect": dice.pick(&["allow", "allow", "block"])}));
+        return (
+            family,
+            json!({"id": id, "skillId": skill, "enabled": !dice.one_in(5), "subjects": subjects,
+            "effect": dice.pick(&["allow", "allow", "block"])}),
+        );
     }
     if family == "content" && dice.one_in(4) {
         return (family, acl(dice, id));
@@ -292,7 +333,15 @@ pub fn policy(dice: &mut Dice, id: &str) -> (&'static str, Value) {
                 on.push("pre_tool");
             }
             policy["evaluateOn"] = json!(on);
-            dice.pick(&["allow", "block", "flag_for_review", "redact", "filter", "nudge", "require_approval"])
+            dice.pick(&[
+                "allow",
+                "block",
+                "flag_for_review",
+                "redact",
+                "filter",
+                "nudge",
+                "require_approval",
+            ])
         }
         "access" => {
             policy["enforcementSurfaces"] = json!(["inline_hook", "endpoint_route"]);
@@ -312,8 +361,10 @@ pub fn policy(dice: &mut Dice, id: &str) -> (&'static str, Value) {
             "removeWhere": {"path": "$.a", "op": "eq", "value": null}});
     }
     if has_custom {
-        let field = |(name, kind, _): &(&str, &str, Kind)| json!({"field": name, "label": "l", "valueType": kind,
-            "sourceType": "known_schema", "toolName": "book", "schemaVersionId": "v1"});
+        let field = |(name, kind, _): &(&str, &str, Kind)| {
+            json!({"field": name, "label": "l", "valueType": kind,
+            "sourceType": "known_schema", "toolName": "book", "schemaVersionId": "v1"})
+        };
         policy["customFields"] = json!(CUSTOM.iter().map(field).collect::<Vec<_>>());
     }
     (family, policy)
@@ -324,12 +375,15 @@ fn input(dice: &mut Dice) -> Value {
         return dice.pick(&WORDS).into();
     }
     let mut input = Map::new();
-    let mut put = |dice: &mut Dice, name: &str, fine: Value| {
+    let mut put = |dice: &mut Dice, name: &str, fine: Value| -> Option<Value> {
+        let odd = dice
+            .pick(&[&Value::Null, &json!(7), &json!("x"), &json!([1])])
+            .clone();
         match dice.below(6) {
-            0 => {}
-            1 => drop(input.insert(name.into(), dice.pick(&[&Value::Null, &json!(7), &json!("x"), &json!([1])]).clone())),
-            _ => drop(input.insert(name.into(), fine)),
-        };
+            0 => None,
+            1 => input.insert(name.into(), odd),
+            _ => input.insert(name.into(), fine),
+        }
     };
     let amount = number(dice);
     put(dice, "amount", amount);
@@ -365,8 +419,11 @@ pub fn history(dice: &mut Dice, events: usize, knows_all: bool) -> Vec<Plain> {
             attributes: Map::new(),
             missing: Vec::new(),
         };
-        let extra: World = &[("agent.id", Text, &["claude", "codex"]), ("product.id", Text, &["p1", "p2"]),
-            ("skill.id", Text, &["pdf", "deploy"])];
+        let extra: World = &[
+            ("agent.id", Text, &["claude", "codex"]),
+            ("product.id", Text, &["p1", "p2"]),
+            ("skill.id", Text, &["pdf", "deploy"]),
+        ];
         for (name, kind, texts) in world(family).iter().chain(extra) {
             if *name == "identity.service_account_id" && !dice.one_in(4) {
                 continue;

@@ -8,15 +8,34 @@ use serde_json::{Value, json};
 
 /// Returns a condition of the part of the language that both have, as Rego; `count` numbers its helpers.
 fn rule(node: &Value, rules: &mut Vec<String>) -> String {
-    let (form, inner) = node.as_object().unwrap().iter().find(|(n, _)| !matches!(n.as_str(), "op" | "value")).unwrap();
+    let (form, inner) = node
+        .as_object()
+        .unwrap()
+        .iter()
+        .find(|(n, _)| !matches!(n.as_str(), "op" | "value"))
+        .unwrap();
     let bodies: Vec<String> = match form.as_str() {
-        "all" => vec![inner.as_array().unwrap().iter().map(|n| rule(n, rules)).collect::<Vec<_>>().join("\n  ")],
+        "all" => vec![
+            inner
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|n| rule(n, rules))
+                .collect::<Vec<_>>()
+                .join("\n  "),
+        ],
         "any" => inner.as_array().unwrap().iter().map(|n| rule(n, rules)).collect(),
         "not" => vec![format!("not {}", rule(inner, rules))],
         _ => vec![predicate(node)],
     };
     let name = format!("r{}", rules.len());
-    rules.push(bodies.iter().map(|body| format!("{name} if {{\n  {body}\n}}")).collect::<Vec<_>>().join("\n"));
+    rules.push(
+        bodies
+            .iter()
+            .map(|body| format!("{name} if {{\n  {body}\n}}"))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
     name
 }
 
@@ -28,7 +47,10 @@ fn predicate(node: &Value) -> String {
         _ => format!("{{x | some x in {value}}}"),
     };
     let mine = format!("{{x | some x in {field}}}");
-    let is_set = matches!(node["field"].as_str(), Some("identity.group_ids" | "event.labels"));
+    let is_set = matches!(
+        node["field"].as_str(),
+        Some("identity.group_ids" | "event.labels")
+    );
     match node["op"].as_str().unwrap() {
         "exists" => format!("is_null({field}) == false"),
         // A comprehension over nothing is an empty set: the attribute has to be there.
@@ -54,7 +76,13 @@ fn predicate(node: &Value) -> String {
 
 fn is_shared(node: &Value) -> bool {
     let text = node.to_string();
-    let history = ["hasPriorEvent", "hasEventSequence", "eventCount", "priorDistinctValues", "\"tool.input\""];
+    let history = [
+        "hasPriorEvent",
+        "hasEventSequence",
+        "eventCount",
+        "priorDistinctValues",
+        "\"tool.input\"",
+    ];
     !history.iter().any(|name| text.contains(name))
 }
 
@@ -87,9 +115,16 @@ fn decisions(set: &PolicySet, history: &[Plain]) -> Vec<(provost_policy::Action,
     let mut symbols = Symbols::new();
     let events: Vec<_> = history.iter().map(|event| read(&mut symbols, event)).collect();
     let none = Chronicle::new();
-    let rows: Vec<_> = events.iter().map(|e| set.judge(e, &symbols, &none)).map(|o| (o.action, o.unknown)).collect();
+    let rows: Vec<_> = events
+        .iter()
+        .map(|e| set.judge(e, &symbols, &none))
+        .map(|o| (o.action, o.unknown))
+        .collect();
     let mut scan = Scan::new(set);
-    scan.judge(&Batch::of(&events, Projection::of(&[set]).fields()).unwrap(), &symbols);
+    scan.judge(
+        &Batch::of(&events, Projection::of(&[set]).fields()).unwrap(),
+        &symbols,
+    );
     let columns: Vec<_> = (0..events.len()).map(|row| scan.decision(row)).collect();
     assert_eq!(rows, columns);
     rows
@@ -104,8 +139,16 @@ fn native_and_rego_twins_agree() {
         let history = random::history(&mut dice, 40, true);
         let native_decisions = decisions(&compile(&[("content", native.clone())]), &history);
         let rego_decisions = decisions(&compile(&[("content", rego.clone())]), &history);
-        assert_eq!(native_decisions, rego_decisions, "seed {seed}: {native}\n{}", rego["logic"]["module"].as_str().unwrap());
-        matched += native_decisions.iter().filter(|(action, _)| action.word() == "block").count();
+        assert_eq!(
+            native_decisions,
+            rego_decisions,
+            "seed {seed}: {native}\n{}",
+            rego["logic"]["module"].as_str().unwrap()
+        );
+        matched += native_decisions
+            .iter()
+            .filter(|(action, _)| action.word() == "block")
+            .count();
     }
     assert!(matched > 500, "{matched}");
 }
