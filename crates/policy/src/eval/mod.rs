@@ -4,7 +4,7 @@
 //! live decision uses. `Scan` walks batches of up to 4096 events column by column, works on sets of rows as bits,
 //! and is what a replay uses. What a predicate means, and what is remembered of the past, is written once for both.
 //!
-//! INVARIANT EV-2: row by row and column by column give the same decision for every event, and the same counts.
+//! INVARIANT DE-1: row by row and column by column give the same decision for every event, and the same counts.
 
 mod batch;
 mod check;
