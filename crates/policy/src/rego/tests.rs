@@ -151,17 +151,36 @@ fn faults_have_their_place() {
 
 #[test]
 fn deep_brackets_are_refused_before_they_are_parsed() {
-    for (open, close) in [("(", ")"), ("[", "]"), ("{", "}")] {
-        let body = |n: usize| {
-            format!(
-                "x := {}1{}\nmatch := {{\"matched\": true}}",
-                open.repeat(n),
-                close.repeat(n)
-            )
-        };
-        assert!(module(&body(100_000)).is_err());
-        assert!(module(&body(20)).is_ok(), "{open}");
+    let body = |open: &str, close: &str, n: usize| {
+        format!(
+            "x := {}1{}\nmatch := {{\"matched\": true}}",
+            open.repeat(n),
+            close.repeat(n)
+        )
+    };
+    for (open, close) in [("[", "]"), ("{", "}"), ("{1: ", "}")] {
+        assert!(module(&body(open, close, 10)).is_ok(), "{open}");
+        for n in [11, 60, 100_000] {
+            assert!(module(&body(open, close, n)).is_err(), "{open}");
+        }
     }
+    assert!(module(&body("(", ")", 20)).is_ok());
+    assert!(module(&body("(", ")", 100_000)).is_err());
+    // Brackets in texts and comments are none.
+    assert!(
+        module("# [[[[[[[[[[[[[[[[\nmatch := {\"matched\": \"[[[[[[[[[[[\\\"[[\" == `{{{{{{{{{{{`}").is_ok()
+    );
+    // A long list in many brackets would be read a thousand times.
+    let list = vec!["1"; 5000].join(",");
+    assert!(
+        module(&format!(
+            "x := {}{list}{}\nmatch := {{\"matched\": true}}",
+            "[".repeat(10),
+            "]".repeat(10)
+        ))
+        .is_err()
+    );
+    assert!(module(&format!("x := {{{list}}}\nmatch := {{\"matched\": true}}")).is_ok());
 }
 
 #[test]

@@ -283,7 +283,9 @@ fn exceptions(dice: &mut Dice, family: &str, has_custom: bool, policy: &mut Valu
             let mut one = json!({"id": format!("e{id}"), "reason": "why not", "conditions": condition(dice, family, has_custom, 1)});
             if dice.one_in(2) {
                 // Often the very instant of an event.
-                let steps = [0, 1, 999, 1000, 1001, 20_000, 21_000, 60_000, 61_000, 80_000, 3_600_000];
+                let steps = [
+                    0, 1, 999, 1000, 1001, 20_000, 21_000, 60_000, 61_000, 80_000, 3_600_000,
+                ];
                 let at = START_MS + dice.pick(&steps);
                 one["expiresAt"] = json!(jiff::Timestamp::from_millisecond(at).unwrap().to_string());
             }
