@@ -68,6 +68,20 @@ pub(crate) enum Subject {
     Nobody,
 }
 
+impl Subject {
+    /// Returns whose past something with these attributes belongs to.
+    pub fn of(get: impl Fn(Field) -> Value) -> Self {
+        for field in [Field::USER, Field::SERVICE_ACCOUNT, Field::DEVICE] {
+            match get(field) {
+                Value::Text(symbol) => return Self::Known(field, symbol),
+                Value::Absent => {}
+                _ => return Self::Unknown,
+            }
+        }
+        Self::Nobody
+    }
+}
+
 impl Event {
     /// Returns a request without attributes.
     ///
@@ -202,14 +216,7 @@ impl Event {
 
     /// Returns whose past it belongs to: the user's, else the service account's, else the device's.
     pub(crate) fn subject(&self) -> Subject {
-        for field in [Field::USER, Field::SERVICE_ACCOUNT, Field::DEVICE] {
-            match self.get(field) {
-                Value::Text(symbol) => return Subject::Known(field, symbol),
-                Value::Absent => {}
-                _ => return Subject::Unknown,
-            }
-        }
-        Subject::Nobody
+        Subject::of(|field| self.get(field))
     }
 
     /// Returns whether some attribute is missing.

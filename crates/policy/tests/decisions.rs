@@ -1,5 +1,7 @@
 //! How answers combine, and that a failed evaluation is never a silent allow.
 
+#![cfg(test)]
+
 use provost_policy::{
     Action, Batch, Chronicle, Definition, Event, Family, Field, Occasion, Outcome, PolicySet, Projection,
     Reason, Scan, Symbols, Value as Held, sha256_hex,

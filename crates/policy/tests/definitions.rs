@@ -1,5 +1,7 @@
 //! Every rule of the contract: what passes, what does not, and where the fault is said to be.
 
+#![cfg(test)]
+
 use provost_policy::{Definition, Family, VIOLATIONS_KEPT, document_sha256, sha256_hex};
 use serde_json::{Value, json};
 

@@ -145,7 +145,9 @@ pub(super) fn each_value(
         Some(Seen::Number(number)) => take(Value::Number(number + 0.0).into()),
         Some(Seen::Boolean(is)) => take(Value::Boolean(is).into()),
         Some(Seen::Set(Members::Texts(texts))) => {
-            texts.into_iter().for_each(|text| take(Key::Text(text.into())))
+            for text in texts {
+                take(Key::Text(text.into()));
+            }
         }
         _ => return false,
     }

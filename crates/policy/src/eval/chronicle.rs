@@ -25,7 +25,8 @@ use std::collections::HashMap;
 /// The remembered past.
 #[derive(Clone, Debug, Default)]
 pub struct Chronicle {
-    subjects: HashMap<(Family, Subject), Vec<Memory>>,
+    places: HashMap<(Family, Subject), usize>,
+    memories: Vec<Vec<Memory>>,
 }
 
 impl Chronicle {
@@ -51,7 +52,8 @@ impl Chronicle {
         };
         let trackers = set.program.trackers.iter();
         let asked: Vec<_> = trackers.map(|t| (t.family == family).then(|| ask(t))).collect();
-        let memories = self.memories(set, family, subject);
+        let place = self.place(set, family, subject);
+        let memories = &mut self.memories[place];
         for ((tracker, memory), matches) in set.program.trackers.iter().zip(memories).zip(asked) {
             if let Some(matches) = matches {
                 let value = counted(&tracker.question, event);
@@ -67,22 +69,27 @@ impl Chronicle {
         if subject == Subject::Unknown {
             return Truth::Unknown;
         }
-        match self.subjects.get(&(event.occasion().family(), subject)) {
-            Some(memories) => memories[tracker].answer(question, event.at_ms()),
+        match self.places.get(&(event.occasion().family(), subject)) {
+            Some(place) => self.memories[*place][tracker].answer(question, event.at_ms()),
             None => Memory::new(question).answer(question, event.at_ms()),
         }
     }
 
-    /// Returns what is remembered of a subject, one memory for each tracker.
-    pub(super) fn memories(&mut self, set: &PolicySet, family: Family, subject: Subject) -> &mut Vec<Memory> {
-        let empty = || {
-            set.program
-                .trackers
-                .iter()
-                .map(|tracker| Memory::new(&tracker.question))
-                .collect()
-        };
-        self.subjects.entry((family, subject)).or_insert_with(empty)
+    /// Returns the place of a subject's memories, made anew for a new one.
+    pub(super) fn place(&mut self, set: &PolicySet, family: Family, subject: Subject) -> usize {
+        let next = self.memories.len();
+        let place = *self.places.entry((family, subject)).or_insert(next);
+        if place == next {
+            let trackers = set.program.trackers.iter();
+            self.memories
+                .push(trackers.map(|tracker| Memory::new(&tracker.question)).collect());
+        }
+        place
+    }
+
+    /// Returns what is remembered at a place for a tracker.
+    pub(super) fn memory(&mut self, place: usize, tracker: usize) -> &mut Memory {
+        &mut self.memories[place][tracker]
     }
 }
 

@@ -12,6 +12,7 @@ mod chronicle;
 mod mask;
 mod row;
 mod scan;
+mod spread;
 mod tally;
 mod tracker;
 

@@ -6,15 +6,16 @@
 //!
 //! History conditions are answered first, tracker by tracker, in the order of the rows; inner ones before outer ones.
 
-use super::batch::{Batch, Column};
+use super::batch::Batch;
 use super::chronicle::Chronicle;
-use super::mask::{Bits, Mask, WORDS, count, each, first, has, pack, put, rows};
+use super::mask::{Bits, Mask, WORDS, count, each, first, has, put, rows};
 use super::row::answer;
+use super::spread::{Known, SORT_READERS, Sorted, spread};
 use super::tracker::Memory;
 use crate::action::Action;
-use crate::catalogue::Field;
+use crate::catalogue::FIELDS;
 use crate::event::{Event, Subject, Value};
-use crate::family::{Family, Occasion};
+use crate::family::Family;
 use crate::rego::Module;
 use crate::set::{Node, NodeId, PolicySet, Question, Reason, Test};
 use crate::symbols::Symbols;
@@ -27,6 +28,9 @@ pub struct Scan<'a> {
     found: Vec<Found>,
     masks: Vec<Mask>,
     known: Vec<Known>,
+    /// For each attribute, how many predicates read it.
+    readers: Vec<usize>,
+    sorted: Vec<Option<Sorted>>,
     rows: Bits,
     pub(super) judged: Judged,
 }
@@ -39,11 +43,13 @@ enum Found {
     Mask,
 }
 
-/// What a predicate said before, by symbol: 0 for nothing yet.
-#[derive(Clone, Default)]
-struct Known {
-    texts: Vec<u8>,
-    sets: Vec<u8>,
+/// Whose past an event belongs to.
+#[derive(Clone, Copy)]
+enum Whose {
+    /// That of the subject at this place of the chronicle.
+    Place(usize),
+    Unknown,
+    Nobody,
 }
 
 /// The decisions on the last batch.
@@ -60,12 +66,20 @@ impl<'a> Scan<'a> {
     /// Returns a walk that has seen nothing.
     pub fn new(set: &'a PolicySet) -> Self {
         let nodes = set.program.nodes.len();
+        let mut readers = vec![0; FIELDS];
+        for node in &set.program.nodes {
+            if let Node::Test(test) = node {
+                readers[test.operand.field().index()] += 1;
+            }
+        }
         Self {
             set,
             chronicle: Chronicle::new(),
             found: vec![Found::NotYet; nodes],
             masks: vec![Mask::FALSE; nodes],
             known: vec![Known::default(); nodes],
+            readers,
+            sorted: (0..FIELDS).map(|_| None).collect(),
             rows: [0; WORDS],
             judged: Judged {
                 rows: 0,
@@ -87,6 +101,7 @@ impl<'a> Scan<'a> {
     /// time.
     pub fn judge(&mut self, batch: &Batch, symbols: &Symbols) {
         self.found.fill(Found::NotYet);
+        self.sorted.fill_with(|| None);
         self.rows = first(batch.rows());
         let step = Step { batch, symbols };
         self.past(&step);
@@ -228,14 +243,14 @@ impl<'a> Scan<'a> {
     }
 
     fn test(&mut self, at: usize, test: &Test, step: &Step<'_>) -> Option<Mask> {
-        let column = step.batch.column(test.operand.field())?;
-        let known = &mut self.known[at];
-        let truths: Vec<u8> = column
-            .dictionary
-            .iter()
-            .map(|value| known.judge(test, *value, step.symbols))
-            .collect();
-        spread(column, &truths, &self.rows)
+        let field = test.operand.field();
+        let column = step.batch.column(field)?;
+        let truths = self.known[at].judge(test, column, step.symbols);
+        if self.readers[field.index()] < SORT_READERS {
+            return spread(column, None, &truths, &self.rows);
+        }
+        let sorted = self.sorted[field.index()].get_or_insert_with(|| Sorted::new(column));
+        spread(column, Some(sorted), &truths, &self.rows)
     }
 
     /// Answers the trackers for every row, and lets them observe it.
@@ -244,7 +259,19 @@ impl<'a> Scan<'a> {
         if !set.has_history() {
             return;
         }
-        let subjects: Vec<(Family, Subject)> = (0..step.batch.rows()).map(|row| step.subject(row)).collect();
+        let mut whose = Vec::with_capacity(step.batch.rows());
+        for row in 0..step.batch.rows() {
+            let family = step.batch.occasions()[row].family();
+            let subject = Subject::of(|field| step.batch.value(field, row));
+            whose.push((
+                family,
+                match subject {
+                    Subject::Known(..) => Whose::Place(self.chronicle.place(set, family, subject)),
+                    Subject::Unknown => Whose::Unknown,
+                    Subject::Nobody => Whose::Nobody,
+                },
+            ));
+        }
         for (at, node) in set.program.nodes.iter().enumerate() {
             let Node::Past(tracker) = node else {
                 continue;
@@ -253,34 +280,34 @@ impl<'a> Scan<'a> {
             for pattern in question.patterns() {
                 self.answer(*pattern, step);
             }
-            let mask = self.track(*tracker, step, &subjects);
+            let mask = self.track(*tracker, step, &whose);
             self.keep(at, Some(mask));
         }
     }
 
-    fn track(&mut self, tracker: usize, step: &Step<'_>, subjects: &[(Family, Subject)]) -> Mask {
+    fn track(&mut self, tracker: usize, step: &Step<'_>, whose: &[(Family, Whose)]) -> Mask {
         let set = self.set;
         let question = &set.program.trackers[tracker].question;
         let family = set.program.trackers[tracker].family;
         let stranger = Memory::new(question);
         let mut mask = Mask::FALSE;
         let mut matches = Vec::new();
-        for (row, (of, subject)) in subjects.iter().enumerate() {
+        for (row, (of, whose)) in whose.iter().enumerate() {
             let at_ms = step.batch.times()[row];
             if *of != family {
                 continue;
             }
-            let truth = match subject {
-                Subject::Unknown => Truth::Unknown,
-                Subject::Nobody => stranger.answer(question, at_ms),
-                Subject::Known(..) => {
+            let truth = match whose {
+                Whose::Unknown => Truth::Unknown,
+                Whose::Nobody => stranger.answer(question, at_ms),
+                Whose::Place(place) => {
                     matches.clear();
                     matches.extend(question.patterns().iter().map(|pattern| self.at(*pattern, row)));
                     let value = match question {
                         Question::Distinct { operand, .. } => step.batch.value(operand.field(), row),
                         _ => Value::Absent,
                     };
-                    let memory = &mut self.chronicle.memories(set, family, *subject)[tracker];
+                    let memory = self.chronicle.memory(*place, tracker);
                     let truth = memory.answer(question, at_ms);
                     memory.observe(question, at_ms, &matches, value, step.symbols);
                     truth
@@ -344,87 +371,6 @@ impl Step<'_> {
             }
         }
         mask
-    }
-
-    fn subject(&self, row: usize) -> (Family, Subject) {
-        let occasion: Occasion = self.batch.occasions()[row];
-        let mut event = Event::new(0, occasion);
-        for field in [Field::USER, Field::SERVICE_ACCOUNT, Field::DEVICE] {
-            event.set(field, self.batch.value(field, row));
-        }
-        (occasion.family(), event.subject())
-    }
-}
-
-impl Known {
-    /// Returns 1, 2 or 3 for false, unknown and true.
-    fn judge(&mut self, test: &Test, value: Value, symbols: &Symbols) -> u8 {
-        let (known, at) = match value {
-            Value::Text(symbol) => (&mut self.texts, symbol.0 as usize),
-            Value::Set(set) => (&mut self.sets, set.0 as usize),
-            _ => return code(test.judge_value(value, symbols)),
-        };
-        if known.len() <= at {
-            known.resize(at + 1, 0);
-        }
-        if known[at] == 0 {
-            known[at] = code(test.judge_value(value, symbols));
-        }
-        known[at]
-    }
-}
-
-const UNKNOWN: u8 = 2;
-const TRUE: u8 = 3;
-
-fn code(truth: Truth) -> u8 {
-    match truth {
-        Truth::False => 1,
-        Truth::Unknown => UNKNOWN,
-        Truth::True => TRUE,
-    }
-}
-
-/// Returns the rows whose codes are true, and those whose codes are not false.
-fn spread(column: &Column, truths: &[u8], rows: &Bits) -> Option<Mask> {
-    let is_unknown = truths.contains(&UNKNOWN);
-    let trues: Vec<usize> = (0..truths.len()).filter(|at| truths[*at] == TRUE).collect();
-    if trues.is_empty() && !is_unknown {
-        return None;
-    }
-    if trues.len() == truths.len() {
-        return Some(Mask {
-            sure: *rows,
-            may: *rows,
-        });
-    }
-    let mut sure = [0; WORDS];
-    // One comparison for each of a few codes is several times faster than a look at a table for each row.
-    if trues.len() <= 2 {
-        for code in trues {
-            let code = u16::try_from(code).unwrap_or(u16::MAX);
-            fill(&mut sure, &column.codes, |c| u8::from(c == code));
-        }
-    } else {
-        let table: Vec<u8> = truths.iter().map(|truth| u8::from(*truth == TRUE)).collect();
-        fill(&mut sure, &column.codes, |c| table[usize::from(c)]);
-    }
-    let mut may = sure;
-    if is_unknown {
-        let table: Vec<u8> = truths.iter().map(|truth| u8::from(*truth == UNKNOWN)).collect();
-        fill(&mut may, &column.codes, |c| table[usize::from(c)]);
-    }
-    Some(Mask { sure, may })
-}
-
-/// Adds the rows for whose codes `is` says 1.
-fn fill(bits: &mut Bits, codes: &[u16], is: impl Fn(u16) -> u8) {
-    let (chunks, rest) = codes.as_chunks::<64>();
-    for (at, chunk) in chunks.iter().enumerate() {
-        bits[at] |= pack(&chunk.map(&is));
-    }
-    for (at, code) in rest.iter().enumerate() {
-        bits[chunks.len()] |= u64::from(is(*code)) << at;
     }
 }
 
