@@ -245,12 +245,12 @@ impl<'a> Scan<'a> {
     fn test(&mut self, at: usize, test: &Test, step: &Step<'_>) -> Option<Mask> {
         let field = test.operand.field();
         let column = step.batch.column(field)?;
-        let truths = self.known[at].judge(test, column, step.symbols);
+        let passing = self.known[at].judge(test, column, step.symbols);
         if self.readers[field.index()] < SORT_READERS {
-            return spread(column, None, &truths, &self.rows);
+            return spread(column, None, &passing, &self.rows);
         }
         let sorted = self.sorted[field.index()].get_or_insert_with(|| Sorted::new(column));
-        spread(column, Some(sorted), &truths, &self.rows)
+        spread(column, Some(sorted), &passing, &self.rows)
     }
 
     /// Answers the trackers for every row, and lets them observe it.

@@ -4,7 +4,7 @@
 //! that it changes; where few do, or many rows change, each row looks its answer up.
 
 use super::batch::Column;
-use super::mask::{Bits, Mask, WORDS, pack, put};
+use super::mask::{Bits, Mask, pack, put};
 use crate::condition::{Check, Operand};
 use crate::event::Value;
 use crate::set::Test;
@@ -14,29 +14,35 @@ use crate::truth::Truth;
 /// How many predicates have to read a column for sorting to pay.
 pub(super) const SORT_READERS: usize = 4;
 
-/// What a predicate said before, by symbol: 0 for nothing yet.
+/// What a predicate said before, by symbol.
 #[derive(Clone, Default)]
 pub(super) struct Known {
-    texts: Vec<u8>,
-    sets: Vec<u8>,
+    texts: Vec<Option<Truth>>,
+    sets: Vec<Option<Truth>>,
 }
 
-const FALSE: u8 = 1;
-const UNKNOWN: u8 = 2;
-const TRUE: u8 = 3;
+/// The codes of a column whose values pass a predicate, and those of which nobody can say.
+#[derive(Default)]
+pub(super) struct Passing {
+    sure: Vec<u16>,
+    unknown: Vec<u16>,
+}
 
-fn code(truth: Truth) -> u8 {
-    match truth {
-        Truth::False => FALSE,
-        Truth::Unknown => UNKNOWN,
-        Truth::True => TRUE,
+impl Passing {
+    fn add(&mut self, code: u16, truth: Truth) {
+        match truth {
+            Truth::False => {}
+            Truth::Unknown => self.unknown.push(code),
+            Truth::True => self.sure.push(code),
+        }
     }
 }
 
 impl Known {
-    /// Returns the answer for each value of a column's dictionary.
-    pub fn judge(&mut self, test: &Test, column: &Column, symbols: &Symbols) -> Vec<u8> {
-        let values = column.dictionary.iter();
+    /// Returns which values of a column's dictionary pass.
+    pub fn judge(&mut self, test: &Test, column: &Column, symbols: &Symbols) -> Passing {
+        let mut passing = Passing::default();
+        let values = (0_u16..).zip(&column.dictionary);
         match (&test.operand, &test.check) {
             // Numbers are rarely repeated: the short way is worth having.
             (
@@ -47,30 +53,33 @@ impl Known {
                     negated,
                 },
             ) => {
-                let holds = |number: &f64| code((order.holds(number, value) != *negated).into());
-                let judge = |found: &Value| match found {
-                    Value::Number(number) => holds(number),
-                    other => code(test.judge_value(*other, symbols)),
-                };
-                values.map(judge).collect()
+                for (code, found) in values {
+                    let truth = match found {
+                        Value::Number(number) => (order.holds(number, value) != *negated).into(),
+                        other => test.judge_value(*other, symbols),
+                    };
+                    passing.add(code, truth);
+                }
             }
-            _ => values.map(|value| self.one(test, *value, symbols)).collect(),
+            _ => {
+                for (code, found) in values {
+                    passing.add(code, self.one(test, *found, symbols));
+                }
+            }
         }
+        passing
     }
 
-    fn one(&mut self, test: &Test, value: Value, symbols: &Symbols) -> u8 {
+    fn one(&mut self, test: &Test, value: Value, symbols: &Symbols) -> Truth {
         let (known, at) = match value {
             Value::Text(symbol) => (&mut self.texts, symbol.0 as usize),
             Value::Set(set) => (&mut self.sets, set.0 as usize),
-            _ => return code(test.judge_value(value, symbols)),
+            _ => return test.judge_value(value, symbols),
         };
         if known.len() <= at {
-            known.resize(at + 1, 0);
+            known.resize(at + 1, None);
         }
-        if known[at] == 0 {
-            known[at] = code(test.judge_value(value, symbols));
-        }
-        known[at]
+        *known[at].get_or_insert_with(|| test.judge_value(value, symbols))
     }
 }
 
@@ -101,48 +110,52 @@ impl Sorted {
         Self { starts, rows }
     }
 
-    fn of(&self, code: usize) -> &[u16] {
+    fn of(&self, code: u16) -> &[u16] {
+        let code = usize::from(code);
         &self.rows[usize::from(self.starts[code])..usize::from(self.starts[code + 1])]
     }
 }
 
-/// Returns the rows whose codes are true, and those whose codes are not false.
-pub(super) fn spread(column: &Column, sorted: Option<&Sorted>, truths: &[u8], rows: &Bits) -> Option<Mask> {
-    let are = |wanted: u8| (0..truths.len()).filter(move |at| truths[*at] == wanted);
-    let mut seen = [false; 4];
-    for truth in truths {
-        seen[usize::from(*truth)] = true;
+/// Returns the rows whose values pass, and those whose values may.
+pub(super) fn spread(
+    column: &Column,
+    sorted: Option<&Sorted>,
+    passing: &Passing,
+    rows: &Bits,
+) -> Option<Mask> {
+    let Passing { sure, unknown } = passing;
+    if sure.is_empty() && unknown.is_empty() {
+        return None;
     }
-    match seen {
-        [_, _, false, false] => return None,
-        [_, false, false, true] => {
-            return Some(Mask {
-                sure: *rows,
-                may: *rows,
-            });
-        }
-        _ => {}
+    if sure.len() == column.dictionary.len() {
+        return Some(Mask {
+            sure: *rows,
+            may: *rows,
+        });
     }
-    let touched = |sorted: &Sorted, wanted: u8| are(wanted).map(|code| sorted.of(code).len()).sum::<usize>();
-    let mut sure = [0; WORDS];
-    match sorted {
-        Some(sorted) if touched(sorted, TRUE) <= column.codes.len() / 4 => {
-            for row in are(TRUE).flat_map(|code| sorted.of(code)) {
-                put(&mut sure, usize::from(*row));
-            }
-        }
-        _ => look_up(&mut sure, column, truths, TRUE),
-    }
-    let mut may = sure;
-    if seen[usize::from(UNKNOWN)] {
-        look_up(&mut may, column, truths, UNKNOWN);
-    }
-    Some(Mask { sure, may })
+    let mut mask = Mask::FALSE;
+    add(&mut mask.sure, column, sorted, sure);
+    mask.may = mask.sure;
+    add(&mut mask.may, column, sorted, unknown);
+    Some(mask)
 }
 
-/// Adds the rows whose codes have an answer.
-fn look_up(bits: &mut Bits, column: &Column, truths: &[u8], wanted: u8) {
-    let table: Vec<u8> = truths.iter().map(|truth| u8::from(*truth == wanted)).collect();
+/// Adds the rows that have one of some codes.
+fn add(bits: &mut Bits, column: &Column, sorted: Option<&Sorted>, codes: &[u16]) {
+    if codes.is_empty() {
+        return;
+    }
+    let touched = |sorted: &Sorted| codes.iter().map(|code| sorted.of(*code).len()).sum::<usize>();
+    if let Some(sorted) = sorted.filter(|sorted| touched(sorted) <= column.codes.len() / 4) {
+        for row in codes.iter().flat_map(|code| sorted.of(*code)) {
+            put(bits, usize::from(*row));
+        }
+        return;
+    }
+    let mut table = vec![0_u8; column.dictionary.len()];
+    for code in codes {
+        table[usize::from(*code)] = 1;
+    }
     let (chunks, rest) = column.codes.as_chunks::<64>();
     for (at, chunk) in chunks.iter().enumerate() {
         bits[at] |= pack(&chunk.map(|code| table[usize::from(code)]));
