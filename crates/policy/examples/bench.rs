@@ -63,11 +63,11 @@ fn policy(rng: &mut ChaCha8Rng, n: usize, has_past: bool) -> Json {
     policy
 }
 
-fn set(has_past: bool) -> PolicySet {
+fn set(policies: usize, has_past: bool) -> PolicySet {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let read =
         |n| Arc::new(Definition::read(Family::Content, &policy(&mut rng, n, has_past)).expect("a policy"));
-    PolicySet::new((0..POLICIES).map(read).collect::<Vec<_>>()).unwrap()
+    PolicySet::new((0..policies).map(read).collect::<Vec<_>>()).unwrap()
 }
 
 fn rego() -> PolicySet {
@@ -227,7 +227,7 @@ fn main() {
     let mut symbols = Symbols::new();
     let repeated = events(&mut symbols, count, false);
     let distinct = events(&mut symbols, count, true);
-    let (native, past, module) = (set(false), set(true), rego());
+    let (native, past, module) = (set(POLICIES, false), set(POLICIES, true), rego());
     let in_batches = |set: &PolicySet, events: &[Event]| -> Vec<Batch> {
         let fields = Projection::of(&[set]);
         events
@@ -275,6 +275,18 @@ fn main() {
         "columns, ten history conditions",
         count,
         median(|| columns(&past, &batches, &symbols)),
+    );
+    let (many, some) = (set(1000, false), &repeated[..count / 5]);
+    report(
+        "row by row, 1000 policies",
+        some.len(),
+        median(|| rows(&many, some, &symbols)),
+    );
+    let batches = in_batches(&many, some);
+    report(
+        "columns, 1000 policies",
+        some.len(),
+        median(|| columns(&many, &batches, &symbols)),
     );
     let few = &repeated[..count / 20];
     report(

@@ -24,15 +24,14 @@
 //! definitions of one rule, with different values) is therefore asked again by the interpreter, which reports the
 //! error, whenever the machine says that it does not match.
 //!
-//! The parser takes twice the time for each further bracket around a text; modules that nest deeply are refused
-//! before it sees them.
-//!
 //! Source: client contract §3.10; D9.10.
 //!
 //! INVARIANT RG-1: a module that is stopped, contradicts itself or gives no answer is never "not matched".
 //!
 //! Absent on purpose: data documents, several modules in one policy, tracing, a limit on bytes (it would need an
 //! allocator of its own for the whole program; time and steps bound what a module can allocate).
+
+mod nesting;
 
 use crate::contract::{REGO_LANGUAGE_VERSION, rego_entrypoint, rego_package};
 use crate::digest::sha256_hex;
@@ -57,11 +56,6 @@ pub const TIME_LIMIT: Duration = Duration::from_millis(100);
 const ENGINE: &str = "regorus 0.14.1";
 /// The version of OPA whose language the engine speaks.
 pub const OPA_VERSION: &str = "1.2.0";
-/// LIMIT: how deep `[` and `{` may nest.
-const NESTING_LIMIT: usize = 10;
-/// LIMIT: characters that the parser reads, those in n brackets counted 2^n times.
-const WORK_LIMIT: usize = 2 << 20;
-
 /// The built-ins that a module can call: none makes more than it is given.
 const BUILTINS: [&str; 62] = [
     "__builtin_sets.intersection",
@@ -193,7 +187,8 @@ pub enum Failure {
 ///
 /// Source: client contract §3.1 `regoCompilerFingerprint`.
 pub fn compiler_fingerprint() -> String {
-    let limits = format!("{INSTRUCTION_LIMIT} {} {NESTING_LIMIT}", TIME_LIMIT.as_millis());
+    let nesting = nesting::NESTING_LIMIT;
+    let limits = format!("{INSTRUCTION_LIMIT} {} {nesting}", TIME_LIMIT.as_millis());
     sha256_hex(
         format!(
             "{ENGINE}\n{REGO_LANGUAGE_VERSION}\n{limits}\n{}",
@@ -217,7 +212,7 @@ impl Module {
                 "the module must have 1 to 262144 characters",
             )]);
         }
-        if is_too_nested(source) {
+        if nesting::is_too_much(source) {
             let message =
                 "the module nests brackets deeper than 10 levels, or too much of it stands in brackets";
             return Err(vec![Diagnostic::whole(message)]);
@@ -356,38 +351,6 @@ fn lengths() -> PolicyLengthConfig {
         max_col: NonZeroU32::MAX,
         max_file_bytes: NonZeroUsize::MAX,
         max_lines: NonZeroUsize::MAX,
-    }
-}
-
-/// Returns whether reading the module would take too long: the parser reads what stands in brackets again for each
-/// bracket around it, which doubles its work with every level.
-fn is_too_nested(source: &str) -> bool {
-    let (mut depth, mut work) = (0_usize, 0_usize);
-    let mut rest = source.bytes();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            b'"' => skip_text(&mut rest),
-            b'`' => drop(rest.find(|byte| *byte == b'`')),
-            b'#' => drop(rest.find(|byte| *byte == b'\n')),
-            _ => {}
-        }
-        if depth > NESTING_LIMIT {
-            return true;
-        }
-        work += 1 << depth;
-    }
-    work > WORK_LIMIT
-}
-
-fn skip_text(rest: &mut std::str::Bytes<'_>) {
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'\\' => drop(rest.next()),
-            b'"' | b'\n' => return,
-            _ => {}
-        }
     }
 }
 

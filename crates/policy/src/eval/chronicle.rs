@@ -70,7 +70,11 @@ impl Chronicle {
             return Truth::Unknown;
         }
         match self.places.get(&(event.occasion().family(), subject)) {
-            Some(place) => self.memories[*place][tracker].answer(question, event.at_ms()),
+            // A chronicle of another set knows nothing of this one.
+            Some(place) => match self.memories[*place].get(tracker) {
+                Some(memory) => memory.answer(question, event.at_ms()),
+                None => Truth::Unknown,
+            },
             None => Memory::new(question).answer(question, event.at_ms()),
         }
     }

@@ -24,50 +24,49 @@ pub(super) struct Known {
 /// The codes of a column whose values pass a predicate, and those of which nobody can say.
 #[derive(Default)]
 pub(super) struct Passing {
-    sure: Vec<u16>,
-    unknown: Vec<u16>,
+    sure: Codes,
+    unknown: Codes,
 }
 
-impl Passing {
-    fn add(&mut self, code: u16, truth: Truth) {
-        match truth {
-            Truth::False => {}
-            Truth::Unknown => self.unknown.push(code),
-            Truth::True => self.sure.push(code),
-        }
+/// Some codes.
+enum Codes {
+    List(Vec<u16>),
+    /// One byte for each code, 1 for those that are meant.
+    Table(Vec<u8>),
+}
+
+impl Default for Codes {
+    fn default() -> Self {
+        Self::List(Vec::new())
     }
 }
 
 impl Known {
     /// Returns which values of a column's dictionary pass.
     pub fn judge(&mut self, test: &Test, column: &Column, symbols: &Symbols) -> Passing {
-        let mut passing = Passing::default();
-        let values = (0_u16..).zip(&column.dictionary);
-        match (&test.operand, &test.check) {
-            // Numbers are rarely repeated: the short way is worth having.
-            (
-                Operand::Field(_),
-                Check::Number {
-                    order,
-                    value,
-                    negated,
-                },
-            ) => {
-                for (code, found) in values {
-                    let truth = match found {
-                        Value::Number(number) => (order.holds(number, value) != *negated).into(),
-                        other => test.judge_value(*other, symbols),
-                    };
-                    passing.add(code, truth);
-                }
-            }
-            _ => {
-                for (code, found) in values {
-                    passing.add(code, self.one(test, *found, symbols));
-                }
+        if let (
+            Operand::Field(_),
+            Check::Number {
+                order,
+                value,
+                negated,
+            },
+        ) = (&test.operand, &test.check)
+        {
+            return numbers(column, |number| order.holds(&number, value) != *negated);
+        }
+        let (mut sure, mut unknown) = (Vec::new(), Vec::new());
+        for (code, found) in (0_u16..).zip(&column.dictionary) {
+            match self.one(test, *found, symbols) {
+                Truth::False => {}
+                Truth::Unknown => unknown.push(code),
+                Truth::True => sure.push(code),
             }
         }
-        passing
+        Passing {
+            sure: Codes::List(sure),
+            unknown: Codes::List(unknown),
+        }
     }
 
     fn one(&mut self, test: &Test, value: Value, symbols: &Symbols) -> Truth {
@@ -80,6 +79,25 @@ impl Known {
             known.resize(at + 1, None);
         }
         *known[at].get_or_insert_with(|| test.judge_value(value, symbols))
+    }
+}
+
+/// Returns which numbers pass. Numbers are rarely repeated: a table costs less than a list of half of them.
+fn numbers(column: &Column, holds: impl Fn(f64) -> bool) -> Passing {
+    let passes = |found: &Value| matches!(found, Value::Number(number) if holds(*number));
+    let is_unknown = |found: &Value| !matches!(found, Value::Number(_) | Value::Absent);
+    let unknown = (0_u16..)
+        .zip(&column.dictionary)
+        .filter(|(_, found)| is_unknown(found));
+    Passing {
+        unknown: Codes::List(unknown.map(|(code, _)| code).collect()),
+        sure: Codes::Table(
+            column
+                .dictionary
+                .iter()
+                .map(|found| u8::from(passes(found)))
+                .collect(),
+        ),
     }
 }
 
@@ -110,6 +128,18 @@ impl Sorted {
         Self { starts, rows }
     }
 
+    /// Returns how many rows have one of some codes; above `most` just more than that.
+    fn rows_of(&self, codes: &[u16], most: usize) -> usize {
+        let mut rows = 0;
+        for code in codes {
+            rows += self.of(*code).len();
+            if rows > most {
+                break;
+            }
+        }
+        rows
+    }
+
     fn of(&self, code: u16) -> &[u16] {
         let code = usize::from(code);
         &self.rows[usize::from(self.starts[code])..usize::from(self.starts[code + 1])]
@@ -124,14 +154,16 @@ pub(super) fn spread(
     rows: &Bits,
 ) -> Option<Mask> {
     let Passing { sure, unknown } = passing;
-    if sure.is_empty() && unknown.is_empty() {
-        return None;
-    }
-    if sure.len() == column.dictionary.len() {
-        return Some(Mask {
-            sure: *rows,
-            may: *rows,
-        });
+    if let (Codes::List(sure), Codes::List(unknown)) = (sure, unknown) {
+        if sure.is_empty() && unknown.is_empty() {
+            return None;
+        }
+        if sure.len() == column.dictionary.len() {
+            return Some(Mask {
+                sure: *rows,
+                may: *rows,
+            });
+        }
     }
     let mut mask = Mask::FALSE;
     add(&mut mask.sure, column, sorted, sure);
@@ -141,21 +173,28 @@ pub(super) fn spread(
 }
 
 /// Adds the rows that have one of some codes.
-fn add(bits: &mut Bits, column: &Column, sorted: Option<&Sorted>, codes: &[u16]) {
-    if codes.is_empty() {
-        return;
-    }
-    let touched = |sorted: &Sorted| codes.iter().map(|code| sorted.of(*code).len()).sum::<usize>();
-    if let Some(sorted) = sorted.filter(|sorted| touched(sorted) <= column.codes.len() / 4) {
-        for row in codes.iter().flat_map(|code| sorted.of(*code)) {
-            put(bits, usize::from(*row));
+fn add(bits: &mut Bits, column: &Column, sorted: Option<&Sorted>, codes: &Codes) {
+    let few = column.codes.len() / 4;
+    match (codes, sorted) {
+        (Codes::List(list), _) if list.is_empty() => {}
+        (Codes::Table(table), _) => look_up(bits, column, table),
+        (Codes::List(list), Some(sorted)) if sorted.rows_of(list, few) <= few => {
+            for row in list.iter().flat_map(|code| sorted.of(*code)) {
+                put(bits, usize::from(*row));
+            }
         }
-        return;
+        (Codes::List(list), _) => {
+            let mut table = vec![0; column.dictionary.len()];
+            for code in list {
+                table[usize::from(*code)] = 1;
+            }
+            look_up(bits, column, &table);
+        }
     }
-    let mut table = vec![0_u8; column.dictionary.len()];
-    for code in codes {
-        table[usize::from(*code)] = 1;
-    }
+}
+
+/// Adds the rows whose codes have a 1 in the table.
+fn look_up(bits: &mut Bits, column: &Column, table: &[u8]) {
     let (chunks, rest) = column.codes.as_chunks::<64>();
     for (at, chunk) in chunks.iter().enumerate() {
         bits[at] |= pack(&chunk.map(|code| table[usize::from(code)]));
