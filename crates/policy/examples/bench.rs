@@ -16,7 +16,7 @@ use provost_policy::{
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Value as Json, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 const SEED: u64 = 4;
@@ -55,7 +55,7 @@ fn policy(rng: &mut ChaCha8Rng, n: usize, has_past: bool) -> Json {
         "acknowledgeBroadScope": true, "action": actions[n % 4],
         "conditions": {"all": all}});
     if !n.is_multiple_of(3) {
-        let groups: Vec<String> = (0..=below(rng, 3))
+        let groups: BTreeSet<String> = (0..=below(rng, 3))
             .map(|_| format!("group{}", below(rng, GROUPS)))
             .collect();
         policy["appliesTo"] = json!({"groups": groups});
