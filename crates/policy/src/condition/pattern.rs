@@ -19,7 +19,7 @@ pub fn pattern(source: &str) -> Result<Regex, &'static str> {
     if has_more_than_re2(source) {
         return Err("must be a pattern of the RE2 language");
     }
-    let built = RegexBuilder::new(source)
+    let built = RegexBuilder::new(&in_ascii(source))
         .size_limit(COMPILED_LIMIT_BYTES)
         .dfa_size_limit(CACHE_LIMIT_BYTES)
         .nest_limit(64)
@@ -28,6 +28,30 @@ pub fn pattern(source: &str) -> Result<Regex, &'static str> {
         regex::Error::CompiledTooBig(_) => "must be a smaller pattern: it grows too large when compiled",
         _ => "must be a pattern of the RE2 language",
     })
+}
+
+/// Returns the pattern with RE2's meaning of `\\d`, `\\w` and `\\s`: they are of ASCII there, and of Unicode here.
+fn in_ascii(source: &str) -> String {
+    let mut ascii = String::with_capacity(source.len());
+    let mut rest = source.chars();
+    while let Some(c) = rest.next() {
+        if c != '\\' {
+            ascii.push(c);
+            continue;
+        }
+        match rest.next() {
+            Some('d') => ascii.push_str("[0-9]"),
+            Some('D') => ascii.push_str("[^0-9]"),
+            Some('w') => ascii.push_str("[0-9A-Za-z_]"),
+            Some('W') => ascii.push_str("[^0-9A-Za-z_]"),
+            Some('s') => ascii.push_str(r"[\t\n\f\r ]"),
+            Some('S') => ascii.push_str(r"[^\t\n\f\r ]"),
+            Some('b') => ascii.push_str("(?-u:\\b)"),
+            Some(other) => ascii.extend(['\\', other]),
+            None => ascii.push('\\'),
+        }
+    }
+    ascii
 }
 
 /// Returns whether the pattern uses what our engine has and RE2 has not: set operations inside a class, and
@@ -97,6 +121,22 @@ mod tests {
         ] {
             assert!(pattern(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn classes_are_those_of_re2() {
+        let is = |source: &str, text: &str| pattern(source).unwrap().is_match(text);
+        for (source, ascii, other) in [
+            (r"^\d$", "7", "٧"),
+            (r"^\w$", "e", "é"),
+            (r"^\s$", "\t", "\u{a0}"),
+        ] {
+            assert!(is(source, ascii) && !is(source, other), "{source}");
+            let negated = source.to_uppercase();
+            assert!(!is(&negated, ascii) && is(&negated, other), "{negated}");
+        }
+        assert!(is(r"^[\d\-x]+$", "1-x") && is(r"^[^\s]$", "é") && is(r"\\d", r"\d") && is(r"\bm\b", "ém"));
+        assert!(is(r"(?i)ÉTÉ", "été") && is("^.$", "é"));
     }
 
     #[test]
