@@ -482,3 +482,34 @@ fn events_survive_storage() {
     let places: Vec<_> = faults.kept().iter().map(|f| f.path.as_str()).collect();
     assert_eq!(places, ["/tool.id", "/tool.idd", "/missing/0"]);
 }
+
+#[test]
+fn a_projection_tells_before_and_after_the_end_of_an_exception() {
+    let exception = json!({"exceptions": [{"id": "e", "reason": "r", "expiresAt": "1970-01-01T00:16:40Z",
+        "conditions": {"field": "identity.user_id", "op": "eq", "value": "ann"}}]});
+    let set = set(&[content("a", "block", &exception)]);
+    let projection = Projection::of(&[&set]);
+    assert!(projection.is_groupable());
+    let mut symbols = Symbols::new();
+    let mut event = |at_ms: i64, title: &str| {
+        let attributes = json!({"tool.id": "t", "identity.user_id": "ann", "event.title": title});
+        Event::read(
+            &mut symbols,
+            at_ms,
+            Occasion::PreTool,
+            attributes.as_object().unwrap(),
+            &[],
+        )
+        .unwrap()
+    };
+    let events = [
+        event(0, "x"),
+        event(999_999, "y"),
+        event(1_000_000, "x"),
+        event(5_000_000, "z"),
+    ];
+    let keys = events.each_ref().map(|event| projection.key(event));
+    let digests = events.each_ref().map(|event| projection.digest(event, &symbols));
+    assert!(keys[0] == keys[1] && keys[1] != keys[2] && keys[2] == keys[3]);
+    assert!(digests[0] == digests[1] && digests[1] != digests[2] && digests[2] == digests[3]);
+}
