@@ -20,6 +20,11 @@
 //!   `concat`, `sprintf`, …) are refused when the module is compiled, as are those that would read a clock, the
 //!   network or a random number: what remains grows step by step, and steps are counted and timed.
 //!
+//! Not stopped: one instruction that works long by itself. A module can build a value that holds the same part twice, 24
+//! times over, and compare it with another one; the comparison takes 2^24 steps inside one instruction, and 2^40 would
+//! take hours. The engine has no limit for it. Only somebody who may write policies can do this to the organization's
+//! own decisions; who evaluates modules of strangers has to do it in a process that can be ended.
+//!
 //! Rules that disagree are an error in OPA, and undefined on the virtual machine. A module that has such rules (several
 //! definitions of one rule, with different values) is therefore asked again by the interpreter, which reports the
 //! error, whenever the machine says that it does not match.
