@@ -1,0 +1,141 @@
+//! Where chunks and segments lie: named, immutable objects.
+//!
+//! INVARIANT HI-5: an object appears under its name whole or not at all. A local folder writes a sibling with the
+//! suffix `.partial`, makes it durable, renames it and makes the folder durable:
+//!
+//! ```text
+//! write x.partial ── fsync x.partial ── rename to x ── fsync folder ── answer
+//!      crash: swept        crash: swept       crash: x or nothing, whole
+//! ```
+//!
+//! Absent on purpose: listing for readers (which objects belong to a history is written in the database), changing
+//! an object, and awaiting: whoever reads over a network does so on a thread of its own.
+
+use crate::error::{Error, Result};
+use bytes::Bytes;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+const PARTIAL: &str = ".partial";
+
+/// A place of immutable objects.
+pub trait Storage: Send + Sync {
+    /// Returns how many bytes the object has.
+    ///
+    /// Errors: `NotFound` when there is none.
+    fn size(&self, name: &str) -> io::Result<u64>;
+
+    /// Returns `length` bytes of the object from `offset` on.
+    ///
+    /// Errors: `UnexpectedEof` when it is shorter, `NotFound` when there is none.
+    fn read(&self, name: &str, offset: u64, length: usize) -> io::Result<Bytes>;
+
+    /// Makes a new object durable with the bytes that `write` writes; replaces one of the same name.
+    ///
+    /// Errors: those of `write` and of the storage; then the name is as it was, or has the whole object already and
+    /// its durability is in doubt. Doing it anew repairs both.
+    fn put(&self, name: &str, write: &mut dyn FnMut(&mut (dyn Write + Send)) -> Result<()>) -> Result<()>;
+
+    /// Removes the object, if there is one.
+    fn remove(&self, name: &str) -> io::Result<()>;
+}
+
+/// A local folder as storage.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Opens the folder, made if absent, and removes what a crash left unfinished.
+    ///
+    /// One process at a time writes into a folder; whoever opens it to write calls this first.
+    ///
+    /// Errors: those of the file system.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        fs::create_dir_all(path)?;
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().ends_with(PARTIAL) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(Self {
+            path: path.to_owned(),
+        })
+    }
+
+    /// Returns the path of the object with this name.
+    ///
+    /// Errors: `InvalidInput` when the name is not one plain file name.
+    fn path_of(&self, name: &str) -> io::Result<PathBuf> {
+        let is_plain = !name.is_empty()
+            && !name.starts_with('.')
+            && !name.ends_with(PARTIAL)
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        if is_plain {
+            Ok(self.path.join(name))
+        } else {
+            Err(io::ErrorKind::InvalidInput.into())
+        }
+    }
+}
+
+impl Storage for Folder {
+    fn size(&self, name: &str) -> io::Result<u64> {
+        Ok(fs::metadata(self.path_of(name)?)?.len())
+    }
+
+    fn read(&self, name: &str, offset: u64, length: usize) -> io::Result<Bytes> {
+        let file = File::open(self.path_of(name)?)?;
+        // The length is believed only as far as the file goes: a damaged one must not allocate.
+        let left = file.metadata()?.len().saturating_sub(offset);
+        if (length as u64) > left {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut bytes = vec![0; length];
+        read_at(&file, &mut bytes, offset)?;
+        Ok(bytes.into())
+    }
+
+    fn put(&self, name: &str, write: &mut dyn FnMut(&mut (dyn Write + Send)) -> Result<()>) -> Result<()> {
+        let path = self.path_of(name)?;
+        let partial = self.path.join(format!("{name}{PARTIAL}"));
+        let written = File::create(&partial).map_err(Error::from).and_then(|file| {
+            let mut buffered = io::BufWriter::with_capacity(1 << 20, file);
+            write(&mut buffered)?;
+            let file = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
+            Ok(file.sync_all()?)
+        });
+        if let Err(cause) = written {
+            // What remains is swept at the next opening, should this fail too.
+            drop(fs::remove_file(&partial));
+            return Err(cause);
+        }
+        fs::rename(&partial, &path)?;
+        File::open(&self.path)?.sync_all()?;
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.path_of(name)?) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
+}
+
+#[cfg(not(unix))]
+fn read_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    use std::io::{Read, Seek, SeekFrom};
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(bytes)
+}

@@ -1,0 +1,11 @@
+//! The event history through its public functions.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+mod damage;
+mod grouping;
+mod growing;
+mod reading;
+mod round_trip;
+mod support;
