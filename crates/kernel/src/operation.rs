@@ -659,6 +659,8 @@ pub struct Entry {
     pub schemas: [SchemaOf; 4],
     /// The names of the query parameters.
     pub query_names: Vec<String>,
+    /// LIMIT: characters of query parameters whose schema says how many, by their names.
+    pub query_lengths: Vec<(String, usize)>,
     /// Whether the body has members beside the trio, or the trio itself.
     pub has_body: bool,
 }
@@ -667,7 +669,13 @@ impl Entry {
     /// Returns the entry of an operation.
     pub fn of<O: Operation>() -> Self {
         let mut generator = SchemaGenerator::default();
-        let query_names = members(&O::Query::json_schema(&mut generator));
+        let query = O::Query::json_schema(&mut generator);
+        let query_names = members(&query);
+        let length = |name: &String| {
+            let limit = query.get("properties")?.get(name)?.get("maxLength")?.as_u64()?;
+            Some((name.clone(), usize::try_from(limit).ok()?))
+        };
+        let query_lengths = query_names.iter().filter_map(length).collect();
         let body = !members(&O::Body::json_schema(&mut generator)).is_empty();
         Self {
             meta: const { &O::META },
@@ -679,6 +687,7 @@ impl Entry {
                 |generator| generator.subschema_for::<O::Output>(),
             ],
             query_names,
+            query_lengths,
             has_body: O::META.method.has_body() && (body || O::META.kind == Kind::Write),
         }
     }

@@ -1,12 +1,13 @@
 """What a random caller of the API cannot know.
 
-Four corrections, made just before a request is sent:
+Corrections, made just before a request is sent:
  - the account that the tests call with is never the object of a request, or it would rotate, revoke or
    disable the tests' own token;
- - most valid requests name an account that exists, which no random string does;
+ - most valid requests name records that exist, which no random string does;
  - every valid request is a new intent: it has an idempotency key of its own, and no member of the body is
    contradicted by the header that says the same;
- - a valid cursor is one that a list returned, which no schema can say.
+ - a valid cursor is one that a list returned, which no schema can say;
+ - a valid chunk of an import holds a line, and the organization's longest lifetime of tokens stays what it is.
 """
 
 import itertools
@@ -27,6 +28,22 @@ TRIO = {
 # Ids of accounts that exist, each with the id of its first token; filled by the tests' own creations.
 existing: dict[str, str] = {}
 turns = itertools.count()
+# Path parameters, and how the ids begin that they stand for.
+PREFIXES = {
+    "userId": "usr_",
+    "groupId": "grp_",
+    "importId": "imp_",
+    "profileId": "prof_",
+    "releaseId": "mcr_",
+    "itemRef": "ski_",
+    "installId": "inst_",
+    "resourceId": "res_",
+    "resourceGatewayId": "rgw_",
+    "credentialId": "cred_",
+    "checkId": "chk_",
+}
+# Records that exist: their ids with the path parameters that they were made under.
+records: dict[str, dict[str, dict[str, str]]] = {name: {} for name in PREFIXES}
 # The last cursor that each list returned.
 cursors: dict[str, str] = {}
 
@@ -39,6 +56,9 @@ def before_call(context, case, kwargs):
         continue_list(case)
         if case.meta.phase.name.value != "stateful" and next(turns) % 4:
             name_existing_account(case)
+            name_existing_records(case)
+        keep_lifetime(case)
+        hold_a_line(case, kwargs)
     parameters = case.path_parameters or {}
     if parameters.get("serviceAccountId") == OWN_ACCOUNT:
         parameters["serviceAccountId"] = next(iter(existing), "sa_00000000000000000000000000")
@@ -48,6 +68,12 @@ def before_call(context, case, kwargs):
 def after_call(context, case, response):
     if case.path.endswith("/audit/events"):
         remember_cursor(case, response)
+    is_json = response.headers.get("content-type", [""])[0].startswith("application/json")
+    if response.status_code in (200, 201) and is_json and not case.path.endswith("/export"):
+        remember_records(case, response.json())
+    if response.status_code == 204:
+        for name, value in (case.path_parameters or {}).items():
+            records.get(name, {}).pop(value, None)
     if response.status_code == 201:
         body = response.json()
         account, token = body.get("serviceAccount") or {}, body.get("token") or {}
@@ -105,3 +131,64 @@ def name_existing_account(case):
     parameters["serviceAccountId"] = account
     if "tokenId" in parameters:
         parameters["tokenId"] = existing[account]
+
+
+def remember_records(case, value):
+    """Notes every id in an answer with the parents that the path names."""
+    if isinstance(value, list):
+        for item in value[:5]:
+            remember_records(case, item)
+    elif isinstance(value, dict):
+        for member, found in value.items():
+            if isinstance(found, str):
+                for name, prefix in PREFIXES.items():
+                    if found.startswith(prefix) and len(records[name]) < 40 and member in ("id", name, "installId"):
+                        records[name][found] = dict(case.path_parameters or {})
+            else:
+                remember_records(case, found)
+
+
+def name_existing_records(case):
+    parameters = case.path_parameters or {}
+    wanted = [name for name in parameters if name in PREFIXES]
+    # The innermost record decides, because it lies below one parent only.
+    for name in reversed(wanted):
+        if not records[name]:
+            continue
+        if case.method.upper() == "DELETE" and len(records[name]) < 5:
+            return
+        chosen = list(records[name])[next(turns) % len(records[name])]
+        parents = records[name][chosen]
+        if any(parent != name and parent not in parents for parent in wanted):
+            continue
+        for parent in wanted:
+            if parent in parents:
+                parameters[parent] = parents[parent]
+        parameters[name] = chosen
+        return
+    for name in wanted:
+        if records[name]:
+            parameters[name] = list(records[name])[next(turns) % len(records[name])]
+
+
+def keep_lifetime(case):
+    """A limit below what a rotation asks for would make a valid rotation a refused one."""
+    tokens = case.body.get("tokens") if isinstance(case.body, dict) else None
+    if isinstance(tokens, dict):
+        tokens.pop("maxLifetimeSeconds", None)
+
+
+LINES = {
+    "text/csv": b"type,loginName\nuser,somebody@example.com\n",
+    "application/x-ndjson": b'{"type":"user","loginName":"somebody@example.com"}\n',
+}
+
+
+def hold_a_line(case, kwargs):
+    if case.media_type in LINES:
+        case.body = LINES[case.media_type]
+
+
+@schemathesis.serializer("application/gzip", "application/zip", "application/x-ndjson", "text/csv")
+def content(ctx, value):
+    return value if isinstance(value, bytes) else str(value).encode(errors="ignore")

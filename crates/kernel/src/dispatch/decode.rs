@@ -181,6 +181,11 @@ fn query_of(entry: &Entry, request: &Request) -> Result<Value> {
         if value.is_empty() {
             return Err(Error::invalid(format!("/query/{name}"), "must not be empty"));
         }
+        // An id may be any text, because in a path every text is an answer of 404; here the schema's limit holds.
+        let limit = entry.query_lengths.iter().find(|(known, _)| *known == name);
+        if limit.is_some_and(|(_, limit)| value.chars().count() > *limit) {
+            return Err(Error::invalid(format!("/query/{name}"), "is too long"));
+        }
         if members.insert(name.clone(), Value::from(value)).is_some() {
             return Err(Error::invalid(format!("/query/{name}"), "is given twice"));
         }

@@ -138,8 +138,8 @@ fn request_body(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
             );
         }
     }
-    let required = entry.meta.consent == Consent::Required;
-    json!({ "required": required, "content": content })
+    let is_needed = entry.meta.consent == Consent::Required && entry.meta.performance.is_none();
+    json!({ "required": is_needed, "content": content })
 }
 
 fn success(

@@ -22,7 +22,7 @@ pub struct SendChunk;
 #[schemars(inline)]
 pub struct ChunkQuery {
     /// The number of the chunk; the first is 1.
-    sequence: Bounded<1, 9_007_199_254_740_991>,
+    sequence: Bounded<1, 1_000_000_000>,
 }
 
 /// The chunk, once it was read.
