@@ -51,6 +51,11 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
                 statement.name
             );
         }
+        // PREPARE does not take utility commands; this one runs, and it has no parameters.
+        Location::Postgres(_) if statement.postgres.starts_with("ANALYZE ") => {
+            let done = conn.batch(statement.postgres);
+            done.unwrap_or_else(|e| panic!("{}: {:?}", statement.name, e.private()));
+        }
         Location::Postgres(_) => {
             let sql = format!("PREPARE one AS {}", to_postgres(statement.postgres));
             let prepared = conn.batch(&sql);

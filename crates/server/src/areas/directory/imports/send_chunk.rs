@@ -1,6 +1,6 @@
 //! Takes the next chunk of an import's file.
 
-use super::super::store::imports;
+use super::super::store::{imports, upkeep};
 use super::lines::Chunk;
 use super::model::{Format, ImportPath, ImportView, MAX_CHUNK_BYTES, RefusedLine};
 use super::stage;
@@ -107,6 +107,10 @@ impl Operation for SendChunk {
                 "refused": refused_lines.len(),
             }),
         );
+        // Whenever the import has doubled.
+        if input.query.sequence.get().cast_unsigned().is_power_of_two() {
+            upkeep::count_afresh(cx)?;
+        }
         Ok(Taken {
             import: import.into(),
             refused_lines,

@@ -16,6 +16,12 @@ const STEP: i64 = 500;
 const DEAD_STEP: usize = 100;
 
 statements! {
+    /// Tells the planner how large the tables have become. PostgreSQL does so by itself only minutes later, and until
+    /// then takes them for empty: it would read all of them for every list of names.
+    COUNT_AFRESH = unscoped("statistics belong to no organization") {
+        sqlite: "SELECT 1",
+        postgres: "ANALYZE directory_users, directory_groups, directory_memberships, directory_import_names",
+    };
     /// Lets users end with the swap that the file does not name and the API left alone since.
     MARK_USERS = "UPDATE directory_users SET valid_to = ?2 WHERE organization_id = ?1 AND directory_id = ?3 AND seq > ?4 AND seq <= ?5 AND valid_to = 9007199254740991 AND valid_from + 0 < ?2 AND updated_at < ?6 AND NOT EXISTS (SELECT 1 FROM directory_import_names n WHERE n.organization_id = ?1 AND n.import_id = ?7 AND n.kind = 'user' AND n.name_key = directory_users.name_key)";
     /// Lets the memberships of those users end as well.
@@ -167,6 +173,11 @@ pub enum Ended {
     Suspended(UserId),
     /// A group that is no longer there.
     Group(GroupId),
+}
+
+/// See [`COUNT_AFRESH`]. The last statement of a unit: it may take as long as the unit has.
+pub fn count_afresh(cx: &mut Cx<'_>) -> Result<()> {
+    cx.query_opt(&COUNT_AFRESH, params![], |_| Ok(())).map(drop)
 }
 
 /// Removes the next part of what is dead, and the names of a finished import. Returns what became of records, and
