@@ -32,10 +32,13 @@ use subtle::ConstantTimeEq;
 const CHECK: &[u8] = b"provost/key-check/v1";
 
 /// The keys of one installation, as read when it was opened.
+#[expect(clippy::struct_field_names, reason = "keys are what keys hold")]
 pub struct Keys {
     dir: PathBuf,
     /// Sorted by purpose, then number; never empty for any purpose.
     keys: Vec<Key>,
+    /// The sub-keys of the keyed hashes, those of the current keys last. Made once: a request may need hundreds of hashes.
+    macs: Vec<(MacPurpose, hmac::Key)>,
 }
 
 /// What may be shown of one key.
@@ -174,9 +177,11 @@ impl Keys {
                 )));
             }
         }
+        let macs = derive_macs(&keys);
         Ok(Self {
             dir: dir.to_owned(),
             keys,
+            macs,
         })
     }
 
@@ -255,22 +260,30 @@ impl Keys {
     }
 
     /// Returns the keyed hash of `parts` under the current key. Bytes cannot be shifted between parts.
+    #[expect(
+        clippy::expect_used,
+        clippy::missing_panics_doc,
+        reason = "assemble refuses keys that lack a purpose, and derives every sub-key"
+    )]
     pub fn mac(&self, purpose: MacPurpose, parts: &[&[u8]]) -> [u8; 32] {
-        mac_under(self.current(purpose.source().0), purpose, parts)
+        self.hashes(purpose, parts)
+            .next()
+            .expect("a key of every purpose")
     }
 
     /// Returns whether `mac` is the keyed hash of `parts` under the current or an older key.
     ///
     /// Whoever checks a stored hash asks this, so that it stays good when its key is rotated.
     pub fn mac_matches(&self, purpose: MacPurpose, parts: &[&[u8]], mac: &[u8]) -> bool {
-        self.macs(purpose, parts)
+        self.hashes(purpose, parts)
             .any(|expected| bool::from(expected.as_slice().ct_eq(mac)))
     }
 
-    fn macs(&self, purpose: MacPurpose, parts: &[&[u8]]) -> impl Iterator<Item = [u8; 32]> {
-        let source = purpose.source().0;
-        let keys = self.keys.iter().rev().filter(move |key| key.purpose == source);
-        keys.map(move |key| mac_under(key, purpose, parts))
+    fn hashes(&self, purpose: MacPurpose, parts: &[&[u8]]) -> impl Iterator<Item = [u8; 32]> {
+        let framed = derive::framed(parts);
+        let keys = self.macs.iter().rev();
+        let keys = keys.filter(move |(known, _)| *known == purpose);
+        keys.map(move |(_, key)| sign(key, &[framed.as_slice()]))
     }
 
     fn current(&self, purpose: Purpose) -> &Key {
@@ -317,14 +330,25 @@ fn check_value(key: &Key) -> [u8; 32] {
     hmac_sha256(key.bytes(), &[CHECK, b"/", key.id.as_bytes()])
 }
 
-fn mac_under(key: &Key, purpose: MacPurpose, parts: &[&[u8]]) -> [u8; 32] {
-    let sub_key = derive::expand::<32>(key.bytes(), &[], purpose.source().1);
-    hmac_sha256(sub_key.as_slice(), &[&derive::framed(parts)])
+/// Returns the sub-keys of every keyed hash, in the order of the keys: the current one's last.
+fn derive_macs(keys: &[Key]) -> Vec<(MacPurpose, hmac::Key)> {
+    let derived = MacPurpose::ALL.iter().flat_map(|purpose| {
+        let (source, info) = purpose.source();
+        let keys = keys.iter().filter(move |key| key.purpose == source);
+        keys.map(move |key| {
+            let sub_key = derive::expand::<32>(key.bytes(), &[], info);
+            (*purpose, hmac::Key::new(hmac::HMAC_SHA256, sub_key.as_slice()))
+        })
+    });
+    derived.collect()
 }
 
 fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let key = hmac::Key::new(hmac::HMAC_SHA256, key);
-    let mut context = hmac::Context::with_key(&key);
+    sign(&hmac::Key::new(hmac::HMAC_SHA256, key), parts)
+}
+
+fn sign(key: &hmac::Key, parts: &[&[u8]]) -> [u8; 32] {
+    let mut context = hmac::Context::with_key(key);
     for part in parts {
         context.update(part);
     }
