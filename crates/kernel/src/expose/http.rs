@@ -143,17 +143,12 @@ async fn serve(
         None if meta.reads_late() => (meta.limit.bytes, reading.timeout),
         None => (reading.max_body_bytes, reading.timeout),
     };
+    let mut request = request;
     if meta.reads_late() {
         check_declared(&request, limit).map_err(refused)?;
         let (parts, body) = request.into_parts();
         dispatch::precheck(kernel, call(route, place, &parts, id)).await?;
-        let request = Request::from_parts(parts, body);
-        let (parts, body) = read_body(request, limit, timeout).await.map_err(refused)?;
-        let call = dispatch::Request {
-            body,
-            ..call(route, place, &parts, id)
-        };
-        return Ok(dispatch::dispatch(kernel, call).await);
+        request = Request::from_parts(parts, body);
     }
     let (parts, body) = read_body(request, limit, timeout).await.map_err(refused)?;
     let call = dispatch::Request {
