@@ -4,6 +4,7 @@
 //! connection has at most one request without an answer, which it sends again after the restart.
 
 mod atomicity;
+mod decider;
 mod keeper;
 mod ledger;
 mod model;
@@ -24,6 +25,7 @@ use crate::postgres::{self, Cluster, Durability};
 use crate::product::{self, Installation, Server, Store, Workplace};
 use crate::random::{self, Random};
 use crate::{Engine, clock};
+use decider::Decider;
 use keeper::Keeper;
 use ledger::Ledger;
 use model::issued;
@@ -47,6 +49,9 @@ pub struct Arguments {
     /// How many more connections keep people, configuration, resources and skills
     #[arg(long, default_value_t = 4)]
     keepers: usize,
+    /// How many more connections ask for decisions and import recorded calls
+    #[arg(long, default_value_t = 4)]
+    deciders: usize,
     /// After how many kills the store and the audit chain are checked offline
     #[arg(long, default_value_t = 5)]
     check_every: u32,
@@ -62,6 +67,42 @@ struct Totals {
     half_applied: usize,
     offline_checks: u32,
     slowest_restart: Duration,
+}
+
+/// Every connection.
+struct Crew {
+    workers: Vec<Worker>,
+    keepers: Vec<Keeper>,
+    deciders: Vec<Decider>,
+}
+
+impl Crew {
+    fn gather(arguments: &Arguments, scene: &Scene, server: &Server, workplace: &Workplace) -> Outcome<Self> {
+        let mut connection = Connection::new(server.address);
+        let mut keeper = |number| Keeper::begin(scene, number, &mut connection, &workplace.folder);
+        Ok(Self {
+            workers: (0..arguments.connections)
+                .map(|number| Worker::new(scene.seed, number))
+                .collect(),
+            keepers: (0..arguments.keepers).map(&mut keeper).collect::<Outcome<_>>()?,
+            deciders: (0..arguments.deciders)
+                .map(|number| Decider::new(scene.seed, number))
+                .collect(),
+        })
+    }
+
+    fn counts(&self) -> Counts {
+        let workers = self.workers.iter().map(|worker| worker.counts);
+        let all = workers
+            .chain(self.keepers.iter().map(|keeper| keeper.counts))
+            .chain(self.deciders.iter().map(|decider| decider.counts));
+        all.fold(Counts::default(), |sum, counts| Counts {
+            acknowledged: sum.acknowledged + counts.acknowledged,
+            unanswered: sum.unanswered + counts.unanswered,
+            replayed: sum.replayed + counts.replayed,
+            first_answers: sum.first_answers + counts.first_answers,
+        })
+    }
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
@@ -127,20 +168,14 @@ fn drive(
         Ledger::new(workplace.file("ledger.jsonl")?),
         &server,
     )?;
-    let mut workers: Vec<_> = (0..arguments.connections)
-        .map(|number| Worker::new(seed, number))
-        .collect();
-    let mut connection = Connection::new(server.address);
-    let mut keepers = (0..arguments.keepers)
-        .map(|number| Keeper::begin(&scene, number, &mut connection, &workplace.folder))
-        .collect::<Outcome<Vec<_>>>()?;
+    let mut crew = Crew::gather(arguments, &scene, &server, workplace)?;
     let mut random = Random::part(seed, 0);
     let mut totals = Totals::default();
 
     for cycle in 1..=arguments.cycles {
-        let before = sum(&workers, &keepers);
+        let before = crew.counts();
         let delay = random.millis(5, 500);
-        kill_under_load(&scene, &mut workers, &mut keepers, server, delay)?;
+        kill_under_load(&scene, &mut crew, server, delay)?;
         totals.kills += 1;
         scene.ledger.sync()?;
 
@@ -149,8 +184,8 @@ fn drive(
         let restart = killed.elapsed();
         totals.slowest_restart = totals.slowest_restart.max(restart);
 
-        let verdict = retry_and_judge(&scene, &mut workers, &mut keepers, &server)?;
-        let after = sum(&workers, &keepers);
+        let verdict = retry_and_judge(&scene, &mut crew, &server)?;
+        let after = crew.counts();
         println!(
             "{} {cycle}/{}: killed after {} ms, {} acknowledged, {} unanswered and retried \
              ({} replayed, {} first answers), ready again in {} ms, {} lost, {} half-applied",
@@ -168,15 +203,8 @@ fn drive(
         totals.lost += verdict.lost.len();
         totals.half_applied += verdict.half_applied.len();
         if !verdict.is_clean() {
-            verdict
-                .lost
-                .iter()
-                .for_each(|sentence| println!("  LOST: {sentence}"));
-            verdict
-                .half_applied
-                .iter()
-                .for_each(|sentence| println!("  HALF-APPLIED: {sentence}"));
-            print_totals(engine, &totals, sum(&workers, &keepers));
+            verdict.print();
+            print_totals(engine, &totals, crew.counts());
             return Err(Failure::new(
                 "the server lost or half-applied acknowledged mutations",
             ));
@@ -191,10 +219,12 @@ fn drive(
     }
     server.stop()?;
     drop(cluster);
-    print_totals(engine, &totals, sum(&workers, &keepers));
-    let records: usize = keepers.iter().map(Keeper::known).sum();
+    print_totals(engine, &totals, crew.counts());
+    let records: usize = crew.keepers.iter().map(Keeper::known).sum();
+    let decisions: usize = crew.deciders.iter().map(Decider::known).sum();
     println!(
-        "{}: {records} records beside accounts were compared after every kill",
+        "{}: {records} records beside accounts were compared after every kill, {decisions} decisions read after the \
+         next one",
         engine.name()
     );
     Ok(())
@@ -210,6 +240,10 @@ fn set_scene(bootstrap: product::Bootstrap, seed: u64, ledger: Ledger, server: &
         }));
     let created = connection.fetch(&create)?;
     let (account, token) = issued(&created)?;
+    let began = account["createdAt"]
+        .as_str()
+        .context("an account without createdAt")?
+        .to_owned();
     let shared_account = account["id"]
         .as_str()
         .context("an account without an id")?
@@ -228,31 +262,28 @@ fn set_scene(bootstrap: product::Bootstrap, seed: u64, ledger: Ledger, server: &
         shared_tokens,
         killing: AtomicBool::new(false),
         settings,
+        began,
     })
 }
 
-fn kill_under_load(
-    scene: &Scene,
-    workers: &mut [Worker],
-    keepers: &mut [Keeper],
-    server: Server,
-    delay: Duration,
-) -> Outcome {
+fn kill_under_load(scene: &Scene, crew: &mut Crew, server: Server, delay: Duration) -> Outcome {
     let address = server.address;
     scene.killing.store(false, Ordering::SeqCst);
     std::thread::scope(|scope| {
-        let running: Vec<_> = workers
-            .iter_mut()
-            .map(|worker| scope.spawn(move || worker.mutate_until_lost(scene, &mut Connection::new(address))))
-            .collect();
-        let keeping: Vec<_> = keepers
-            .iter_mut()
-            .map(|keeper| scope.spawn(move || keeper.mutate_until_lost(scene, &mut Connection::new(address))))
-            .collect();
+        let mut running = Vec::new();
+        for worker in &mut crew.workers {
+            running.push(scope.spawn(move || worker.mutate_until_lost(scene, &mut Connection::new(address))));
+        }
+        for keeper in &mut crew.keepers {
+            running.push(scope.spawn(move || keeper.mutate_until_lost(scene, &mut Connection::new(address))));
+        }
+        for decider in &mut crew.deciders {
+            running.push(scope.spawn(move || decider.ask_until_lost(scene, &mut Connection::new(address))));
+        }
         std::thread::sleep(delay);
         scene.killing.store(true, Ordering::SeqCst);
         let killed = server.kill();
-        for thread in running.into_iter().chain(keeping) {
+        for thread in running {
             thread
                 .join()
                 .map_err(|_| Failure::new("a connection's thread panicked"))??;
@@ -261,12 +292,8 @@ fn kill_under_load(
     })
 }
 
-fn retry_and_judge(
-    scene: &Scene,
-    workers: &mut [Worker],
-    keepers: &mut [Keeper],
-    server: &Server,
-) -> Outcome<verdict::Verdict> {
+fn retry_and_judge(scene: &Scene, crew: &mut Crew, server: &Server) -> Outcome<verdict::Verdict> {
+    let workers = &mut crew.workers;
     let address = server.address;
     let mut verdict = verdict::Verdict::default();
     let shown = verdict::list_accounts(scene, &mut Connection::new(address), &mut verdict)?;
@@ -292,24 +319,14 @@ fn retry_and_judge(
     })?;
     let mut connection = Connection::new(address);
     let mut verdict = verdict::judge(scene, workers, &mut connection)?;
-    for keeper in keepers {
+    for keeper in &mut crew.keepers {
         keeper.retry(scene, &mut connection, &mut verdict)?;
         keeper.judge(scene, &mut connection, &mut verdict)?;
     }
+    for decider in &mut crew.deciders {
+        decider.judge(scene, &mut connection, &mut verdict)?;
+    }
     Ok(verdict)
-}
-
-fn sum(workers: &[Worker], keepers: &[Keeper]) -> Counts {
-    let all = workers
-        .iter()
-        .map(|w| w.counts)
-        .chain(keepers.iter().map(|k| k.counts));
-    all.fold(Counts::default(), |sum, counts| Counts {
-        acknowledged: sum.acknowledged + counts.acknowledged,
-        unanswered: sum.unanswered + counts.unanswered,
-        replayed: sum.replayed + counts.replayed,
-        first_answers: sum.first_answers + counts.first_answers,
-    })
 }
 
 fn print_totals(engine: Engine, totals: &Totals, counts: Counts) {

@@ -23,6 +23,15 @@ impl Verdict {
     pub fn is_clean(&self) -> bool {
         self.lost.is_empty() && self.half_applied.is_empty()
     }
+
+    pub fn print(&self) {
+        for sentence in &self.lost {
+            println!("  LOST: {sentence}");
+        }
+        for sentence in &self.half_applied {
+            println!("  HALF-APPLIED: {sentence}");
+        }
+    }
 }
 
 /// Compares every account, token and setting; every request has been answered by now.

@@ -32,6 +32,8 @@ pub struct Scene {
     pub killing: AtomicBool,
     /// The settings as first read, to be sent back with another lifetime limit.
     pub settings: Value,
+    /// An instant of this installation's life, for records of the past.
+    pub began: String,
 }
 
 /// A request whose answer did not arrive.
