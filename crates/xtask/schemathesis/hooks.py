@@ -7,10 +7,13 @@ Corrections, made just before a request is sent:
  - every valid request is a new intent: it has an idempotency key of its own, and no member of the body is
    contradicted by the header that says the same;
  - a valid cursor is one that a list returned, which no schema can say;
- - a valid chunk of an import holds a line, and the organization's longest lifetime of tokens stays what it is.
+ - a valid chunk of an import holds a line, and the organization's longest lifetime of tokens stays what it is;
+ - most valid definitions of policies keep the rules that no schema can say, under an id of their own.
 """
 
+import datetime
 import itertools
+import json
 import os
 import uuid
 
@@ -41,9 +44,14 @@ PREFIXES = {
     "resourceGatewayId": "rgw_",
     "credentialId": "cred_",
     "checkId": "chk_",
+    "versionId": "psv_",
+    "eventId": "hev_",
+    "runId": "btr_",
 }
 # Records that exist: their ids with the path parameters that they were made under.
 records: dict[str, dict[str, dict[str, str]]] = {name: {} for name in PREFIXES}
+# Policies that exist: the ids by the collection's name, with the last revision.
+policies: dict[str, dict[str, int]] = {}
 # The last cursor that each list returned.
 cursors: dict[str, str] = {}
 
@@ -59,6 +67,8 @@ def before_call(context, case, kwargs):
             name_existing_records(case)
         keep_lifetime(case)
         hold_a_line(case, kwargs)
+        if next(turns) % 4:
+            keep_the_rules(case)
     parameters = case.path_parameters or {}
     if parameters.get("serviceAccountId") == OWN_ACCOUNT:
         parameters["serviceAccountId"] = next(iter(existing), "sa_00000000000000000000000000")
@@ -71,7 +81,10 @@ def after_call(context, case, response):
     is_json = response.headers.get("content-type", [""])[0].startswith("application/json")
     if response.status_code in (200, 201) and is_json and not case.path.endswith("/export"):
         remember_records(case, response.json())
+    if response.status_code in (200, 201) and is_json:
+        remember_policy(case, response.json())
     if response.status_code == 204:
+        policies.get(collection(case), {}).pop((case.path_parameters or {}).get("policyId"), None)
         for name, value in (case.path_parameters or {}).items():
             records.get(name, {}).pop(value, None)
     if response.status_code == 201:
@@ -185,8 +198,63 @@ LINES = {
 
 
 def hold_a_line(case, kwargs):
-    if case.media_type in LINES:
+    if case.path.endswith("/history/import"):
+        at = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1, milliseconds=next(turns))
+        line = {"at": at.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z", "occasion": "pre_tool", "attributes": {"tool.id": "a"}}
+        case.body = json.dumps(line).encode() + b"\n"
+    elif case.media_type in LINES:
         case.body = LINES[case.media_type]
+
+
+FAMILIES = {
+    "content-policies": "content",
+    "access-policies": "access",
+    "resource-policies": "resource",
+    "skill-acls": "skill_acl",
+}
+
+
+def definition(family, policy):
+    """A definition that keeps every rule of its family."""
+    if family == "skill_acl":
+        return {"id": policy, "skillId": next(iter(records["itemRef"]), "no-such-skill"), "effect": "block", "subjects": {"everyone": True}}
+    common = {"id": policy, "name": f"Policy {policy}", "appliesTo": {}}
+    if family == "content":
+        rest = {"action": "flag_for_review", "evaluateOn": ["pre_tool"], "conditions": {"field": "tool.id", "op": "eq", "value": "a"}}
+    elif family == "access":
+        rest = {"action": "flag_for_review", "enforcementSurfaces": ["provider"], "conditions": {"field": "product.id", "op": "eq", "value": "a"}}
+    else:
+        rest = {"action": "flag_for_review", "conditions": {"field": "resource.protocol", "op": "eq", "value": "http"}}
+    return common | rest
+
+
+def collection(case):
+    return next((part for part in case.path.split("/") if part in FAMILIES), "")
+
+
+def keep_the_rules(case):
+    body = case.body if isinstance(case.body, dict) else {}
+    parameters = case.path_parameters or {}
+    known = policies.get(collection(case), {})
+    if "policyId" in parameters:
+        every = known or {name: at for some in policies.values() for name, at in some.items()}
+        if every:
+            parameters["policyId"] = list(every)[next(turns) % len(every)]
+            if "expectedRevision" in (case.query or {}):
+                case.query["expectedRevision"] = every[parameters["policyId"]]
+    if "definition" in body:
+        family = body.get("family") or FAMILIES.get(collection(case))
+        policy = parameters.get("policyId", f"pol-{next(turns)}")
+        body["definition"] = definition(family, policy)
+        body.pop("validationToken", None)
+        if "expectedRevision" in body:
+            body["expectedRevision"] = known.get(policy, 0)
+
+
+def remember_policy(case, answer):
+    item = answer.get("item") if isinstance(answer, dict) else None
+    if isinstance(item, dict) and collection(case) and "currentRevision" in item:
+        policies.setdefault(collection(case), {})[item["id"]] = item["currentRevision"]
 
 
 @schemathesis.serializer("application/gzip", "application/zip", "application/x-ndjson", "text/csv")
