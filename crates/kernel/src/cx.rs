@@ -151,6 +151,11 @@ impl<'a> Cx<'a> {
         &mut self.rng
     }
 
+    /// Returns the transaction itself, for ports that are also asked outside of operations.
+    pub fn tx(&mut self) -> Tx<'_> {
+        self.tx.reborrow()
+    }
+
     /// Runs a statement and returns the number of rows it changed.
     pub fn execute(&mut self, statement: &'static Statement, params: &[Param<'_>]) -> Result<u64> {
         self.check_deadline()?;

@@ -150,7 +150,7 @@ pub struct Meta {
     pub id: &'static str,
     /// The method.
     pub method: Method,
-    /// The path behind `/api/headless/v1/organizations/{organizationId}`.
+    /// The path behind `/api/headless/v1/organizations/{organizationId}`. `{name}` is one segment, `{*name}` one or more.
     pub path: &'static str,
     /// One of [`crate::auth::TOOLSETS`].
     pub toolset: &'static str,
@@ -447,7 +447,13 @@ impl Meta {
         self.path
             .split('/')
             .filter_map(|s| s.strip_prefix('{')?.strip_suffix('}'))
+            .map(|name| name.strip_prefix('*').unwrap_or(name))
             .collect()
+    }
+
+    /// Returns the path as documents show it, where a greedy parameter looks like any other.
+    pub fn shown_path(&self) -> String {
+        self.path.replace("{*", "{")
     }
 
     /// Returns the statuses that the specification's counts name (decision A), as far as the operation can

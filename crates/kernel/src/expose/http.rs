@@ -2,9 +2,11 @@
 //!
 //! One handler serves every operation: it finds the operation by path template and method, reads the body,
 //! and calls [`dispatch`]. Path parameters are taken from the raw path and decoded exactly once; a segment
-//! that cannot be decoded names nothing (D1.1).
+//! that cannot be decoded names nothing (D1.1). Operations that differ only behind a greedy parameter share a
+//! route of the framework and are told apart here (`template.rs`).
 
 use super::edge::{ClientIp, RequestId, check_declared, read_body, respond};
+use super::template::Template;
 use crate::auth::Origin;
 use crate::dispatch::{self, Outcome, percent_decode};
 use crate::error::{Code, Error};
@@ -35,35 +37,76 @@ pub struct Reading {
     pub timeout: Duration,
 }
 
-struct Route {
-    template: Vec<&'static str>,
+/// What one route of the framework leads to: one template, or several that differ behind a greedy parameter.
+#[derive(Default)]
+struct Route(Vec<Variant>);
+
+struct Variant {
+    template: Template,
     places: Vec<(&'static str, usize)>,
-    allow: HeaderValue,
 }
 
-/// Returns the routes of every operation, with the envelope for unknown routes and methods.
-pub fn router(kernel: &Arc<Kernel>, reading: Reading) -> Router {
-    let mut by_path: BTreeMap<&'static str, Vec<(&'static str, usize)>> = BTreeMap::new();
-    for (place, entry) in kernel.registry.entries().iter().enumerate() {
-        by_path
-            .entry(entry.meta.path)
-            .or_default()
-            .push((entry.meta.method.as_str(), place));
+/// What a request names: an operation by its place, with the parameters of its path.
+struct Named {
+    place: usize,
+    parameters: Vec<(&'static str, String)>,
+}
+
+impl Route {
+    fn add(&mut self, template: Template, method: &'static str, place: usize) {
+        match self.0.iter_mut().find(|variant| variant.template == template) {
+            Some(variant) => variant.places.push((method, place)),
+            None => self.0.push(Variant {
+                template,
+                places: vec![(method, place)],
+            }),
+        }
+        // INVARIANT RT-1: most words first.
+        self.0.sort_by_key(|variant| std::cmp::Reverse(variant.template.words_behind()));
     }
-    let mut router = Router::new();
-    for (path, places) in by_path {
-        let mut methods: Vec<&str> = places.iter().map(|(method, _)| *method).collect();
+
+    fn find(&self, method: &str, uri: &http::Uri) -> Option<Named> {
+        let segments = segments(uri);
+        self.0.iter().find_map(|variant| {
+            let (_, place) = variant.places.iter().find(|(known, _)| *known == method)?;
+            let parameters = variant.template.read(segments.get(1..)?)?;
+            Some(Named {
+                place: *place,
+                parameters,
+            })
+        })
+    }
+
+    /// Returns the methods with which a path can be asked for.
+    fn allow(&self, uri: &http::Uri) -> HeaderValue {
+        let segments = segments(uri);
+        let fits = |variant: &&Variant| segments.get(1..).is_some_and(|s| variant.template.read(s).is_some());
+        let places = self.0.iter().filter(fits).flat_map(|variant| &variant.places);
+        let mut methods: Vec<&str> = places.map(|(method, _)| *method).collect();
         if methods.contains(&"GET") {
             methods.push("HEAD");
         }
         methods.push("OPTIONS");
-        let allow = HeaderValue::from_str(&methods.join(", ")).unwrap_or(HeaderValue::from_static("OPTIONS"));
-        let route = Arc::new(Route {
-            template: path.split('/').skip(1).collect(),
-            places,
-            allow,
-        });
-        let kernel = kernel.clone();
+        HeaderValue::from_str(&methods.join(", ")).unwrap_or(HeaderValue::from_static("OPTIONS"))
+    }
+}
+
+/// Returns the raw segments of a path from the organization on.
+fn segments(uri: &http::Uri) -> Vec<&str> {
+    uri.path().split('/').skip(5).collect()
+}
+
+/// Returns the routes of every operation, with the envelope for unknown routes and methods.
+pub fn router(kernel: &Arc<Kernel>, reading: Reading) -> Router {
+    let mut routes: BTreeMap<String, Route> = BTreeMap::new();
+    for (place, entry) in kernel.registry.entries().iter().enumerate() {
+        let template = Template::of(entry.meta.path);
+        let route = routes.entry(template.route()).or_default();
+        route.add(template, entry.meta.method.as_str(), place);
+    }
+    let mut router = Router::new();
+    for (path, route) in routes {
+        let (kernel, route) = (kernel.clone(), Arc::new(route));
         let handler = move |request: Request| {
             let (kernel, route) = (kernel.clone(), route.clone());
             async move { handle(&kernel, &route, reading, request).await }
@@ -95,22 +138,24 @@ async fn handle(kernel: &Arc<Kernel>, route: &Route, reading: Reading, request: 
     let id = request_id(&request);
     let accept = request.headers().get(header::ACCEPT).cloned();
     if request.method() == Method::OPTIONS {
-        return allow_only(route, StatusCode::NO_CONTENT);
+        return allow_only(route.allow(request.uri()), StatusCode::NO_CONTENT);
     }
     let wanted = if request.method() == Method::HEAD {
         "GET"
     } else {
         request.method().as_str()
     };
-    let Some((_, place)) = route.places.iter().find(|(method, _)| *method == wanted) else {
+    let Some(named) = route.find(wanted, request.uri()) else {
         let error = Error::new(Code::MethodNotAllowed, "this route does not have this method");
         let mut response = respond(&error, &id, accept.as_ref());
-        response.headers_mut().insert(header::ALLOW, route.allow.clone());
+        response
+            .headers_mut()
+            .insert(header::ALLOW, route.allow(request.uri()));
         return response;
     };
-    let (place, started) = (*place, kernel.clock.monotonic());
-    let meta = kernel.registry.entries()[place].meta;
-    let outcome = match serve(kernel, route, place, reading, request, &id).await {
+    let started = kernel.clock.monotonic();
+    let meta = kernel.registry.entries()[named.place].meta;
+    let outcome = match serve(kernel, &named, reading, request, &id).await {
         Ok(outcome) | Err(outcome) => outcome,
     };
     let response = answer(kernel, outcome, &id, accept.as_ref());
@@ -127,13 +172,12 @@ async fn handle(kernel: &Arc<Kernel>, route: &Route, reading: Reading, request: 
 /// Errors: the outcome that answers a request which is not dispatched.
 async fn serve(
     kernel: &Arc<Kernel>,
-    route: &Route,
-    place: usize,
+    named: &Named,
     reading: Reading,
     request: Request,
     id: &RequestId,
 ) -> Result<Outcome, Outcome> {
-    let meta = kernel.registry.entries()[place].meta;
+    let meta = kernel.registry.entries()[named.place].meta;
     let refused = |error| Outcome {
         result: Err(error),
         rate: None,
@@ -147,28 +191,24 @@ async fn serve(
     if meta.reads_late() {
         check_declared(&request, limit).map_err(refused)?;
         let (parts, body) = request.into_parts();
-        dispatch::precheck(kernel, call(route, place, &parts, id)).await?;
+        dispatch::precheck(kernel, call(named, &parts, id)).await?;
         request = Request::from_parts(parts, body);
     }
     let (parts, body) = read_body(request, limit, timeout).await.map_err(refused)?;
     let call = dispatch::Request {
         body,
-        ..call(route, place, &parts, id)
+        ..call(named, &parts, id)
     };
     Ok(dispatch::dispatch(kernel, call).await)
 }
 
 /// Returns what a request asks for, without its body.
-fn call(route: &Route, place: usize, parts: &http::request::Parts, id: &RequestId) -> dispatch::Request {
-    let segments: Vec<&str> = parts.uri.path().split('/').skip(5).collect();
-    let decode = |text: &str| percent_decode(text).unwrap_or_else(|| "\u{fffd}".into());
-    let values = segments.iter().skip(1).zip(&route.template);
-    let parameters =
-        values.filter_map(|(value, name)| Some((name.strip_prefix('{')?.strip_suffix('}')?, decode(value))));
+fn call(named: &Named, parts: &http::request::Parts, id: &RequestId) -> dispatch::Request {
+    let organization = segments(&parts.uri).first().copied().unwrap_or_default();
     dispatch::Request {
-        place,
-        organization: segments.first().map(|s| decode(s)).unwrap_or_default(),
-        path: parameters.collect(),
+        place: named.place,
+        organization: percent_decode(organization).unwrap_or_else(|| "\u{fffd}".into()),
+        path: named.parameters.clone(),
         query: parts.uri.query().map(str::to_owned),
         origin: origin(parts, id),
         headers: parts.headers.clone(),
@@ -182,10 +222,10 @@ fn count(operation: &'static str, status: StatusCode, took: Duration) {
     metrics::histogram!("provost_request_seconds", "operation" => operation).record(took.as_secs_f64());
 }
 
-fn allow_only(route: &Route, status: StatusCode) -> Response {
+fn allow_only(allow: HeaderValue, status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
-    response.headers_mut().insert(header::ALLOW, route.allow.clone());
+    response.headers_mut().insert(header::ALLOW, allow);
     response
 }
 

@@ -4,3 +4,4 @@ pub mod edge;
 pub mod http;
 pub mod mcp;
 pub mod openapi;
+mod template;

@@ -23,7 +23,7 @@ pub fn document(registry: &Registry) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for entry in registry.entries() {
         let item = paths
-            .entry(format!("{BASE}{}", entry.meta.path))
+            .entry(format!("{BASE}{}", entry.meta.shown_path()))
             .or_insert_with(|| json!({}));
         item[entry.meta.method.as_str().to_lowercase()] = operation(entry, &mut generator);
     }

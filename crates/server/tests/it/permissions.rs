@@ -502,7 +502,7 @@ fn the_matrix_is_the_committed_one() {
             "{:<36} {:<6} {:<62} {:<28} {:<5} {:<8} {:<7} {}{suffix}",
             meta.id,
             meta.method.as_str(),
-            format!("{}{confirm}", meta.path),
+            format!("{}{confirm}", meta.shown_path()),
             scope,
             mark(Role::Admin),
             mark(Role::Operator),

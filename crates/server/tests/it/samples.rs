@@ -55,7 +55,7 @@ pub fn names_a_record(entry: &Entry) -> bool {
 
 /// Returns the path behind the organization, with its query.
 pub fn path(meta: &Meta, target: &Target) -> String {
-    let mut path = meta.path.to_owned();
+    let mut path = meta.shown_path();
     for name in meta.path_parameters() {
         let value = match name {
             "serviceAccountId" => &target.account,
