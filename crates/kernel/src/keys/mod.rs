@@ -69,6 +69,8 @@ pub enum MacPurpose {
     Cursor,
     /// What a preview showed.
     PreviewToken,
+    /// What a policy's plan was judged from.
+    PlanToken,
 }
 
 impl MacPurpose {
@@ -80,6 +82,7 @@ impl MacPurpose {
         Self::AuditValue,
         Self::Cursor,
         Self::PreviewToken,
+        Self::PlanToken,
     ];
 
     /// Returns the master key's purpose and the HKDF info. Changing an info invalidates what is stored.
@@ -89,6 +92,7 @@ impl MacPurpose {
             Self::Fingerprint => (Purpose::Request, b"provost/mac/fingerprint/v1"),
             Self::Cursor => (Purpose::Request, b"provost/mac/cursor/v1"),
             Self::PreviewToken => (Purpose::Request, b"provost/mac/preview-token/v1"),
+            Self::PlanToken => (Purpose::Request, b"provost/mac/plan-token/v1"),
             Self::ChainHead => (Purpose::Audit, b"provost/mac/chain-head/v1"),
             Self::AuditValue => (Purpose::Audit, b"provost/mac/audit-value/v1"),
         }
