@@ -16,6 +16,13 @@ pub const TERRAFORM_POLICY_PROTOCOL: &str = "forge.terraform.policy.v1";
 /// The version of the plan protocol for LLM gateways. Source: client contract §3.1.
 pub const TERRAFORM_GATEWAY_PROTOCOL: &str = "forge.terraform.llm-gateway-plan.v1";
 
+/// To what a policy is bound that a Terraform manager wrote: the principal, not the labels. Source: client contract §3.1.
+pub const TERRAFORM_OWNERSHIP_BINDING: &str = "service_account_principal";
+/// How a policy is managed that no Terraform manager owns. Source: client contract §3.3, §3.12.
+pub const MANAGED_BY_SERVICE: &str = "forge";
+/// How a policy is managed that a Terraform manager owns. Source: client contract §3.3, §3.12.
+pub const MANAGED_BY_TERRAFORM: &str = "terraform";
+
 /// Returns the Rego package of a family's modules, or `None` for a family without Rego.
 ///
 /// Source: client contract §3.10.

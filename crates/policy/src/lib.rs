@@ -40,7 +40,7 @@ pub use eval::{BATCH_ROWS, Batch, BatchFault, Chronicle, Comparison, Scan, Tally
 pub use event::{Event, Value};
 pub use family::{Family, Occasion};
 pub use projection::Projection;
-pub use set::{DuplicatePolicy, Finding, Outcome, PolicySet, Reason};
+pub use set::{DuplicatePolicy, Finding, Outcome, PolicySet, Reason, set_digest};
 pub use symbols::{SetSymbol, Symbol, Symbols};
 pub use truth::Truth;
 pub use violation::{VIOLATIONS_KEPT, Violation, Violations};

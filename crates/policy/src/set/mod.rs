@@ -89,7 +89,7 @@ impl PolicySet {
                 });
             }
         }
-        let digest = digest(&policies);
+        let digest = set_digest(policies.iter().map(|p| (p.family(), p.id(), p.sha256())));
         let mut program = Program::default();
         let mut rules = Vec::new();
         let mut occasions = Vec::new();
@@ -165,11 +165,15 @@ impl PolicySet {
     }
 }
 
-// INVARIANT PS-2: the digest is over the sorted list of families, ids and digests of definitions.
-fn digest(policies: &[Arc<Definition>]) -> String {
-    let list: Vec<_> = policies
-        .iter()
-        .map(|p| [p.family().word(), p.id(), p.sha256()])
+/// Returns the digest of the version that holds these policies, each by family, id and its definition's digest, in any
+/// order: what [`PolicySet::digest`] of the compiled version is, without compiling it.
+pub fn set_digest<'a>(policies: impl IntoIterator<Item = (Family, &'a str, &'a str)>) -> String {
+    // INVARIANT PS-2: the digest is over the sorted list of families, ids and digests of definitions.
+    let mut list: Vec<(Family, &str, &str)> = policies.into_iter().collect();
+    list.sort_unstable();
+    let list: Vec<_> = list
+        .into_iter()
+        .map(|(family, id, sha256)| [family.word(), id, sha256])
         .collect();
     document_sha256(&serde_json::json!({"schema": POLICY_SCHEMA_VERSION, "policies": list}))
 }
