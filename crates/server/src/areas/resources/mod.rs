@@ -27,7 +27,7 @@ use provost_kernel::db::Statement;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result};
 
-pub use store::STATEMENTS;
+pub use store::{STATEMENTS, find};
 
 /// Who reads resources and gateways.
 const READERS: &[Role] = &[Role::Admin, Role::Operator, Role::Auditor];

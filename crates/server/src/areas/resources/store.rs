@@ -2,10 +2,12 @@
 
 use super::model::{Protocol, Resource, ResourceId};
 use super::ownership::Owner;
+use crate::areas::directory::store::{list_16, list_256, padded};
 use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Timestamp, params, statements};
+use std::collections::HashMap;
 
 statements! {
     /// One resource.
@@ -20,6 +22,10 @@ statements! {
     SAVE = "UPDATE resources SET name = ?3, name_key = ?4, protocol = ?5, upstream_host = ?6, upstream_port = ?7, upstream_tls = ?8, upstream_ca_pem = ?9, enabled = ?10, transparent_routing = ?11, gateway_id = ?12, manager_id = ?13, manager_instance = ?14, owner_id = ?15, updated_at = ?16 WHERE organization_id = ?1 AND id = ?2";
     /// Removes a resource.
     DELETE = "DELETE FROM resources WHERE organization_id = ?1 AND id = ?2";
+    /// The resources that have one of 16 names or ids.
+    FIND_16 = concat!("SELECT id, name_key FROM resources WHERE organization_id = ?1 AND (name_key IN (", list_16!(), ") OR id IN (", list_16!(), "))");
+    /// The resources that have one of 256 names or ids.
+    FIND_256 = concat!("SELECT id, name_key FROM resources WHERE organization_id = ?1 AND (name_key IN (", list_256!(), ") OR id IN (", list_256!(), "))");
     /// How many resources a gateway has.
     COUNT_BY_GATEWAY = "SELECT COUNT(*) FROM resources WHERE organization_id = ?1 AND gateway_id = ?2";
 }
@@ -144,4 +150,34 @@ pub fn count_by_gateway(cx: &mut Cx<'_>, gateway: &str) -> Result<i64> {
     let org = cx.org();
     let count = cx.query_opt(&COUNT_BY_GATEWAY, params![org, gateway], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
+}
+
+/// Returns the ids of the resources that have these names or ids, for every selector that one has.
+pub fn find<'a>(cx: &mut Cx<'_>, selectors: &[&'a str]) -> Result<HashMap<&'a str, Vec<String>>> {
+    // PostgreSQL takes no NUL in a text, and no name has one.
+    let askable = selectors
+        .iter()
+        .copied()
+        .filter(|selector| !selector.contains('\0'));
+    let keys: Vec<(&str, String)> = askable.map(|selector| (selector, name_key(selector))).collect();
+    let mut found: HashMap<&str, Vec<String>> = HashMap::new();
+    for part in keys.chunks(256) {
+        let (statement, size) = match part.len() {
+            ..=16 => (&FIND_16, 16),
+            _ => (&FIND_256, 256),
+        };
+        let list: Vec<&str> = part.iter().map(|(_, key)| key.as_str()).collect();
+        let values = padded(cx.org(), &list, size, &[]);
+        let rows = cx.query(statement, &values, |row| {
+            Ok((row.get::<String>(0)?, row.get::<String>(1)?))
+        })?;
+        for (selector, key) in part {
+            let hits = rows.iter().filter(|(id, name)| name == key || id == selector);
+            found
+                .entry(selector)
+                .or_default()
+                .extend(hits.map(|(id, _)| id.clone()));
+        }
+    }
+    Ok(found)
 }

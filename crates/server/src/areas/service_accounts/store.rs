@@ -22,6 +22,18 @@ macro_rules! accounts_of_names {
 }
 pub(crate) use accounts_of_names;
 
+/// The accounts of these names, disabled ones included: id, no directory, folded name.
+macro_rules! known_accounts_of_names {
+    ($list:expr) => {
+        concat!(
+            "SELECT a.id, CAST(NULL AS TEXT), a.name_key FROM service_accounts a WHERE a.organization_id = ?1 AND a.name_key IN (",
+            $list,
+            ") AND a.deleted_at IS NULL"
+        )
+    };
+}
+pub(crate) use known_accounts_of_names;
+
 /// Those of these ids that accounts have, disabled ones included.
 macro_rules! accounts_of_ids {
     ($list:expr) => {

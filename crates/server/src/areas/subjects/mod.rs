@@ -18,7 +18,7 @@ mod resolve;
 mod store;
 
 pub use model::SubjectKind;
-pub use store::{STATEMENTS, missing, name_taken};
+pub use store::{STATEMENTS, find, missing, name_taken};
 
 use provost_kernel::operation::Entry;
 

@@ -30,6 +30,19 @@ macro_rules! groups_of_names {
 }
 pub(crate) use groups_of_names;
 
+/// The groups of these names: id, directory, folded name.
+macro_rules! known_groups_of_names {
+    ($list:expr) => {
+        concat!(
+            "SELECT g.id, g.directory_id, g.name_key FROM directory_groups g WHERE g.organization_id = ?1 AND g.name_key IN (",
+            $list,
+            ") AND ",
+            $crate::areas::directory::store::visible!("g")
+        )
+    };
+}
+pub(crate) use known_groups_of_names;
+
 /// Those of these ids that groups have.
 macro_rules! groups_of_ids {
     ($list:expr) => {

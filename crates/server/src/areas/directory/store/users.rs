@@ -38,6 +38,19 @@ macro_rules! users_of_names {
 }
 pub(crate) use users_of_names;
 
+/// The users of these names, suspended ones included: id, directory, folded name.
+macro_rules! known_users_of_names {
+    ($list:expr) => {
+        concat!(
+            "SELECT u.id, u.directory_id, u.name_key FROM directory_users u WHERE u.organization_id = ?1 AND u.name_key IN (",
+            $list,
+            ") AND ",
+            $crate::areas::directory::store::visible!("u")
+        )
+    };
+}
+pub(crate) use known_users_of_names;
+
 /// Those of these ids that users have, suspended ones included.
 macro_rules! users_of_ids {
     ($list:expr) => {
