@@ -1,7 +1,7 @@
 //! The program without its command line: registry, kernel, routes, first organization.
 
 use crate::areas::{
-    audit, capabilities, directory, events, managed_config, resource_credentials, resources,
+    audit, capabilities, directory, events, managed_config, policies, resource_credentials, resources,
     service_accounts, settings, skill_registry, subjects,
 };
 use crate::store;
@@ -37,6 +37,7 @@ pub fn registry() -> Registry {
         .with(skill_registry::operations())
         .with(resources::operations())
         .with(resource_credentials::operations())
+        .with(policies::operations())
         .with(capabilities::operations())
 }
 
@@ -62,6 +63,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         resources::GATEWAY_STATEMENTS,
         resource_credentials::STATEMENTS,
         resource_credentials::secrets::STATEMENTS,
+        policies::STATEMENTS,
         service_accounts::UPKEEP_STATEMENTS,
         store::STATEMENTS,
     ];

@@ -22,4 +22,5 @@ migrations! {
     5 "0005_managed_config";
     6 "0006_skill_registry";
     7 "0007_resources";
+    8 "0008_policies";
 }

@@ -62,7 +62,8 @@ impl Route {
             }),
         }
         // INVARIANT RT-1: most words first.
-        self.0.sort_by_key(|variant| std::cmp::Reverse(variant.template.words_behind()));
+        self.0
+            .sort_by_key(|variant| std::cmp::Reverse(variant.template.words_behind()));
     }
 
     fn find(&self, method: &str, uri: &http::Uri) -> Option<Named> {
@@ -80,7 +81,11 @@ impl Route {
     /// Returns the methods with which a path can be asked for.
     fn allow(&self, uri: &http::Uri) -> HeaderValue {
         let segments = segments(uri);
-        let fits = |variant: &&Variant| segments.get(1..).is_some_and(|s| variant.template.read(s).is_some());
+        let fits = |variant: &&Variant| {
+            segments
+                .get(1..)
+                .is_some_and(|s| variant.template.read(s).is_some())
+        };
         let places = self.0.iter().filter(fits).flat_map(|variant| &variant.places);
         let mut methods: Vec<&str> = places.map(|(method, _)| *method).collect();
         if methods.contains(&"GET") {

@@ -69,7 +69,11 @@ impl Template {
         let mut parameters = Vec::new();
         let mut rest = segments;
         for part in &self.0 {
-            let taken = if matches!(part, Part::Many(_)) { more + 1 } else { 1 };
+            let taken = if matches!(part, Part::Many(_)) {
+                more + 1
+            } else {
+                1
+            };
             let (own, behind) = rest.split_at_checked(taken)?;
             rest = behind;
             match part {
@@ -98,7 +102,13 @@ mod tests {
     fn read(template: &'static str, path: &str) -> Option<String> {
         let segments: Vec<&str> = path.split('/').collect();
         let found = Template::of(template).read(&segments)?;
-        Some(found.into_iter().map(|(_, value)| value).collect::<Vec<_>>().join("|"))
+        Some(
+            found
+                .into_iter()
+                .map(|(_, value)| value)
+                .collect::<Vec<_>>()
+                .join("|"),
+        )
     }
 
     #[test]
@@ -126,12 +136,26 @@ mod tests {
         ] {
             assert_eq!(read(claim, path).as_deref(), Some(id), "{path}");
         }
-        for path in ["authority/claim", "authority/a", "authority/a/claim/", "authority/a%2Fclaim"] {
+        for path in [
+            "authority/claim",
+            "authority/a",
+            "authority/a/claim/",
+            "authority/a%2Fclaim",
+        ] {
             assert_eq!(read(claim, path), None, "{path}");
         }
-        assert_eq!(read("/authority/{*id}", "authority/a/claim").as_deref(), Some("a/claim"));
+        assert_eq!(
+            read("/authority/{*id}", "authority/a/claim").as_deref(),
+            Some("a/claim")
+        );
         assert_eq!(read("/authority/{*id}", "authority/a//").as_deref(), Some("a//"));
         assert_eq!(Template::of(claim).route(), "/authority/{*id}");
-        assert_eq!((Template::of(claim).words_behind(), Template::of("/a/{*id}").words_behind()), (1, 0));
+        assert_eq!(
+            (
+                Template::of(claim).words_behind(),
+                Template::of("/a/{*id}").words_behind()
+            ),
+            (1, 0)
+        );
     }
 }

@@ -7,6 +7,7 @@ pub mod capabilities;
 pub mod directory;
 pub mod events;
 pub mod managed_config;
+pub mod policies;
 pub mod resource_credentials;
 pub mod resources;
 pub mod service_accounts;

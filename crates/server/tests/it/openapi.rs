@@ -388,7 +388,11 @@ async fn try_bodies(app: &App, document: &Value, entry: &Entry, draw: &mut Draw)
     let meta = entry.meta;
     let pointer = format!(
         "/paths/{}/{}/requestBody/content/application~1json/schema",
-        format!("/api/headless/v1/organizations/{{organizationId}}{}", meta.shown_path()).replace('/', "~1"),
+        format!(
+            "/api/headless/v1/organizations/{{organizationId}}{}",
+            meta.shown_path()
+        )
+        .replace('/', "~1"),
         meta.method.as_str().to_lowercase()
     );
     let schema = document.pointer(&pointer).unwrap();

@@ -1,0 +1,41 @@
+//! Policies: four families of definitions, their revisions, and the versions of the set that decides (client contract
+//! §3; specification §4.10; decisions.md sections 9 and 13).
+//!
+//! ```text
+//!   (nothing) ──create──► live: enabled or not ──delete──► tombstone ──create by its owner──► live, next revision
+//!                             │  ▲
+//!                             └──┘ update: next revision; claim and release change the owner alone
+//! ```
+//!
+//! Every write that changes which definitions decide makes the next version of the policy set in the same unit of work.
+//!
+//! INVARIANT PO-1: a version of the policy set never changes: every sequence gives the same definitions for ever.
+//! INVARIANT PO-2: sequences of versions have no gap, and a write that leaves the enabled definitions as they are makes none.
+//! INVARIANT PO-3: a version's digest is the digest of the set that is compiled from its definitions.
+//! INVARIANT PO-4: a definition comes back as the JSON value that was sent, with its source reference.
+//! INVARIANT PO-5: a token of a plan is good for the one write that was planned, by who planned it, for ten minutes.
+//! INVARIANT PO-6: a stored definition that cannot be read stops every decision of its set; it is never left out.
+//! INVARIANT PO-7: a policy of a living Terraform owner is changed by that principal with its labels alone.
+//! INVARIANT PO-8: an id names one policy of the organization for ever, whatever its family, deleted or not.
+//!
+//! Absent on purpose: break glass (a person's act in a console, which this server does not have); MCP ACLs as a family
+//! of their own (clients write them as content policies); records of agents, products, devices, integrations and MCP
+//! servers, so that policies name those as they are written.
+
+mod compiled;
+mod model;
+mod ports;
+mod references;
+mod store;
+
+pub use ports::{
+    Bound, Change, Live, at_sequence, bind, bind_at, family_of, live, stored, version, with_changes,
+};
+pub use store::STATEMENTS;
+
+use provost_kernel::operation::Entry;
+
+/// Returns the operations of the area.
+pub fn operations() -> Vec<Entry> {
+    vec![]
+}
