@@ -22,20 +22,63 @@
 //! of their own (clients write them as content policies); records of agents, products, devices, integrations and MCP
 //! servers, so that policies name those as they are written.
 
+mod admission;
+mod authority;
+mod capabilities;
+mod check_rego;
+mod collections;
 mod compiled;
+mod create;
+mod delete;
+mod get;
+mod get_version;
+mod inputs;
+mod list;
+mod list_revisions;
+mod list_versions;
 mod model;
+mod plan;
 mod ports;
 mod references;
 mod store;
+mod update;
+mod views;
+mod write;
 
 pub use ports::{
     Bound, Change, Live, at_sequence, bind, bind_at, family_of, live, stored, version, with_changes,
 };
 pub use store::STATEMENTS;
 
+use collections::{AccessPolicies, Collection, ContentPolicies, ResourcePolicies, SkillAcls};
 use provost_kernel::operation::Entry;
 
 /// Returns the operations of the area.
 pub fn operations() -> Vec<Entry> {
-    vec![]
+    let mut all = vec![
+        Entry::of::<capabilities::GetCapabilities>(),
+        Entry::of::<plan::ValidatePlan>(),
+        Entry::of::<check_rego::CheckRego>(),
+        Entry::of::<list::ListPolicies>(),
+        Entry::of::<list_versions::ListVersions>(),
+        Entry::of::<get_version::GetVersion>(),
+        Entry::of::<list_revisions::ListRevisions>(),
+        Entry::of::<authority::get::GetAuthority>(),
+        Entry::of::<authority::claim::ClaimAuthority>(),
+        Entry::of::<authority::release::ReleaseAuthority>(),
+    ];
+    all.extend(of_collection::<ContentPolicies>());
+    all.extend(of_collection::<AccessPolicies>());
+    all.extend(of_collection::<ResourcePolicies>());
+    all.extend(of_collection::<SkillAcls>());
+    all
+}
+
+fn of_collection<C: Collection>() -> [Entry; 4] {
+    [
+        Entry::of::<create::CreatePolicy<C>>(),
+        Entry::of::<get::GetPolicy<C>>(),
+        Entry::of::<update::UpdatePolicy<C>>(),
+        Entry::of::<delete::DeletePolicy<C>>(),
+    ]
 }

@@ -1,0 +1,30 @@
+//! `GET …/policy-authority/{policyId}`
+
+use super::super::model::PolicyPath;
+use super::super::views::OneAuthority;
+use super::find;
+use provost_kernel::auth::Role;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::{Cx, Result};
+
+/// See [`Operation::META`].
+pub struct GetAuthority;
+
+impl Operation for GetAuthority {
+    const META: Meta = Meta::read(
+        "getHeadlessPolicyAuthority",
+        "/policy-authority/{*policyId}",
+        "policies",
+    )
+    .access("policies:read", &Role::ALL)
+    .command("policy-authority", "get")
+    .says("Read who manages a policy", "The policy may be of any family.");
+    type Path = PolicyPath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OneAuthority;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAuthority> {
+        find(cx, &input.path.policy_id).map(OneAuthority::from)
+    }
+}

@@ -1,0 +1,59 @@
+//! `GET …/policy-contracts/capabilities`
+
+use provost_kernel::auth::Role;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::{Cx, Result};
+use provost_policy::{contract, rego};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// See [`Operation::META`].
+pub struct GetCapabilities;
+
+/// The versions of what is spoken here.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Capabilities {
+    /// The version of the policy families.
+    policy_schema_version: &'static str,
+    /// The version of the Rego contract.
+    rego_language_version: &'static str,
+    /// What tells this Rego compiler from every other.
+    rego_compiler_fingerprint: String,
+    /// The version of plan and apply for policies.
+    terraform_policy_protocol: &'static str,
+    /// The version of plan and apply for LLM gateways.
+    terraform_gateway_protocol: &'static str,
+    /// To what an owned policy is bound.
+    terraform_ownership_binding: &'static str,
+}
+
+impl Operation for GetCapabilities {
+    const META: Meta = Meta::read(
+        "getHeadlessPolicyCapabilities",
+        "/policy-contracts/capabilities",
+        "policies",
+    )
+    .access("policies:read", &Role::ALL)
+    .command("policies", "capabilities")
+    .says(
+        "Read which policy contracts the server speaks",
+        "A client that was written for other values must not write policies here.",
+    );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = Capabilities;
+
+    fn call(_: &mut Cx<'_>, _: &Input<Self>) -> Result<Capabilities> {
+        Ok(Capabilities {
+            policy_schema_version: contract::POLICY_SCHEMA_VERSION,
+            rego_language_version: contract::REGO_LANGUAGE_VERSION,
+            rego_compiler_fingerprint: rego::compiler_fingerprint(),
+            terraform_policy_protocol: contract::TERRAFORM_POLICY_PROTOCOL,
+            terraform_gateway_protocol: contract::TERRAFORM_GATEWAY_PROTOCOL,
+            terraform_ownership_binding: contract::TERRAFORM_OWNERSHIP_BINDING,
+        })
+    }
+}

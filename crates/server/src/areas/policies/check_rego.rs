@@ -1,0 +1,203 @@
+//! `POST …/policy-code/rego/validate`
+
+use super::inputs::Text;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::operation::{Empty, Input, Meta, Operation, RateClass};
+use provost_kernel::{Cx, Result};
+use provost_policy::rego::{self, Failure, MODULE_LIMIT_CHARS, Module};
+use provost_policy::{Family, contract, sha256_hex};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// See [`Operation::META`].
+pub struct CheckRego;
+
+/// A family that has modules.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum RegoFamily {
+    /// Package `forge.content`.
+    Content,
+    /// Package `forge.access`.
+    Access,
+    /// Package `forge.resource`.
+    Resource,
+}
+
+impl From<RegoFamily> for Family {
+    fn from(family: RegoFamily) -> Self {
+        match family {
+            RegoFamily::Content => Self::Content,
+            RegoFamily::Access => Self::Access,
+            RegoFamily::Resource => Self::Resource,
+        }
+    }
+}
+
+/// A stage of a content policy.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Stage {
+    /// A prompt.
+    Prompt,
+    /// A tool call.
+    PreTool,
+    /// A tool's result.
+    PostTool,
+    /// A response.
+    Response,
+}
+
+/// A module, and something to ask it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct RegoBody {
+    /// The family whose package the module is.
+    family: RegoFamily,
+    /// The module.
+    module: Text<1, MODULE_LIMIT_CHARS>,
+    /// When the policy would be asked; a module compiles alike for every stage.
+    #[serde(default)]
+    #[expect(dead_code, reason = "read to be judged")]
+    evaluate_on: Option<Vec<Stage>>,
+    /// What the module is asked, as the nested form of the attributes' names.
+    input: Option<Value>,
+}
+
+/// What a compiler says.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Diagnostic {
+    /// The line, from 1; 0 when the whole module is meant.
+    line: u32,
+    /// The column, from 1; 0 when the whole line is meant.
+    column: u32,
+    /// What is wrong.
+    message: String,
+}
+
+/// What the module says of the input.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Verdict {
+    /// Whether the policy would match.
+    matched: bool,
+    /// Why, in the author's word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason_code: Option<String>,
+    /// The module gave no answer, so the policy would count as matched; the diagnostics say why.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    evaluation_failed: bool,
+}
+
+/// The answer.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct RegoCheck {
+    /// Whether the module compiles.
+    valid: bool,
+    language_version: &'static str,
+    /// The version of OPA whose language is spoken.
+    opa_version: &'static str,
+    /// The SHA-256 of the module's UTF-8 bytes.
+    source_sha256: String,
+    compiler_fingerprint: String,
+    /// What tells the compiled module from every other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifact_fingerprint: Option<String>,
+    diagnostics: Vec<Diagnostic>,
+    /// What the module says of the input, if one was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Verdict>,
+}
+
+impl Operation for CheckRego {
+    const META: Meta = Meta::query(
+        "validateHeadlessPolicyRego",
+        "/policy-code/rego/validate",
+        "policies",
+    )
+    .access("policies:write", &[Admin])
+    .command("policies", "check-rego")
+    .reads_up_to(2 << 20, 64)
+    .rate(RateClass::Resolve)
+    .says(
+        "Compile a Rego module and, with an input, ask it",
+        "A module that does not compile is answered with valid: false and the places. One that is stopped, contradicts \
+         itself or gives no answer counts as matched, as it would in a decision.",
+    );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = RegoBody;
+    type Output = RegoCheck;
+
+    fn call(_: &mut Cx<'_>, input: &Input<Self>) -> Result<RegoCheck> {
+        let body = &input.body;
+        let source = body.module.as_str();
+        let mut answer = RegoCheck {
+            valid: false,
+            language_version: contract::REGO_LANGUAGE_VERSION,
+            opa_version: rego::OPA_VERSION,
+            source_sha256: sha256_hex(source.as_bytes()),
+            compiler_fingerprint: rego::compiler_fingerprint(),
+            artifact_fingerprint: None,
+            diagnostics: Vec::new(),
+            result: None,
+        };
+        match Module::compile(body.family.into(), source) {
+            Ok(module) => {
+                answer.valid = true;
+                answer.artifact_fingerprint = Some(module.artifact_fingerprint());
+                if let Some(input) = &body.input {
+                    let (verdict, diagnostic) = ask(&module, input);
+                    answer.result = Some(verdict);
+                    answer.diagnostics.extend(diagnostic);
+                }
+            }
+            Err(found) => {
+                answer.diagnostics.extend(found.into_iter().map(|d| Diagnostic {
+                    line: d.line,
+                    column: d.column,
+                    message: d.message,
+                }));
+            }
+        }
+        Ok(answer)
+    }
+}
+
+fn ask(module: &Module, input: &Value) -> (Verdict, Option<Diagnostic>) {
+    let failure = match module.evaluate(input) {
+        Ok(answer) => {
+            let verdict = Verdict {
+                matched: answer.matched,
+                reason_code: answer.reason_code,
+                evaluation_failed: false,
+            };
+            return (verdict, None);
+        }
+        Err(failure) => failure,
+    };
+    let message = match failure {
+        Failure::Stopped => "the module was stopped: it takes too many steps or too much time",
+        Failure::Failed => "the module failed: rules disagree, or the evaluation gave up",
+        Failure::NoAnswer => "match is not an object with a boolean matched and, if there, a text reasonCode",
+    };
+    let verdict = Verdict {
+        matched: true,
+        reason_code: None,
+        evaluation_failed: true,
+    };
+    let diagnostic = Diagnostic {
+        line: 0,
+        column: 0,
+        message: message.into(),
+    };
+    (verdict, Some(diagnostic))
+}

@@ -1,0 +1,32 @@
+//! `GET …/content-policies/{policyId}` and the other three collections'
+
+use super::admission;
+use super::collections::Collection;
+use super::model::PolicyPath;
+use super::views::{OnePolicy, policy};
+use provost_kernel::auth::Role;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::{Cx, Result};
+use std::marker::PhantomData;
+
+/// See [`Operation::META`].
+pub struct GetPolicy<C>(PhantomData<C>);
+
+impl<C: Collection> Operation for GetPolicy<C> {
+    const META: Meta = Meta::read(C::IDS[1], C::PATHS[1], "policies")
+        .access("policies:read", &Role::ALL)
+        .command(C::GROUP, "get")
+        .says(
+            C::SAYS[1],
+            "The definition is the one that was sent, value for value.",
+        );
+    type Path = PolicyPath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OnePolicy;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OnePolicy> {
+        let found = admission::find(cx, C::FAMILY, &input.path.policy_id)?;
+        policy(cx, found)
+    }
+}

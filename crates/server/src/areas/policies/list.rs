@@ -1,0 +1,87 @@
+//! `GET …/policies`
+
+use super::model::FamilyWord;
+use super::store::{self, Filter};
+use super::views::PolicySummary;
+use crate::areas::resources::definition::Line;
+use provost_kernel::auth::Role;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// See [`Operation::META`].
+pub struct ListPolicies;
+
+/// The parameters.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListQuery {
+    /// Only of this family.
+    family: Option<FamilyWord>,
+    /// Only with this in id or name, whatever its case.
+    query: Option<Line<1, 256>>,
+    /// Only those that take part in decisions, or only the others.
+    enabled: Option<bool>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where an earlier page ended.
+    cursor: Option<Cursor>,
+}
+
+/// One page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct PolicyPage {
+    /// The policies, the oldest first.
+    policies: Vec<PolicySummary>,
+    /// Where the list goes on; absent at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
+}
+
+impl Operation for ListPolicies {
+    const META: Meta = Meta::read("listHeadlessPolicies", "/policies", "policies")
+        .access("policies:read", &Role::ALL)
+        .command("policies", "list")
+        .says(
+            "List the policies of every family, the oldest first",
+            "Definitions are read one by one. Deleted policies are not listed.",
+        );
+    type Path = Empty;
+    type Query = ListQuery;
+    type Body = Empty;
+    type Output = PolicyPage;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<PolicyPage> {
+        let query = &input.query;
+        let keys = &cx.kernel().keys;
+        let cursor = query.cursor.as_ref();
+        let after = cursor.map_or(Ok(0), |cursor| cursor.open(keys, cx.org(), Self::META.id))?;
+        let filter = Filter {
+            family: query.family.map(Into::into),
+            enabled: query.enabled,
+            query: query.query.as_ref().map(Line::as_str),
+        };
+        let mut found = store::list(cx, &filter, after, query.limit.get() + 1)?;
+        let next_cursor = page(cx, Self::META.id, query.limit, &mut found);
+        Ok(PolicyPage {
+            policies: found.into_iter().map(|(_, policy)| policy.into()).collect(),
+            next_cursor,
+        })
+    }
+}
+
+/// Cuts off the row beyond a page and returns the cursor to go on with, if there was one. Rows carry their places.
+pub fn page<T>(cx: &Cx<'_>, operation: &str, limit: Limit, rows: &mut Vec<(i64, T)>) -> Option<Cursor> {
+    let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
+    if rows.len() <= limit {
+        return None;
+    }
+    rows.truncate(limit);
+    let (last, _) = rows.last()?;
+    Some(Cursor::issue(&cx.kernel().keys, cx.org(), operation, *last))
+}

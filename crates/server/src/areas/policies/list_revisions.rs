@@ -1,0 +1,84 @@
+//! `GET …/policies/revisions/{policyId}`
+
+use super::inputs::RevisionNumber;
+use super::list::page;
+use super::model::PolicyPath;
+use super::views::RevisionView;
+use super::{admission, store};
+use provost_kernel::auth::Role;
+use provost_kernel::error::Error;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// See [`Operation::META`].
+pub struct ListRevisions;
+
+/// The parameters.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RevisionsQuery {
+    /// Only this one, with what was authored.
+    revision: Option<RevisionNumber>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where an earlier page ended.
+    cursor: Option<Cursor>,
+}
+
+/// One page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct RevisionPage {
+    /// The revisions, the newest first.
+    revisions: Vec<RevisionView>,
+    /// Where the list goes on; absent at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
+}
+
+impl Operation for ListRevisions {
+    const META: Meta = Meta::read(
+        "listHeadlessPolicyRevisions",
+        "/policies/revisions/{*policyId}",
+        "policies",
+    )
+    .access("policies:read", &Role::ALL)
+    .command("policies", "revisions")
+    .says(
+        "List the revisions of a policy, the newest first",
+        "Those of a deleted policy are kept. With revision, that one alone is answered, with its definition.",
+    );
+    type Path = PolicyPath;
+    type Query = RevisionsQuery;
+    type Body = Empty;
+    type Output = RevisionPage;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RevisionPage> {
+        let (id, query) = (&input.path.policy_id, &input.query);
+        store::find(cx, id)?.ok_or_else(admission::absent)?;
+        if let Some(number) = query.revision {
+            let found = store::revisions(cx, id, number.get() + 1, 1)?.into_iter().next();
+            let found = found.filter(|past| past.revision == number.get());
+            let found = found.ok_or_else(|| Error::not_found("revision of this policy"))?;
+            return Ok(RevisionPage {
+                revisions: vec![RevisionView::from(found).with_authored(cx, id)?],
+                next_cursor: None,
+            });
+        }
+        let keys = &cx.kernel().keys;
+        let cursor = query.cursor.as_ref();
+        let before = cursor.map_or(Ok(i64::MAX), |cursor| cursor.open(keys, cx.org(), Self::META.id))?;
+        let found = store::revisions(cx, id, before, query.limit.get() + 1)?;
+        let mut found: Vec<_> = found.into_iter().map(|past| (past.revision, past)).collect();
+        let next_cursor = page(cx, Self::META.id, query.limit, &mut found);
+        Ok(RevisionPage {
+            revisions: found.into_iter().map(|(_, past)| past.into()).collect(),
+            next_cursor,
+        })
+    }
+}

@@ -1,0 +1,288 @@
+//! Policies, revisions and versions as their readers see them.
+
+use super::model::{Policy, PolicyId, SetVersion, management_mode};
+use super::store::{self, Past};
+use provost_kernel::error::Error;
+use provost_kernel::{Cx, Result, Timestamp};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// A JSON object as it was stored; it is sent on without being read (PO-4).
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Kept(Box<RawValue>);
+
+impl Kept {
+    fn of(text: String) -> Result<Self> {
+        RawValue::from_string(text).map(Self).map_err(Error::internal)
+    }
+}
+
+impl JsonSchema for Kept {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Kept".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
+    }
+}
+
+/// Who did something.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Principal {
+    /// `service_account`, …
+    #[serde(rename = "type")]
+    kind: String,
+    id: String,
+}
+
+impl From<(String, String)> for Principal {
+    fn from((kind, id): (String, String)) -> Self {
+        Self { kind, id }
+    }
+}
+
+/// A policy with its definition.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Policy")]
+pub struct PolicyItem {
+    id: PolicyId,
+    /// `content`, `access`, `resource` or `skill_acl`.
+    family: &'static str,
+    /// The number of the newest revision; each write adds one.
+    current_revision: i64,
+    /// The SHA-256 of the definition's canonical JSON.
+    definition_sha256: String,
+    /// As authored.
+    definition: Kept,
+    /// Where the author keeps it, as it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_ref: Option<Kept>,
+    /// `forge` (managed by the service) or `terraform`.
+    management_mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manager_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manager_instance: Option<String>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// One policy in its envelope.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct OnePolicy {
+    item: PolicyItem,
+}
+
+/// Returns what a reader of a policy sees.
+pub fn policy(cx: &mut Cx<'_>, policy: Policy) -> Result<OnePolicy> {
+    let authored = store::authored(cx, &policy.id, policy.revision)?;
+    let (definition, source_ref) =
+        authored.ok_or_else(|| Error::internal("a policy without its newest revision"))?;
+    let [manager_id, manager_instance, _] = policy.owner.columns().map(|text| text.map(str::to_owned));
+    Ok(OnePolicy {
+        item: PolicyItem {
+            family: policy.family.word(),
+            current_revision: policy.revision,
+            definition: Kept::of(definition)?,
+            source_ref: source_ref.map(Kept::of).transpose()?,
+            management_mode: management_mode(&policy.owner),
+            manager_id,
+            manager_instance,
+            id: policy.id,
+            definition_sha256: policy.definition_sha256,
+            created_at: policy.created_at,
+            updated_at: policy.updated_at,
+        },
+    })
+}
+
+/// A policy in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PolicySummary")]
+pub struct PolicySummary {
+    id: PolicyId,
+    /// `content`, `access`, `resource` or `skill_acl`.
+    family: &'static str,
+    /// Its name; skill ACLs have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// What it does with a request that it matches.
+    action: String,
+    enabled: bool,
+    current_revision: i64,
+    definition_sha256: String,
+    /// `forge` (managed by the service) or `terraform`.
+    management_mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manager_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manager_instance: Option<String>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl From<Policy> for PolicySummary {
+    fn from(policy: Policy) -> Self {
+        let [manager_id, manager_instance, _] = policy.owner.columns().map(|text| text.map(str::to_owned));
+        Self {
+            family: policy.family.word(),
+            management_mode: management_mode(&policy.owner),
+            manager_id,
+            manager_instance,
+            id: policy.id,
+            name: policy.name,
+            action: policy.action,
+            enabled: policy.enabled,
+            current_revision: policy.revision,
+            definition_sha256: policy.definition_sha256,
+            created_at: policy.created_at,
+            updated_at: policy.updated_at,
+        }
+    }
+}
+
+/// Who manages a policy.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PolicyAuthority")]
+pub struct Authority {
+    id: PolicyId,
+    current_revision: i64,
+    /// `forge` (managed by the service) or `terraform`.
+    management_mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manager_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manager_instance: Option<String>,
+}
+
+/// One policy's authority in its envelope.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct OneAuthority {
+    item: Authority,
+}
+
+impl From<Policy> for OneAuthority {
+    fn from(policy: Policy) -> Self {
+        let [manager_id, manager_instance, _] = policy.owner.columns().map(|text| text.map(str::to_owned));
+        Self {
+            item: Authority {
+                current_revision: policy.revision,
+                management_mode: management_mode(&policy.owner),
+                manager_id,
+                manager_instance,
+                id: policy.id,
+            },
+        }
+    }
+}
+
+/// A revision of a policy.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PolicyRevision")]
+pub struct RevisionView {
+    /// Its number, from 1 on without a gap.
+    revision: i64,
+    /// The SHA-256 of what was authored, as canonical JSON.
+    definition_sha256: String,
+    /// The SHA-256 of what decides: the definition with ids in place of names.
+    bound_sha256: String,
+    action: String,
+    enabled: bool,
+    /// The number of the first version of the policy set that it decides in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decides_from: Option<i64>,
+    /// The number of the first version that it does not decide in any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decides_until: Option<i64>,
+    created_at: Timestamp,
+    created_by: Principal,
+    /// As authored; only when one revision is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition: Option<Kept>,
+    /// Where the author keeps it; only when one revision is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_ref: Option<Kept>,
+}
+
+impl RevisionView {
+    /// Adds what was authored.
+    pub fn with_authored(mut self, cx: &mut Cx<'_>, id: &PolicyId) -> Result<Self> {
+        if let Some((definition, source_ref)) = store::authored(cx, id, self.revision)? {
+            self.definition = Some(Kept::of(definition)?);
+            self.source_ref = source_ref.map(Kept::of).transpose()?;
+        }
+        Ok(self)
+    }
+}
+
+impl From<Past> for RevisionView {
+    fn from(past: Past) -> Self {
+        Self {
+            revision: past.revision,
+            definition_sha256: past.definition_sha256,
+            bound_sha256: past.bound_sha256,
+            action: past.action,
+            enabled: past.enabled,
+            decides_from: past.set_from,
+            decides_until: past.set_to,
+            created_at: past.created_at,
+            created_by: past.created_by.into(),
+            definition: None,
+            source_ref: None,
+        }
+    }
+}
+
+/// A version of the policy set.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PolicySetVersion")]
+pub struct VersionView {
+    id: String,
+    /// Its number, from 1 on without a gap.
+    sequence: i64,
+    /// The digest of its policies as they decide: two versions with the same one decide alike.
+    digest: String,
+    created_at: Timestamp,
+    created_by: Principal,
+    /// How many policies it holds.
+    policies: i64,
+    /// Their ids, sorted; only when one version is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_ids: Option<Vec<String>>,
+}
+
+impl VersionView {
+    /// Adds the ids of its policies.
+    pub fn with_ids(mut self, cx: &mut Cx<'_>) -> Result<Self> {
+        self.policy_ids = Some(store::member_ids(cx, self.sequence)?);
+        Ok(self)
+    }
+}
+
+impl From<SetVersion> for VersionView {
+    fn from(version: SetVersion) -> Self {
+        Self {
+            id: version.id,
+            sequence: version.sequence,
+            digest: version.digest,
+            created_at: version.created_at,
+            created_by: version.created_by.into(),
+            policies: version.policies,
+            policy_ids: None,
+        }
+    }
+}
