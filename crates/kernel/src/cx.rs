@@ -19,7 +19,15 @@ use crate::time::Timestamp;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
+use std::pin::Pin;
 use std::time::Duration;
+
+/// The rest of an answer, once it is there.
+pub(crate) struct Later {
+    /// The media type of the bytes, where it is not the one that the operation declares.
+    pub media_type: Option<&'static str>,
+    pub bytes: Pin<Box<dyn Future<Output = Result<Bytes>> + Send>>,
+}
 
 /// What one run of an operation leaves behind beside its rows.
 #[derive(Default)]
@@ -32,6 +40,7 @@ pub(crate) struct Traces {
     pub action: Option<&'static str>,
     pub status: Option<u16>,
     pub content: Option<Bytes>,
+    pub later: Option<Later>,
     pub reveal: Option<Reveal>,
     pub secret_at: Option<usize>,
     /// Tokens whose replay cells the unit erased.
@@ -231,6 +240,42 @@ impl<'a> Cx<'a> {
     /// Answers with these bytes, in an operation that does not produce JSON.
     pub fn send(&mut self, content: Bytes) {
         self.traces.content = Some(content);
+    }
+
+    /// Answers with what the future gives: the operation returns `Ok(cx.later(…))`. It runs once the snapshot is
+    /// released, on the async side, so it may await; work that blocks goes to `spawn_blocking`. Its error becomes
+    /// the answer. In an operation that reads; what the future does is no part of any transaction.
+    pub fn later<T: Serialize + Default>(
+        &mut self,
+        future: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> T {
+        let bytes = async move {
+            let output = future.await?;
+            serde_json::to_vec(&output)
+                .map(Bytes::from)
+                .map_err(Error::internal)
+        };
+        self.traces.later = Some(Later {
+            media_type: None,
+            bytes: Box::pin(bytes),
+        });
+        T::default()
+    }
+
+    /// As [`Self::later`], with bytes of a media type that the request chose.
+    pub fn send_later(
+        &mut self,
+        media_type: &'static str,
+        future: impl Future<Output = Result<Bytes>> + Send + 'static,
+    ) {
+        self.traces.later = Some(Later {
+            media_type: Some(media_type),
+            bytes: Box::pin(future),
+        });
+    }
+
+    pub(crate) fn answers_later(&self) -> bool {
+        self.traces.later.is_some()
     }
 
     /// Names the audit action when it is not the operation's id.

@@ -15,7 +15,7 @@ use crate::work::{Unit, Writers};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -93,6 +93,10 @@ impl Extras {
     }
 }
 
+/// Values of different types, each made when it is first asked for, in a chain that only grows.
+#[derive(Default)]
+struct Own(OnceLock<Box<(Box<dyn Any + Send + Sync>, Own)>>);
+
 /// See the module's text.
 pub struct Kernel {
     /// The operations.
@@ -108,6 +112,8 @@ pub struct Kernel {
     /// Behaviour.
     pub settings: Settings,
     extras: Extras,
+    own: Own,
+    this: Weak<Self>,
     pub(crate) jobs_due: tokio::sync::Notify,
     pub(crate) limiter: Limiter,
     pub(crate) ledger: Ledger,
@@ -147,6 +153,20 @@ pub mod buckets {
         name: "organization-resolve",
         burst: 200,
         per_second_num: 40,
+        per_second_den: 1,
+    };
+    /// Decisions and exported events of one principal.
+    pub const DECIDE: Bucket = Bucket {
+        name: "decide",
+        burst: 4000,
+        per_second_num: 2000,
+        per_second_den: 1,
+    };
+    /// Decisions and exported events of one organization.
+    pub const ORGANIZATION_DECIDE: Bucket = Bucket {
+        name: "organization-decide",
+        burst: 16_000,
+        per_second_num: 8000,
         per_second_den: 1,
     };
     /// Reads of one organization.
@@ -208,8 +228,10 @@ impl Kernel {
             settings,
             extras,
         } = parts;
-        let kernel = Arc::new(Self {
-            readers: Readers::start(location.clone(), settings.readers, 1024)?,
+        let readers = Readers::start(location.clone(), settings.readers, 1024)?;
+        let kernel = Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            readers,
             limiter: Limiter::new(clock.clone()),
             ledger: Ledger::default(),
             in_flight: Mutex::default(),
@@ -222,6 +244,7 @@ impl Kernel {
             entropy,
             settings,
             extras,
+            own: Own::default(),
             jobs_due: tokio::sync::Notify::new(),
         });
         let writers = Writers::start(&kernel, &location)?;
@@ -238,9 +261,32 @@ impl Kernel {
         }
     }
 
+    /// Returns another owner of this kernel, for what goes on after an operation has returned ([`Cx::later`]).
+    ///
+    /// Errors: `Unavailable` when its last owner is gone.
+    pub fn shared(&self) -> Result<Arc<Self>> {
+        let shared = self.this.upgrade();
+        shared.ok_or_else(|| Error::unavailable("the server is shutting down"))
+    }
+
     /// Returns what the operator declared of this type ([`Extras`]).
     pub fn extra<T: Any>(&self) -> Option<&T> {
         self.extras.get()
+    }
+
+    /// Returns the value of this type that an area keeps in the process, made when it is first asked for; `make` must
+    /// not ask for another.
+    pub fn own<T: Any + Send + Sync>(&self, make: impl Fn() -> T) -> &T {
+        let mut place = &self.own;
+        loop {
+            let link = place
+                .0
+                .get_or_init(|| Box::new((Box::new(make()), Own::default())));
+            match link.0.downcast_ref() {
+                Some(value) => return value,
+                None => place = &link.1,
+            }
+        }
     }
 
     /// Waits until a unit of work has enqueued a job that is due.
@@ -289,6 +335,7 @@ impl Kernel {
             RateClass::Read => (&buckets::READ, &buckets::ORGANIZATION_READ),
             RateClass::Write => (&buckets::WRITE, &buckets::ORGANIZATION_WRITE),
             RateClass::Resolve => (&buckets::RESOLVE, &buckets::ORGANIZATION_RESOLVE),
+            RateClass::Decide => (&buckets::DECIDE, &buckets::ORGANIZATION_DECIDE),
         }
     }
 

@@ -93,6 +93,8 @@ pub enum RateClass {
     Write,
     /// 10/s, burst 50: questions about hundreds of records at once.
     Resolve,
+    /// 2 000/s, burst 4 000: what gateways and exporters ask and tell while people work.
+    Decide,
 }
 
 /// Where a write's reason, key and confirmation travel (D4.1, D4.2).
@@ -190,6 +192,8 @@ pub struct Meta {
     pub performance: Option<Performance>,
     /// A gateway token may call, for the item that it is bound to; the operation checks the item (D10.6).
     pub gateway: bool,
+    /// What is sent is kept as history, by the operation itself (D9.11).
+    pub ingests: bool,
 }
 
 /// An operation whose access is not declared yet; it is of no use until it is.
@@ -235,6 +239,17 @@ impl Meta {
         ))
     }
 
+    /// Begins the declaration of an operation that keeps what is sent as history: such events are no mutations, so
+    /// it takes no reason and no key and leaves no audit entry each (D9.11). It runs as a read does and records by
+    /// what it does [later](Cx::later).
+    pub const fn ingest(id: &'static str, path: &'static str, toolset: &'static str) -> Draft {
+        let blank = Self::blank(id, Method::Post, path, toolset, Kind::Read, RateClass::Decide);
+        Draft(Self {
+            ingests: true,
+            ..blank
+        })
+    }
+
     /// Begins the declaration of a write.
     pub const fn write(id: &'static str, method: Method, path: &'static str, toolset: &'static str) -> Draft {
         Draft(Self::blank(
@@ -278,6 +293,7 @@ impl Meta {
             consent: Consent::Required,
             performance: None,
             gateway: false,
+            ingests: false,
         }
     }
 
@@ -590,7 +606,7 @@ impl<O: Operation> Bound for Input<O> {
     fn call(&self, cx: &mut Cx<'_>) -> Result<Answer> {
         let output = O::call(cx, self)?;
         let status = cx.taken_status().unwrap_or(O::META.status);
-        let body = if matches!(status, 204 | 304) {
+        let body = if matches!(status, 204 | 304) || cx.answers_later() {
             Bytes::new()
         } else {
             Bytes::from(cx.encode(&output, O::META.produces)?)
@@ -694,7 +710,8 @@ impl Entry {
             ],
             query_names,
             query_lengths,
-            has_body: O::META.method.has_body() && (body || O::META.kind == Kind::Write),
+            has_body: O::META.method.has_body()
+                && (body || O::META.kind == Kind::Write || O::META.consumes.is_some()),
         }
     }
 }

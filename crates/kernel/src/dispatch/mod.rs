@@ -16,18 +16,19 @@ pub(crate) use in_flight::InFlight;
 
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::credential::{self, Credential, Presented};
-use crate::cx::Cx;
+use crate::cx::{Cx, Later, Traces};
 use crate::db::{Conn, Param, Tx};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, buckets};
 use crate::operation::{Answer, Entry, Kind, authorize};
 use crate::rate::{Bucket, Taken};
+use crate::supervisor::catch_panic;
 use crate::token::TokenKind;
 use crate::work::{Call, Run, Unit};
 use bytes::Bytes;
 use decode::{Decoded, decode, path_of};
 use http::HeaderMap;
-use record::{known_but_dead, note_denial, note_use, record_read, stranger};
+use record::{BREATH, known_but_dead, note_denial, note_use, record_read, stranger};
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -75,6 +76,8 @@ enum Step {
     Done(Outcome),
     /// The token is used for the first time: its replay must end before the request goes on (D4.8).
     FirstUse(OrganizationId, String),
+    /// The snapshot is released; the rest of the answer is what a future gives.
+    Later(Box<Promised>),
     /// A writer answers.
     Queued(
         oneshot::Receiver<Result<Answer>>,
@@ -82,6 +85,16 @@ enum Step {
     ),
     /// A writer answers a revoked token that may only fetch the lost answer of its own rotation.
     Fetching(oneshot::Receiver<Result<Answer>>, Box<Credential>),
+}
+
+/// An answer to a read whose bytes come later ([`Cx::later`]).
+struct Promised {
+    later: Later,
+    answer: Answer,
+    actor: Actor,
+    traces: Traces,
+    now: crate::Timestamp,
+    rate: Rate,
 }
 
 /// Answers a request.
@@ -104,6 +117,7 @@ pub async fn dispatch(kernel: &Arc<Kernel>, request: Request) -> Outcome {
         }
         match answer.await {
             Ok(Step::Done(outcome)) => return outcome,
+            Ok(Step::Later(promised)) => return keep(kernel, &request, *promised).await,
             Ok(Step::Queued(answer, rate)) => {
                 let result = answer
                     .await
@@ -135,6 +149,34 @@ pub async fn dispatch(kernel: &Arc<Kernel>, request: Request) -> Outcome {
     Outcome {
         result: Err(Error::unavailable("the server is busy; try again")),
         rate: None,
+    }
+}
+
+/// Waits for the rest of an answer, and remembers the read as it came out.
+async fn keep(kernel: &Arc<Kernel>, request: &Request, promised: Promised) -> Outcome {
+    let Promised {
+        later,
+        mut answer,
+        actor,
+        traces,
+        now,
+        rate,
+    } = promised;
+    let bytes = catch_panic(later.bytes).await;
+    let bytes = bytes.unwrap_or_else(|panic| Err(Error::internal(format!("panic: {panic}"))));
+    let result = bytes.map(|bytes| {
+        answer.body = bytes;
+        answer.media_type = later.media_type.unwrap_or(answer.media_type);
+        answer
+    });
+    let entry = &kernel.registry.entries()[request.place];
+    let recorded = record_read(kernel, entry, request, &actor, traces, &result, now);
+    if let Ok(true) = recorded {
+        tokio::time::sleep(BREATH).await;
+    }
+    Outcome {
+        result: recorded.and(result),
+        rate,
     }
 }
 
@@ -296,9 +338,7 @@ fn in_snapshot(
         entry.meta.kind
     };
     match kind {
-        Kind::Read => Ok(Step::Done(read(
-            kernel, tx, entry, request, &actor, &decoded, now, rate,
-        )?)),
+        Kind::Read => read(kernel, tx, entry, request, actor, &decoded, now, rate),
         Kind::Write => Ok(queue(
             kernel, entry, request, actor, presented, decoded, now, rate,
         )),
@@ -378,15 +418,15 @@ fn read(
     tx: &mut Tx<'_>,
     entry: &Entry,
     request: &Request,
-    actor: &Actor,
+    actor: Actor,
     decoded: &Decoded,
     now: crate::Timestamp,
     rate: Rate,
-) -> Result<Outcome> {
-    let mut cx = Cx::new(tx.reborrow(), kernel, actor, now, kernel.entropy.seed(), None);
+) -> Result<Step> {
+    let mut cx = Cx::new(tx.reborrow(), kernel, &actor, now, kernel.entropy.seed(), None);
     let result = catch_unwind(AssertUnwindSafe(|| decoded.bound.call(&mut cx)));
     let result = result.unwrap_or_else(|_| Err(Error::internal("the operation panicked")));
-    let traces = std::mem::take(&mut cx.traces);
+    let mut traces = std::mem::take(&mut cx.traces);
     drop(cx);
     if let Err(error) = &result
         && error.work_class() == crate::error::Class::Lost
@@ -397,11 +437,25 @@ fn read(
             .err()
             .unwrap_or_else(|| Error::internal("a lost read without error")));
     }
-    let recorded = record_read(kernel, entry, request, actor, traces, &result, now);
-    Ok(Outcome {
-        result: recorded.and(result),
-        rate,
-    })
+    let later = traces.later.take();
+    match (result, later) {
+        (Ok(answer), Some(later)) => Ok(Step::Later(Box::new(Promised {
+            later,
+            answer,
+            actor,
+            traces,
+            now,
+            rate,
+        }))),
+        (result, _) => {
+            let recorded = record_read(kernel, entry, request, &actor, traces, &result, now);
+            if let Ok(true) = recorded {
+                std::thread::sleep(BREATH);
+            }
+            let result = recorded.and(result);
+            Ok(Step::Done(Outcome { result, rate }))
+        }
+    }
 }
 
 #[expect(clippy::too_many_arguments, reason = "the parts of one request, used once")]

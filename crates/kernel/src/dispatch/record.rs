@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a reader pauses for the writer of the audit log when that falls behind.
-const BREATH: Duration = Duration::from_micros(200);
+pub(super) const BREATH: Duration = Duration::from_micros(200);
 
 /// Counts a failure of somebody unknown.
 pub(super) fn stranger(kernel: &Kernel, request: &Request, code: &'static str, error: Error) -> Outcome {
@@ -92,6 +92,8 @@ pub(super) fn note_denial(kernel: &Kernel, entry: &Entry, request: &Request, act
     }
 }
 
+/// Counts a read, or notes it; returns whether the reader should take a breath: slower reads now are better than
+/// refused reads when the buffer is full (D12.7).
 pub(super) fn record_read(
     kernel: &Kernel,
     entry: &Entry,
@@ -100,13 +102,13 @@ pub(super) fn record_read(
     traces: Traces,
     result: &Result<Answer>,
     now: crate::Timestamp,
-) -> Result<()> {
+) -> Result<bool> {
     let missed = result.as_ref().err().is_some_and(|e| e.code() == Code::NotFound);
     if !entry.meta.sensitive && !missed {
         kernel
             .ledger
             .count_read(&actor.organization, &actor.id, entry.meta.id);
-        return Ok(());
+        return Ok(false);
     }
     let mut note = Note::new(actor.organization.clone(), now, entry.meta.id);
     note.actor = Some(actor.clone());
@@ -125,9 +127,5 @@ pub(super) fn record_read(
     if kernel.ledger.note(note)? {
         kernel.nudge(&actor.organization);
     }
-    if kernel.ledger.is_pressed() {
-        // Slower reads now are better than refused reads when the buffer is full (D12.7).
-        std::thread::sleep(BREATH);
-    }
-    Ok(())
+    Ok(kernel.ledger.is_pressed())
 }

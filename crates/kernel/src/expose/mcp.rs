@@ -17,10 +17,10 @@ pub fn tools(registry: &Registry) -> Vec<Value> {
             "description": description.trim_end(),
             "inputSchema": flat_input(entry),
             "annotations": {
-                "readOnlyHint": is_read,
+                "readOnlyHint": is_read && !meta.ingests,
                 "destructiveHint": !is_read && (meta.confirm || meta.method == Method::Delete),
-                // Every write carries a key under which it acts once.
-                "idempotentHint": true,
+                // Every write carries a key under which it acts once; an event that is sent twice happened twice.
+                "idempotentHint": !meta.ingests,
                 "openWorldHint": false,
             },
             "_meta": { "toolset": meta.toolset },

@@ -309,9 +309,6 @@ pub(super) fn flat_input(entry: &Entry) -> Value {
     if let Some(consumes) = entry.meta.consumes {
         body["properties"]["content"] = json!({ "type": "string", "contentEncoding": "base64" });
         body["properties"]["mediaType"] = json!({ "enum": consumes.media_types });
-        if let Some(required) = body["required"].as_array_mut() {
-            required.extend(["content".into(), "mediaType".into()]);
-        }
     }
     if let Some(members) = body.get("properties").and_then(Value::as_object) {
         properties.extend(members.clone());
@@ -322,6 +319,9 @@ pub(super) fn flat_input(entry: &Entry) -> Value {
             .cloned()
             .unwrap_or_default(),
     );
+    if entry.meta.consumes.is_some() {
+        required.extend(["content".into(), "mediaType".into()]);
+    }
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 

@@ -311,6 +311,10 @@ impl Batch<'_> {
         let traces = std::mem::take(&mut cx.traces);
         drop(cx);
         let result = result.unwrap_or_else(|_| Err(Error::internal("the unit panicked")));
+        let result = match result {
+            Ok(_) if traces.later.is_some() => Err(Error::internal("a unit of work answers at once")),
+            result => result,
+        };
         match result {
             Ok(answer) if !failed => {
                 conn.release()?;
