@@ -322,7 +322,7 @@ impl Meta {
         Self { status, ..self }
     }
 
-    /// Names another status of success with the same answer.
+    /// Names another status of success with the same answer, or 304: without one.
     #[must_use]
     pub const fn also(self, status: u16) -> Self {
         Self {

@@ -94,7 +94,7 @@ fn operation(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
     }
     let mut responses = Map::new();
     for status in [Some(meta.status), meta.also].into_iter().flatten() {
-        responses.insert(status.to_string(), success(entry, output, generator));
+        responses.insert(status.to_string(), success(entry, status, output, generator));
     }
     let error = json!({
         "description": "the error envelope",
@@ -144,11 +144,14 @@ fn request_body(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
 
 fn success(
     entry: &Entry,
+    status: u16,
     output: fn(&mut SchemaGenerator) -> Schema,
     generator: &mut SchemaGenerator,
 ) -> Value {
-    if entry.meta.status == 204 {
-        return json!({ "description": "done; no body" });
+    match status {
+        204 => return json!({ "description": "done; no body" }),
+        304 => return json!({ "description": "unchanged since the ETag of If-None-Match; no body" }),
+        _ => {}
     }
     let mut schema = match entry.meta.produces {
         "application/json" => output(generator).to_value(),
