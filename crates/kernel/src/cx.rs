@@ -36,6 +36,7 @@ pub(crate) struct Traces {
     pub changes: Vec<Change>,
     pub events: Vec<Event>,
     pub jobs: Vec<crate::jobs::NewJob>,
+    pub wakes: Vec<&'static str>,
     pub headers: Vec<(&'static str, String)>,
     pub action: Option<&'static str>,
     pub status: Option<u16>,
@@ -225,6 +226,11 @@ impl<'a> Cx<'a> {
     /// Enqueues a durable job with the transaction.
     pub fn enqueue(&mut self, job: crate::jobs::NewJob) {
         self.traces.jobs.push(job);
+    }
+
+    /// Wakes the worker of this name in this server once the transaction is durable ([`Kernel::woken`]).
+    pub fn wake(&mut self, worker: &'static str) {
+        self.traces.wakes.push(worker);
     }
 
     /// Sets a header of the answer.

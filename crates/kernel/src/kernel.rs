@@ -15,7 +15,7 @@ use crate::work::{Unit, Writers};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -115,6 +115,7 @@ pub struct Kernel {
     own: Own,
     this: Weak<Self>,
     pub(crate) jobs_due: tokio::sync::Notify,
+    workers: Mutex<HashMap<&'static str, Arc<tokio::sync::Notify>>>,
     pub(crate) limiter: Limiter,
     pub(crate) ledger: Ledger,
     pub(crate) in_flight: Mutex<HashMap<String, usize>>,
@@ -246,6 +247,7 @@ impl Kernel {
             extras,
             own: Own::default(),
             jobs_due: tokio::sync::Notify::new(),
+            workers: Mutex::default(),
         });
         let writers = Writers::start(&kernel, &location)?;
         let _ = kernel.writers.set(writers);
@@ -292,6 +294,21 @@ impl Kernel {
     /// Waits until a unit of work has enqueued a job that is due.
     pub async fn job_due(&self) {
         self.jobs_due.notified().await;
+    }
+
+    /// Waits until a unit of work of this server has woken the worker of this name, or has since it last waited.
+    pub async fn woken(&self, worker: &'static str) {
+        self.bell(worker).notified().await;
+    }
+
+    /// Wakes the worker of this name, now or when it next waits.
+    pub fn wake(&self, worker: &'static str) {
+        self.bell(worker).notify_one();
+    }
+
+    fn bell(&self, worker: &'static str) -> Arc<tokio::sync::Notify> {
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.entry(worker).or_default().clone()
     }
 
     /// Says whether a write or an fsync failed; nothing is acknowledged then until a restart.

@@ -19,6 +19,8 @@ pub(super) struct Done {
     pub result: Result<Answer>,
     /// It enqueued a job that can run now.
     pub has_due_job: bool,
+    /// The workers that have something to do now.
+    pub wakes: Vec<&'static str>,
 }
 
 /// The unit's place in the epilogue.
@@ -48,14 +50,19 @@ pub(super) fn run(kernel: &Kernel, conn: &mut Conn, units: &[Unit], notes: &[Not
     let mut batch = prologue(kernel, conn, units, notes)?;
     let mut done = Vec::with_capacity(units.len());
     for place in 0..units.len() {
-        let outcome = batch.run_unit(conn, place)?;
+        let mut outcome = batch.run_unit(conn, place)?;
         if outcome.result.is_ok() {
             batch.refresh(conn, place, &outcome.traces)?;
         }
         let is_due = |job: &crate::jobs::NewJob| job.run_at <= kernel.clock.now();
         let has_due_job = outcome.result.is_ok() && outcome.traces.jobs.iter().any(is_due);
+        let wakes = std::mem::take(&mut outcome.traces.wakes);
         let result = batch.record(place, outcome)?;
-        done.push(Done { result, has_due_job });
+        done.push(Done {
+            result,
+            has_due_job,
+            wakes,
+        });
     }
     for note in notes {
         batch.append(note)?;

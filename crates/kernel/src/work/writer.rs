@@ -236,7 +236,7 @@ impl Writer {
         }
         match attempt::run(kernel, &mut self.conn, &units, &notes) {
             Ok(done) => {
-                wake_jobs(kernel, &done);
+                wake(kernel, &done);
                 answer_all(units, done);
             }
             Err(error) => self.recover(kernel, units, notes, &error),
@@ -285,7 +285,7 @@ impl Writer {
             }
             match attempt::run(kernel, &mut self.conn, &units, &[]) {
                 Ok(done) => {
-                    wake_jobs(kernel, &done);
+                    wake(kernel, &done);
                     return answer_all(units.into(), done);
                 }
                 Err(error) => {
@@ -339,9 +339,12 @@ fn refuse_all(units: Vec<Unit>) {
     }
 }
 
-fn wake_jobs(kernel: &Kernel, done: &[Done]) {
+fn wake(kernel: &Kernel, done: &[Done]) {
     if done.iter().any(|done| done.has_due_job) {
         kernel.jobs_due.notify_one();
+    }
+    for worker in done.iter().flat_map(|done| &done.wakes) {
+        kernel.wake(worker);
     }
 }
 
