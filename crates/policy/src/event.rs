@@ -36,15 +36,30 @@ pub enum Value {
 }
 
 impl Value {
+    /// The first of the two numbers of a text; the second is its symbol.
+    pub(crate) const TEXT_KEY: u8 = 2;
+
     /// Returns numbers that are equal iff the values are, within one table of symbols.
     pub(crate) fn key(self) -> (u8, u64) {
         match self {
             Self::Absent => (0, 0),
             Self::Missing => (1, 0),
-            Self::Text(symbol) => (2, u64::from(symbol.0)),
+            Self::Text(symbol) => (Self::TEXT_KEY, u64::from(symbol.0)),
             Self::Set(set) => (3, u64::from(set.0)),
             Self::Number(number) => (4, number.to_bits()),
             Self::Boolean(is) => (5, u64::from(is)),
+        }
+    }
+
+    /// Returns the same value in another table.
+    pub(crate) fn carried(self, from: &Symbols, to: &mut Symbols) -> Self {
+        match self {
+            Self::Text(symbol) => Self::Text(to.intern(from.text(symbol))),
+            Self::Set(set) => {
+                let texts = from.set(set).iter().map(|symbol| from.text(*symbol));
+                Self::Set(to.intern_set(texts))
+            }
+            value => value,
         }
     }
 }
@@ -217,6 +232,22 @@ impl Event {
     /// Returns whose past it belongs to: the user's, else the service account's, else the device's.
     pub(crate) fn subject(&self) -> Subject {
         Subject::of(|field| self.get(field))
+    }
+
+    /// Returns the request with these attributes alone (sorted), in another table.
+    pub(crate) fn carried(&self, fields: &[Field], from: &Symbols, to: &mut Symbols) -> Self {
+        let kept = self.values.iter().filter(|(field, _)| fields.binary_search(field).is_ok());
+        let values = kept.map(|(field, value)| (*field, value.carried(from, to)));
+        Self {
+            at_ms: self.at_ms,
+            occasion: self.occasion,
+            values: values.collect(),
+        }
+    }
+
+    /// Moves it to another instant.
+    pub(crate) fn put_at(&mut self, at_ms: i64) {
+        self.at_ms = at_ms;
     }
 
     /// Returns whether some attribute is missing.

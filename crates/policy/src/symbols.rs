@@ -25,6 +25,7 @@ pub struct Symbols {
     places: HashMap<Arc<str>, u32>,
     sets: Vec<Arc<[Symbol]>>,
     set_places: HashMap<Arc<[Symbol]>, u32>,
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -54,6 +55,7 @@ impl Symbols {
         }
         // Four billion distinct texts do not fit into memory.
         let at = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
+        self.bytes += text.len();
         let text: Arc<str> = text.into();
         self.places.insert(Arc::clone(&text), at);
         self.texts.push(Text {
@@ -113,6 +115,11 @@ impl Symbols {
     /// Returns how many texts are kept.
     pub fn len(&self) -> usize {
         self.texts.len()
+    }
+
+    /// Returns how many bytes the kept texts have.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Returns whether nothing is kept.

@@ -105,6 +105,19 @@ pub(super) enum Key {
     Text(Box<str>),
 }
 
+impl Key {
+    /// Returns the same value in another table.
+    pub fn carried(&self, from: &Symbols, to: &mut Symbols) -> Self {
+        match self {
+            Self::Value(Value::TEXT_KEY, bits) => {
+                let symbol = u32::try_from(*bits).map_or(Symbol(u32::MAX), Symbol);
+                Value::Text(symbol).carried(from, to).into()
+            }
+            key => key.clone(),
+        }
+    }
+}
+
 impl From<Value> for Key {
     fn from(value: Value) -> Self {
         let (kind, bits) = value.key();

@@ -26,13 +26,23 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Chronicle {
     places: HashMap<(Family, Subject), usize>,
+    /// Nothing at a place whose past is in doubt.
     memories: Vec<Vec<Memory>>,
+    is_unknown: bool,
 }
 
 impl Chronicle {
     /// Returns an empty past.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns a past of which nothing can be said yet: every question about somebody's past is unknown.
+    pub fn unknown() -> Self {
+        Self {
+            is_unknown: true,
+            ..Self::default()
+        }
     }
 
     /// Makes an event part of the past; events of one subject have to come in the order of their times.
@@ -66,11 +76,11 @@ impl Chronicle {
     pub(super) fn answer(&self, set: &PolicySet, tracker: usize, event: &Event) -> Truth {
         let question = &set.program.trackers[tracker].question;
         let subject = event.subject();
-        if subject == Subject::Unknown {
+        if subject == Subject::Unknown || (self.is_unknown && subject != Subject::Nobody) {
             return Truth::Unknown;
         }
         match self.places.get(&(event.occasion().family(), subject)) {
-            // A chronicle of another set knows nothing of this one.
+            // A chronicle of another set, or one in doubt, knows nothing.
             Some(place) => match self.memories[*place].get(tracker) {
                 Some(memory) => memory.answer(question, event.at_ms()),
                 None => Truth::Unknown,
@@ -89,6 +99,41 @@ impl Chronicle {
                 .push(trackers.map(|tracker| Memory::new(&tracker.question)).collect());
         }
         place
+    }
+
+    /// Returns the place of a subject's memories, if there are some.
+    pub(super) fn known(&self, family: Family, subject: Subject) -> Option<usize> {
+        self.places.get(&(family, subject)).copied()
+    }
+
+    /// Returns every subject with its place.
+    pub(super) fn places(&self) -> impl Iterator<Item = (Family, Subject, usize)> {
+        self.places
+            .iter()
+            .map(|((family, subject), place)| (*family, *subject, *place))
+    }
+
+    /// Keeps the memories of a subject that has none here; they get the next place.
+    pub(super) fn put(&mut self, family: Family, subject: Subject, memories: Vec<Memory>) {
+        self.places.insert((family, subject), self.memories.len());
+        self.memories.push(memories);
+    }
+
+    /// Forgets what is remembered at a place: from now on every question about it is unknown.
+    pub(super) fn doubt(&mut self, place: usize) {
+        self.memories[place].clear();
+    }
+
+    /// Returns the memories of a place in another table.
+    pub(super) fn carried(&self, place: usize, from: &Symbols, to: &mut Symbols) -> Vec<Memory> {
+        let memories = self.memories[place].iter();
+        memories.map(|memory| memory.carried(from, to)).collect()
+    }
+
+    /// Returns whether a place answers like that of somebody without a past.
+    pub(super) fn is_blank(&self, place: usize) -> bool {
+        let memories = &self.memories[place];
+        !memories.is_empty() && memories.iter().all(Memory::is_blank)
     }
 
     /// Returns what is remembered at a place for a tracker.

@@ -10,6 +10,7 @@ mod batch;
 mod check;
 mod chronicle;
 mod mask;
+mod past;
 mod row;
 mod scan;
 mod spread;
@@ -18,6 +19,7 @@ mod tracker;
 
 pub use batch::{BATCH_ROWS, Batch, BatchFault};
 pub use chronicle::Chronicle;
+pub use past::Past;
 pub(crate) use row::Row;
 pub use scan::Scan;
 pub use tally::{Comparison, Tally};

@@ -69,6 +69,28 @@ impl Memory {
         }
     }
 
+    /// Returns whether it answers like the memory of somebody without a past.
+    pub fn is_blank(&self) -> bool {
+        match self {
+            Self::Prior { may, .. } => *may == NEVER,
+            Self::Sequence { may, .. } => may.iter().all(|at| *at == NEVER),
+            Self::Count { may, .. } => may.is_empty(),
+            Self::Distinct(values) => values.may.order.is_empty() && values.blank.is_empty(),
+        }
+    }
+
+    /// Returns the same memory in another table.
+    pub fn carried(&self, from: &Symbols, to: &mut Symbols) -> Self {
+        match self {
+            Self::Distinct(values) => Self::Distinct(Box::new(Values {
+                sure: values.sure.carried(from, to),
+                may: values.may.carried(from, to),
+                blank: values.blank.clone(),
+            })),
+            memory => memory.clone(),
+        }
+    }
+
     /// Returns the answer at an instant.
     pub fn answer(&self, question: &Question, at_ms: i64) -> Truth {
         match (self, question) {
@@ -184,6 +206,15 @@ impl Values {
 }
 
 impl Newest {
+    fn carried(&self, from: &Symbols, to: &mut Symbols) -> Self {
+        let mut carried = |(at, key): &(i64, Key)| (*at, key.carried(from, to));
+        let order: BTreeSet<(i64, Key)> = self.order.iter().map(&mut carried).collect();
+        Self {
+            times: order.iter().map(|(at, key)| (key.clone(), *at)).collect(),
+            order,
+        }
+    }
+
     fn touch(&mut self, key: Key, at_ms: i64, compare: Compare) {
         if let Some(before) = self.times.insert(key.clone(), at_ms) {
             self.order.remove(&(before, key.clone()));

@@ -5,6 +5,7 @@
 #![cfg(test)]
 
 mod naive;
+mod past;
 mod random;
 mod rego;
 mod wild;
