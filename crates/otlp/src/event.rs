@@ -1,0 +1,135 @@
+//! An event of the history, as it is put together from attributes.
+
+use jiff::Timestamp;
+use provost_policy::{Occasion, canonical};
+use serde_json::{Map, Value as Json, json};
+
+/// How long a content (a prompt, arguments, a result) may be. Units: bytes. Two of them and the names fit into the
+/// 64 KiB that one imported event may have.
+pub const MAX_CONTENT: usize = 28 << 10;
+
+/// How long a name or an identifier may be. Units: bytes.
+pub const MAX_NAME: usize = 256;
+
+/// One event: what a policy would have been asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The source's own id of it: the span's, in hexadecimal.
+    pub id: Option<String>,
+    /// When it happened. Units: milliseconds since the Unix epoch, UTC.
+    pub at_ms: i64,
+    /// Where a policy would have judged it.
+    pub occasion: Occasion,
+    /// Attributes of the policy catalogue, by their flat names.
+    pub attributes: Map<String, Json>,
+    /// Names of attributes that it has and whose values the exporter does not tell (OT-5); sorted.
+    pub missing: Vec<&'static str>,
+    /// The conversation that it belongs to.
+    pub session: Option<String>,
+    /// The call that it belongs to: a tool's, or the model's.
+    pub call_id: Option<String>,
+}
+
+impl Event {
+    /// Returns an event without attributes.
+    pub(crate) fn new(occasion: Occasion, at_ms: i64) -> Self {
+        Self {
+            id: None,
+            at_ms,
+            occasion,
+            attributes: Map::new(),
+            missing: Vec::new(),
+            session: None,
+            call_id: None,
+        }
+    }
+
+    /// Returns the form in which events are imported.
+    pub fn to_json(&self) -> Json {
+        let mut json = Map::new();
+        if let Some(id) = &self.id {
+            json.insert("id".to_owned(), id.as_str().into());
+        }
+        let at = Timestamp::from_millisecond(self.at_ms).unwrap_or(Timestamp::UNIX_EPOCH);
+        json.insert("at".to_owned(), at.to_string().into());
+        json.insert("occasion".to_owned(), self.occasion.word().into());
+        json.insert("attributes".to_owned(), Json::Object(self.attributes.clone()));
+        if !self.missing.is_empty() {
+            json.insert("missing".to_owned(), json!(self.missing));
+        }
+        if let Some(session) = &self.session {
+            json.insert("session".to_owned(), session.as_str().into());
+        }
+        if let Some(call) = &self.call_id {
+            json.insert("callId".to_owned(), call.as_str().into());
+        }
+        Json::Object(json)
+    }
+
+    /// Gives an attribute that events need not have.
+    pub(crate) fn may(&mut self, field: &'static str, name: Option<&str>) {
+        if let Some(name) = name {
+            self.must(field, Some(name));
+        }
+    }
+
+    /// Gives a name that such an event has; missing where it is not told or too long (OT-5).
+    pub(crate) fn must(&mut self, field: &'static str, name: Option<&str>) {
+        match name.filter(|name| name.len() <= MAX_NAME) {
+            Some(name) => self.give(field, name.into()),
+            None => self.lack(field),
+        }
+    }
+
+    /// Gives a count that such an event has.
+    pub(crate) fn count(&mut self, field: &'static str, count: Option<f64>) {
+        match count {
+            Some(count) => self.give(field, count.into()),
+            None => self.lack(field),
+        }
+    }
+
+    /// Gives a content that such an event has; missing where it is not told, redacted or too long (OT-5).
+    pub(crate) fn content(&mut self, field: &'static str, content: Option<&Json>) {
+        match content.and_then(content_text) {
+            Some(text) => self.give(field, text.into()),
+            None => self.lack(field),
+        }
+    }
+
+    fn give(&mut self, field: &'static str, value: Json) {
+        self.attributes.insert(field.to_owned(), value);
+    }
+
+    fn lack(&mut self, field: &'static str) {
+        if let Err(at) = self.missing.binary_search(&field) {
+            self.missing.insert(at, field);
+        }
+    }
+}
+
+/// Returns an identifier that is short enough to be kept.
+pub fn short(id: &str) -> Option<String> {
+    (id.len() <= MAX_NAME).then(|| id.to_owned())
+}
+
+/// Returns a content as its text: of a document, and of a text that is one, the canonical text, so that the same
+/// arguments are the same text whoever exports them.
+fn content_text(content: &Json) -> Option<String> {
+    let text = match content {
+        Json::Null => return None,
+        Json::String(text) => match text.as_str() {
+            "[REDACTED]" | "<REDACTED>" => return None,
+            text if text.len() > MAX_CONTENT => return None,
+            text => document(text).map_or_else(|| text.to_owned(), |document| canonical(&document)),
+        },
+        document => canonical(document),
+    };
+    (text.len() <= MAX_CONTENT).then_some(text)
+}
+
+/// Returns the object or list that a text is.
+pub fn document(text: &str) -> Option<Json> {
+    let is_document = text.trim_start().starts_with(['{', '[']);
+    is_document.then(|| serde_json::from_str(text).ok()).flatten()
+}

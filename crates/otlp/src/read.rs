@@ -1,0 +1,129 @@
+//! From a payload to events, record by record.
+
+use crate::attributes::Attributes;
+use crate::event::Event;
+use crate::message::{LogRecord, Resource, Span};
+use crate::outline::{MAX_RECORDS, Outline};
+use crate::{Encoding, Error, log, span};
+use prost::Message;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+
+/// How large one record, or one resource, may be. Units: bytes. A larger one is rejected: decoded it could be 30 times
+/// as large.
+pub const MAX_RECORD: usize = 1 << 20;
+
+/// How many attributes a record, or a resource, may have; OpenTelemetry's own limit is 128.
+const MAX_ATTRIBUTES: usize = 1_024;
+
+/// Which of the two payloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// `ExportLogsServiceRequest`.
+    Logs,
+    /// `ExportTraceServiceRequest`.
+    Traces,
+}
+
+/// Why a record gives no event; no fault of its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Skipped {
+    /// It tells of no tool call, prompt or response.
+    Other,
+    /// Another record tells of the same call, with more in it.
+    Twice,
+}
+
+/// What a payload says. Each record is counted once (OT-3): `read + skipped + rejected` is their number.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// The events, in the order of the payload.
+    pub events: Vec<Event>,
+    /// How many records the events are of.
+    pub read: u64,
+    /// How many records gave no event, and why.
+    pub skipped: BTreeMap<Skipped, u64>,
+    /// How many records could not be read.
+    pub rejected: u64,
+    /// Why the first of them could not.
+    pub why: &'static str,
+}
+
+impl Reading {
+    /// Counts records that could not be read.
+    fn reject(&mut self, records: u64, why: &'static str) {
+        if self.rejected == 0 {
+            self.why = why;
+        }
+        self.rejected += records;
+    }
+}
+
+/// Returns what a payload says; `now_ms` is the time of records that have none.
+///
+/// Units: milliseconds since the Unix epoch, UTC. Errors: `Malformed`, when not even the outline can be read.
+pub fn read(signal: Signal, encoding: Encoding, payload: &[u8], now_ms: i64) -> Result<Reading, Error> {
+    let outline = Outline::of(signal, encoding, payload)?;
+    let mut reading = Reading::default();
+    for group in &outline.groups {
+        let resource = match group.resource.map(|slice| decode::<Resource>(encoding, slice)) {
+            None => Resource::default(),
+            Some(Ok(resource)) if resource.attributes.len() <= MAX_ATTRIBUTES => resource,
+            Some(_) => {
+                reading.reject(group.records.len() as u64, "a resource is malformed or too large");
+                continue;
+            }
+        };
+        let resource = Attributes(&resource.attributes);
+        for record in &group.records {
+            let outcome = match signal {
+                Signal::Logs => decode::<LogRecord>(encoding, record).and_then(|record| {
+                    limited(record.attributes.len())?;
+                    Ok(log::events(&record, resource, now_ms))
+                }),
+                Signal::Traces => decode::<Span>(encoding, record).and_then(|record| {
+                    limited(record.attributes.len())?;
+                    Ok(span::events(&record, resource, now_ms))
+                }),
+            };
+            match outcome {
+                Ok(Ok(events)) => {
+                    reading.read += 1;
+                    reading.events.extend(events);
+                }
+                Ok(Err(skipped)) => *reading.skipped.entry(skipped).or_default() += 1,
+                Err(why) => reading.reject(1, why),
+            }
+        }
+    }
+    if outline.beyond > 0 {
+        const _: () = assert!(MAX_RECORDS == 10_000, "the sentence names it");
+        reading.reject(outline.beyond, "a payload of more than 10000 records was sent");
+    }
+    Ok(reading)
+}
+
+fn decode<T: Message + Default + DeserializeOwned>(
+    encoding: Encoding,
+    slice: &[u8],
+) -> Result<T, &'static str> {
+    if slice.len() > MAX_RECORD {
+        return Err("a record is larger than 1 MiB");
+    }
+    match encoding {
+        Encoding::Protobuf => T::decode(slice).map_err(|_| "a record is malformed"),
+        Encoding::Json => serde_json::from_slice(slice).map_err(|_| "a record is malformed"),
+    }
+}
+
+fn limited(attributes: usize) -> Result<(), &'static str> {
+    if attributes > MAX_ATTRIBUTES {
+        return Err("a record has more than 1024 attributes");
+    }
+    Ok(())
+}
+
+/// Returns an instant in milliseconds; none of 0, which stands for unknown.
+pub fn millis(nanos: u64) -> Option<i64> {
+    i64::try_from(nanos / 1_000_000).ok().filter(|millis| *millis > 0)
+}

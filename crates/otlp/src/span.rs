@@ -1,0 +1,69 @@
+//! Spans: tool calls and model calls have a begin and an end, which are two events.
+
+use crate::attributes::Attributes;
+use crate::event::Event;
+use crate::genai::Record;
+use crate::message::{SERVER, Span};
+use crate::read::{Skipped, millis};
+use provost_policy::Occasion;
+
+/// Returns the events of a span, or why there are none.
+pub fn events(span: &Span, resource: Attributes<'_>, now_ms: i64) -> Result<Vec<Event>, Skipped> {
+    let own = Attributes(&span.attributes);
+    let end_ms = millis(span.end_time_unix_nano).unwrap_or(now_ms);
+    let record = Record {
+        own,
+        resource,
+        begin_ms: millis(span.start_time_unix_nano).unwrap_or(end_ms),
+        end_ms,
+    };
+    let mut events = match (span.name.as_str(), own.text("gen_ai.operation.name")) {
+        ("claude_code.tool", _) => claude_tool(&record),
+        ("claude_code.llm_request", _) => vec![claude_response(&record)],
+        ("claude_code.interaction", _) => vec![claude_prompt(&record)],
+        (name, _) if name.starts_with("claude_code.") => return Err(Skipped::Other),
+        _ if own.text("mcp.method.name") == Some("tools/call") && span.kind == SERVER => {
+            return Err(Skipped::Twice);
+        }
+        (_, Some("execute_tool")) => record.convention_tool(),
+        _ if own.text("mcp.method.name") == Some("tools/call") => record.convention_tool(),
+        (_, Some("chat" | "generate_content" | "text_completion")) => record.convention_model(),
+        _ => return Err(Skipped::Other),
+    };
+    // An identifier of any other length is invalid.
+    let id = <[u8; 8]>::try_from(&span.id[..]).ok();
+    for event in &mut events {
+        event.id = id.map(|id| format!("{:016x}", u64::from_be_bytes(id)));
+    }
+    Ok(events)
+}
+
+fn claude_tool(record: &Record<'_>) -> Vec<Event> {
+    let own = record.own;
+    let call = own.first(&["gen_ai.tool.call.id", "tool_use_id"]);
+    let input = own.json("tool_input");
+    record.tool(call, None, |event| {
+        event.must("tool.id", own.first(&["tool_name", "gen_ai.tool.name"]));
+        event.content("tool.input", input.as_ref());
+        event.may("tool.input.command", own.text("full_command"));
+        event.may("tool.input.file_path", own.text("file_path"));
+    })
+}
+
+fn claude_prompt(record: &Record<'_>) -> Event {
+    let mut event = record.event(Occasion::Prompt, record.begin_ms);
+    event.content("request.prompt", record.own.json("user_prompt").as_ref());
+    record.model(&mut event, "model");
+    event
+}
+
+fn claude_response(record: &Record<'_>) -> Event {
+    let own = record.own;
+    let mut event = record.event(Occasion::Response, record.end_ms);
+    record.model(&mut event, "model");
+    event.call_id = own.text("request_id").and_then(crate::event::short);
+    event.count("llm.input_tokens", crate::log::claude_input_tokens(own));
+    event.count("llm.output_tokens", own.number("output_tokens"));
+    event.content("response.content", own.json("response.model_output").as_ref());
+    event
+}

@@ -1,0 +1,69 @@
+//! The bodies in `fixtures/`, recorded from the Python exporters by `record.py`.
+
+use super::{NOW_MS, assert_readable};
+use provost_otlp::{Encoding, Signal, Skipped, expand, read};
+use std::path::Path;
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(folder().join(name)).unwrap()
+}
+
+fn folder() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+/// Compares all events of a body with a golden; `UPDATE_GOLDENS=1` writes it.
+fn assert_events(signal: Signal, body: &str, golden: &str) -> provost_otlp::Reading {
+    let reading = read(signal, Encoding::Protobuf, &fixture(body), NOW_MS).unwrap();
+    reading.events.iter().for_each(assert_readable);
+    let mut lines = String::new();
+    for event in &reading.events {
+        let mut json = event.to_json();
+        // Exporters make up a span's id.
+        if let Some(id) = json.as_object_mut().unwrap().remove("id") {
+            assert_eq!(id.as_str().unwrap().len(), 16);
+        }
+        lines.push_str(&json.to_string());
+        lines.push('\n');
+    }
+    let path = folder().join(golden);
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        std::fs::write(&path, &lines).unwrap();
+    }
+    assert_eq!(lines, std::fs::read_to_string(&path).unwrap(), "{golden}");
+    reading
+}
+
+#[test]
+fn logs_of_claude_code_codex_and_the_former_conventions_are_read() {
+    let reading = assert_events(Signal::Logs, "logs.pb", "logs.events.jsonl");
+    assert_eq!((reading.read, reading.rejected), (12, 0));
+    assert_eq!(reading.skipped[&Skipped::Twice], 2);
+    assert_eq!(reading.skipped[&Skipped::Other], 2);
+}
+
+#[test]
+fn spans_of_the_conventions_are_read() {
+    let reading = assert_events(Signal::Traces, "traces.pb", "traces.events.jsonl");
+    assert_eq!((reading.read, reading.rejected), (5, 0));
+    assert_eq!(reading.skipped[&Skipped::Twice], 1);
+    assert_eq!(reading.skipped[&Skipped::Other], 2);
+}
+
+#[test]
+fn nothing_of_a_resource_but_whom_it_names_is_kept() {
+    for (signal, body) in [(Signal::Logs, "logs.pb"), (Signal::Traces, "traces.pb")] {
+        let bytes = fixture(body);
+        assert!(String::from_utf8_lossy(&bytes).contains("of-the-resource"));
+        let reading = read(signal, Encoding::Protobuf, &bytes, NOW_MS).unwrap();
+        assert!(!format!("{reading:?}").contains("of-the-resource"));
+    }
+}
+
+#[test]
+fn a_compressed_body_says_the_same() {
+    let expanded = expand(Some("gzip"), &fixture("logs.pb.gz")).unwrap().into_owned();
+    let compressed = read(Signal::Logs, Encoding::Protobuf, &expanded, NOW_MS).unwrap();
+    let plain = read(Signal::Logs, Encoding::Protobuf, &fixture("logs.pb"), NOW_MS).unwrap();
+    assert_eq!(compressed, plain);
+}
