@@ -20,6 +20,9 @@
 //!   `concat`, `sprintf`, …) are refused when the module is compiled, as are those that would read a clock, the
 //!   network or a random number: what remains grows step by step, and steps are counted and timed.
 //!
+//! - What would make the engine call itself until the stack ends, and with it the whole program, is refused when the
+//!   module is compiled: expressions of hundreds of operators, and rules that call themselves or one another too deep.
+//!
 //! Not stopped: one instruction that works long by itself. A module can build a value that holds the same part twice, 24
 //! times over, and compare it with another one; the comparison takes 2^24 steps inside one instruction, and 2^40 would
 //! take hours. The engine has no limit for it. Only somebody who may write policies can do this to the organization's
@@ -31,11 +34,13 @@
 //!
 //! Source: client contract §3.10; D9.10.
 //!
+//! INVARIANT RG-2: no module ends the program: compiling and evaluating need a bounded part of a thread's stack.
 //! INVARIANT RG-1: a module that is stopped, contradicts itself or gives no answer is never "not matched".
 //!
 //! Absent on purpose: data documents, several modules in one policy, tracing, a limit on bytes (it would need an
 //! allocator of its own for the whole program; time and steps bound what a module can allocate).
 
+mod calls;
 mod nesting;
 
 use crate::contract::{REGO_LANGUAGE_VERSION, rego_entrypoint, rego_package};
@@ -192,8 +197,11 @@ pub enum Failure {
 ///
 /// Source: client contract §3.1 `regoCompilerFingerprint`.
 pub fn compiler_fingerprint() -> String {
-    let nesting = nesting::NESTING_LIMIT;
-    let limits = format!("{INSTRUCTION_LIMIT} {} {nesting}", TIME_LIMIT.as_millis());
+    let (nesting, chain, calls) = (nesting::NESTING_LIMIT, nesting::CHAIN_LIMIT, calls::CALL_LIMIT);
+    let limits = format!(
+        "{INSTRUCTION_LIMIT} {} {nesting} {chain} {calls}",
+        TIME_LIMIT.as_millis()
+    );
     sha256_hex(
         format!(
             "{ENGINE}\n{REGO_LANGUAGE_VERSION}\n{limits}\n{}",
@@ -222,6 +230,10 @@ impl Module {
                 "the module nests brackets deeper than 10 levels, or too much of it stands in brackets";
             return Err(vec![Diagnostic::whole(message)]);
         }
+        if nesting::is_too_long(source) {
+            let message = "an expression of the module has more than 128 operators, references and brackets";
+            return Err(vec![Diagnostic::whole(message)]);
+        }
         let refused = |error: &dyn fmt::Display| vec![diagnostic(&error.to_string())];
         let mut engine = Engine::new();
         engine.set_policy_length_config(lengths());
@@ -247,6 +259,9 @@ impl Module {
         if !forbidden.is_empty() {
             let message = |name| Diagnostic::whole(format!("the built-in {name} cannot be used in a policy"));
             return Err(forbidden.into_iter().map(message).collect());
+        }
+        if let Some(fault) = calls::fault(&program) {
+            return Err(vec![Diagnostic::whole(fault)]);
         }
         let may_disagree = program.rule_infos.iter().any(may_disagree);
         Ok(Self {

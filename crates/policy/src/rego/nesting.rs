@@ -2,11 +2,16 @@
 //!
 //! The parser tries `[` and `{` in several ways, and reads what stands inside again for each: its work doubles with
 //! every level. Sixteen levels take a third of a second, thirty would take hours.
+//!
+//! The engine calls itself for every operator that waits for another one (`1 + 1 + …`, `- - - 1`, `a[0][0]…`), up to
+//! four kilobytes of stack each: some hundreds would end the whole program.
 
 /// LIMIT: how deep `[` and `{` may nest.
 pub(super) const NESTING_LIMIT: usize = 10;
 /// LIMIT: characters that the parser reads, those in n brackets counted 2^n times.
 const WORK_LIMIT: usize = 2 << 20;
+/// LIMIT: operators, steps of references and brackets of one expression that can wait for one another.
+pub(super) const CHAIN_LIMIT: usize = 128;
 
 /// Returns whether the parser would work too long on a module.
 pub(super) fn is_too_much(source: &str) -> bool {
@@ -27,6 +32,89 @@ pub(super) fn is_too_much(source: &str) -> bool {
         work += 1 << depth;
     }
     work > WORK_LIMIT
+}
+
+/// Returns whether an expression of a module is so long that the engine would call itself too deep.
+pub(super) fn is_too_long(source: &str) -> bool {
+    let mut chains = Chains::default();
+    let mut rest = source.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'"' => skip_text(&mut rest),
+            b'`' => drop(rest.find(|byte| *byte == b'`')),
+            b'#' => {
+                drop(rest.find(|byte| *byte == b'\n'));
+                chains.is_new_line = true;
+                continue;
+            }
+            b'\n' => {
+                chains.is_new_line = true;
+                continue;
+            }
+            byte if byte.is_ascii_whitespace() => continue,
+            _ => {}
+        }
+        chains.take(byte);
+        if chains.waiting + chains.here.inner > CHAIN_LIMIT {
+            return true;
+        }
+    }
+    false
+}
+
+/// The operators of the expressions that are open.
+#[derive(Default)]
+struct Chains {
+    around: Vec<Chain>,
+    here: Chain,
+    /// The operators of all that is open.
+    waiting: usize,
+    before: u8,
+    is_new_line: bool,
+}
+
+/// The operators since the last separator, and the most that waited inside of brackets.
+#[derive(Clone, Copy, Default)]
+struct Chain {
+    own: usize,
+    inner: usize,
+}
+
+impl Chains {
+    fn take(&mut self, byte: u8) {
+        // A line goes on where an operator stands at its end or at the start of the next one.
+        let is_between = std::mem::take(&mut self.is_new_line) && !joins(self.before) && !joins(byte);
+        if is_between || matches!(byte, b',' | b';') {
+            self.waiting -= self.here.own;
+            self.here = Chain::default();
+        }
+        match byte {
+            b'[' | b'(' | b'{' => {
+                self.count();
+                self.around.push(std::mem::take(&mut self.here));
+            }
+            b']' | b')' | b'}' => {
+                let inner = self.here.own + self.here.inner;
+                self.waiting -= self.here.own;
+                self.here = self.around.pop().unwrap_or_default();
+                self.here.inner = self.here.inner.max(inner);
+            }
+            // The second half of an operator of two.
+            b'=' if matches!(self.before, b'=' | b'!' | b'<' | b'>' | b':') => {}
+            byte if joins(byte) => self.count(),
+            _ => {}
+        }
+        self.before = byte;
+    }
+
+    fn count(&mut self) {
+        self.here.own += 1;
+        self.waiting += 1;
+    }
+}
+
+fn joins(byte: u8) -> bool {
+    b"+-*/%|&=<>!.[(".contains(&byte)
 }
 
 fn skip_text(rest: &mut std::str::Bytes<'_>) {

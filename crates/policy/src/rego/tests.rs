@@ -111,11 +111,11 @@ fn an_error_of_a_builtin_is_undefined_as_in_opa() {
 
 #[test]
 fn a_module_that_doubles_a_number_is_stopped() {
-    let doubling: Vec<_> = (1..90)
+    let doubling: Vec<_> = (1..31)
         .map(|n| format!("x{n} := x{} * x{}", n - 1, n - 1))
         .collect();
     let doubling = doubling.join("\n");
-    let body = format!("match := {{\"matched\": x89 > 1}}\nx0 := 7777777777\n{doubling}");
+    let body = format!("match := {{\"matched\": x30 > 1}}\nx0 := 7777777777\n{doubling}");
     assert_eq!(says(&body, &json!({})), Err(Failure::Stopped));
 }
 
@@ -203,4 +203,97 @@ fn fingerprints_tell_modules_apart() {
         a.artifact_fingerprint(),
         module(SHELL).unwrap().artifact_fingerprint()
     );
+}
+
+/// Half of what the threads of the tests, and of the product, have.
+fn with_little_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let thread = std::thread::Builder::new().stack_size(1 << 20);
+    std::thread::scope(|scope| thread.spawn_scoped(scope, work).unwrap().join().unwrap())
+}
+
+#[test]
+fn rules_that_call_themselves_are_refused() {
+    for body in [
+        "f(x) := f(x)\nmatch := {\"matched\": true} if f(1)",
+        "a if b\nb if not a\nmatch := {\"matched\": true} if a",
+        "f(x) := g(x)\ng(x) := [y | y := f(x)]\nmatch := {\"matched\": true} if f(1)",
+        "a contains x if { some x in a }\nmatch := {\"matched\": count(a) > 0}",
+        "match := {\"matched\": true} if data.forge.content[input.rule]",
+    ] {
+        assert!(with_little_stack(|| module(body).is_err()), "{body}");
+    }
+}
+
+#[test]
+fn calls_end_at_32_rules() {
+    let chain = |rules: usize, call: &dyn Fn(usize) -> String, start: &str| {
+        let all: Vec<_> = (1..rules).map(call).collect();
+        format!("{start}\n{}", all.join("\n"))
+    };
+    for (call, start, end) in [
+        (
+            (&|n: usize| format!("r{n} := r{}", n - 1)) as &dyn Fn(usize) -> String,
+            "r0 := 1",
+            "",
+        ),
+        (
+            &|n: usize| format!("r{n}(x) := r{}(x)", n - 1),
+            "r0(x) := x",
+            "(1)",
+        ),
+        // Two values to choose from: the interpreter answers as well.
+        (
+            &|n: usize| format!("r{n} := r{} if input\nr{n} := 2 if input.no", n - 1),
+            "r0 := 0",
+            "",
+        ),
+    ] {
+        for (rules, is_fine) in [(31, true), (32, false)] {
+            let answer = format!("match := {{\"matched\": r{}{end} == 1}}", rules - 1);
+            let body = format!("{}\n{answer}", chain(rules, call, start));
+            let found = with_little_stack(|| module(&body).map(|m| m.evaluate(&json!({})).is_ok()));
+            assert_eq!(found.is_ok_and(|answered| answered), is_fine, "{rules} {body}");
+        }
+    }
+}
+
+#[test]
+fn expressions_end_at_128_operators() {
+    let chain =
+        |part: &str, n: usize, end: &str| format!("match := {{\"matched\": 1 == {}{end}}}", part.repeat(n));
+    for (part, end) in [
+        ("1+", "1"),
+        ("1 +\n", "1"),
+        ("1\n+", "1"),
+        ("1|", "2"),
+        ("(1)-", "1"),
+        ("1*1+", "1"),
+    ] {
+        for (n, is_fine) in [(40, true), (129, false), (60_000, false)] {
+            let body = chain(part, n, end);
+            let found = with_little_stack(|| module(&body).map(|m| m.evaluate(&json!({})).is_ok()));
+            assert_eq!(found.is_ok(), is_fine, "{part:?} {n} {found:?}");
+        }
+    }
+    for part in ["[0]", ".a", "[\"a\"]", "[0].a", "+1"] {
+        let body = |n: usize| format!("match := {{\"matched\": input{} == 1}}", part.repeat(n));
+        assert!(with_little_stack(|| module(&body(20)).is_ok()), "{part}");
+        assert!(with_little_stack(|| module(&body(40_000)).is_err()), "{part}");
+    }
+    for n in [2, 120, 60_000] {
+        assert!(with_little_stack(|| module(&chain("-", n, "1")).is_err()));
+    }
+    // Many expressions are fine, and so are operators in texts and remarks.
+    let mut many = "default match := {\"matched\": false}\n".to_owned();
+    for n in 0..100 {
+        many.push_str(&format!(
+            "r{n} if {{\n  input.a.b[0] == {n} # {}\n  input.c != \"{}\"\n}}\n",
+            "+".repeat(300),
+            "-".repeat(300)
+        ));
+    }
+    many.push_str("list := [");
+    many.push_str(&"1 + 1, ".repeat(300));
+    many.push_str("2]\n");
+    assert!(module(&many).is_ok());
 }
