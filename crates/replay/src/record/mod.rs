@@ -1,0 +1,20 @@
+//! The one form of a judged event in the history: which column holds what, and the way there and back.
+//!
+//! ```text
+//!   attribute is present   its column has the value
+//!   attribute is missing   its column has none, and its name is a member of the column `missing`
+//!   attribute is absent    its column has none
+//! ```
+//!
+//! INVARIANT RC-1: an event that is read back equals the one that was recorded.
+//! INVARIANT RC-2: the columns only grow at their end; the list below is their order, whatever the catalogue's is.
+//!
+//! Absent on purpose: where rows are stored, ids of events, and what was asked of the caller on the wire.
+
+mod column;
+mod owned;
+mod row;
+
+pub use column::{SCHEMA_VERSION, position, schema};
+pub use owned::{Attribute, Decision, Mode, Owned};
+pub use row::{event, owned, put};

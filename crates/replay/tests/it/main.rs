@@ -1,0 +1,5 @@
+//! The recorded form of events, and backtests over them.
+
+#![cfg(test)]
+
+mod record;
