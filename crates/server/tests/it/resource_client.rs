@@ -8,35 +8,35 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// One connection that is kept, as the client keeps it.
-struct Client {
+pub struct Client {
     stream: TcpStream,
     host: String,
     base: String,
-    token: String,
-    instance: &'static str,
+    pub token: String,
+    pub instance: &'static str,
     calls: u32,
 }
 
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
     }
 
     #[track_caller]
-    fn is(&self, status: u16) -> Value {
+    pub fn is(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
         self.json()
     }
 }
 
 impl Client {
-    async fn of(app: &App, address: SocketAddr, token: &str) -> Self {
+    pub async fn of(app: &App, address: SocketAddr, token: &str) -> Self {
         Self {
             stream: TcpStream::connect(address).await.unwrap(),
             host: address.to_string(),
@@ -47,22 +47,22 @@ impl Client {
         }
     }
 
-    fn key(&mut self) -> String {
+    pub fn key(&mut self) -> String {
         self.calls += 1;
         format!("tf-{:032x}", u128::from(self.calls) << 64 | 0xfeed)
     }
 
     /// Reads have no key, reason or confirmation; the two labels go with everything.
-    async fn read(&mut self, path: &str) -> Answer {
+    pub async fn read(&mut self, path: &str) -> Answer {
         self.send("GET", path, "", None).await
     }
 
-    async fn write(&mut self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+    pub async fn write(&mut self, method: &str, path: &str, body: Option<&Value>) -> Answer {
         let key = self.key();
         self.write_as(&key, method, path, body).await
     }
 
-    async fn write_as(&mut self, key: &str, method: &str, path: &str, body: Option<&Value>) -> Answer {
+    pub async fn write_as(&mut self, key: &str, method: &str, path: &str, body: Option<&Value>) -> Answer {
         let trio = format!(
             "Idempotency-Key: {key}\r\nX-Forge-Confirm: true\r\nX-Forge-Reason: terraform reconciliation\r\n"
         );

@@ -22,6 +22,9 @@ pub struct ListRevisions;
 pub struct RevisionsQuery {
     /// Only this one, with what was authored.
     revision: Option<RevisionNumber>,
+    /// Those of a policy that was deleted as well.
+    #[serde(default)]
+    deleted: bool,
     /// How many at most.
     #[serde(default)]
     limit: Limit,
@@ -51,7 +54,8 @@ impl Operation for ListRevisions {
     .command("policies", "revisions")
     .says(
         "List the revisions of a policy, the newest first",
-        "Those of a deleted policy are kept. With revision, that one alone is answered, with its definition.",
+        "Those of a deleted policy are kept; ask for them with deleted=true. With revision, that one alone is answered, with \
+         its definition.",
     );
     type Path = PolicyPath;
     type Query = RevisionsQuery;
@@ -60,7 +64,8 @@ impl Operation for ListRevisions {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RevisionPage> {
         let (id, query) = (&input.path.policy_id, &input.query);
-        store::find(cx, id)?.ok_or_else(admission::absent)?;
+        let found = store::find(cx, id)?.filter(|policy| policy.is_there() || query.deleted);
+        found.ok_or_else(admission::absent)?;
         if let Some(number) = query.revision {
             let found = store::revisions(cx, id, number.get() + 1, 1)?.into_iter().next();
             let found = found.filter(|past| past.revision == number.get());

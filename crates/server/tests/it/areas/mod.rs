@@ -4,6 +4,7 @@
 
 pub mod directory;
 mod managed_config;
+pub mod policies;
 pub mod resources;
 pub mod skills;
 
@@ -47,6 +48,7 @@ pub fn absent(ulid: &str) -> BTreeMap<&'static str, String> {
     let mut all = BTreeMap::new();
     all.extend(directory::absent(ulid));
     all.extend(managed_config::absent(ulid));
+    all.extend(policies::absent(ulid));
     all.extend(resources::absent(ulid));
     all.extend(skills::absent(ulid));
     all
@@ -58,6 +60,7 @@ pub async fn make(app: &App, meta: &Meta, others: &mut BTreeMap<&'static str, St
     let parameters = meta.path_parameters();
     others.extend(directory::make(app, meta.id, &parameters).await);
     others.extend(managed_config::make(app, meta.id, &parameters).await);
+    others.extend(policies::make(app, meta.id, &parameters).await);
     others.extend(resources::make(app, meta.id, &parameters).await);
     others.extend(skills::make(app, meta.id, &parameters).await);
 }
@@ -71,6 +74,7 @@ pub async fn make_own(app: &App, meta: &Meta, token: &str, others: &mut BTreeMap
 pub async fn deleted(app: &App) -> BTreeMap<&'static str, String> {
     let mut all = absent("01kadh5j9v0000000000000001");
     all.extend(directory::deleted(app).await);
+    all.extend(policies::deleted(app).await);
     all.extend(resources::deleted(app).await);
     all.extend(skills::deleted(app).await);
     all
@@ -80,6 +84,7 @@ pub async fn deleted(app: &App) -> BTreeMap<&'static str, String> {
 pub fn body(operation: &str, target: &Target) -> Option<Value> {
     directory::body(operation, target)
         .or_else(|| managed_config::body(operation, target))
+        .or_else(|| policies::body(operation, target))
         .or_else(|| resources::body(operation, target))
         .or_else(|| skills::body(operation, target))
 }
@@ -94,7 +99,7 @@ pub fn content(operation: &str) -> Option<(&'static str, Vec<u8>)> {
 
 /// Returns the query without which the operation refuses every call.
 pub fn query(operation: &str) -> Option<&'static str> {
-    directory::query(operation)
+    directory::query(operation).or_else(|| policies::query(operation))
 }
 
 /// Calls an operation whose path names no record so that it answers 404 nevertheless; `None` where nothing can be missed.
@@ -115,6 +120,9 @@ pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture
     if let Some(made) = managed_config::fixture(app, operation, unique).await {
         return Some(made);
     }
+    if let Some(made) = policies::fixture(app, operation, unique).await {
+        return Some(made);
+    }
     if let Some(made) = resources::fixture(app, operation, unique).await {
         return Some(made);
     }
@@ -125,6 +133,7 @@ pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture
 pub fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
     directory::varied(operation, member, body)
         .or_else(|| managed_config::varied(operation, member, body))
+        .or_else(|| policies::varied(operation, member, body))
         .or_else(|| resources::varied(operation, member, body))
         .or_else(|| skills::varied(operation, member, body))
 }
@@ -134,6 +143,7 @@ pub async fn state(app: &App) -> Value {
     json!([
         directory::state(app).await,
         managed_config::state(app).await,
+        policies::state(app).await,
         resources::state(app).await,
         skills::state(app).await,
     ])

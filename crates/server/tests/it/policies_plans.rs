@@ -1,0 +1,259 @@
+//! A plan's token is good for what was planned, by who planned it, for ten minutes (PO-5).
+
+use crate::areas::directory::user;
+use crate::areas::policies::definition;
+use crate::support::{App, Reply, each, fresh_key, with_trio};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Everything that a token is bound to and that a caller can change.
+#[derive(Clone)]
+struct Write<'a> {
+    token: &'a str,
+    manager: Option<[&'a str; 2]>,
+    definition: Value,
+    source_ref: Value,
+    expected_revision: i64,
+}
+
+impl Write<'_> {
+    async fn plan(&self, app: &App) -> Reply {
+        let body = json!({ "family": "content", "definition": self.definition, "sourceRef": self.source_ref,
+            "expectedRevision": self.expected_revision });
+        let call = app
+            .request("POST", "/policy-plans/validate")
+            .token(self.token)
+            .json(body);
+        self.labelled(call).send().await
+    }
+
+    async fn token(&self, app: &App) -> String {
+        self.plan(app).await.ok()["validationToken"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    async fn apply(&self, app: &App, validation: &str) -> Reply {
+        let id = self.definition["id"].as_str().unwrap();
+        let body = json!({ "definition": self.definition, "sourceRef": self.source_ref, "validationToken": validation,
+            "expectedRevision": self.expected_revision });
+        let call = if self.expected_revision == 0 {
+            app.request("POST", "/content-policies")
+        } else {
+            app.request("PUT", &format!("/content-policies/{id}"))
+        };
+        self.labelled(call.token(self.token).json(with_trio(body, &fresh_key())))
+            .send()
+            .await
+    }
+
+    fn labelled<'b>(&self, call: crate::support::Call<'b>) -> crate::support::Call<'b> {
+        match self.manager {
+            Some([manager, instance]) => call
+                .header("x-forge-terraform-manager", manager)
+                .header("x-forge-terraform-instance", instance),
+            None => call,
+        }
+    }
+}
+
+fn first(token: &str) -> Write<'_> {
+    Write {
+        token,
+        manager: Some(["platform", "production"]),
+        definition: definition("content-policies", "planned", ""),
+        source_ref: json!({ "tool": "terraform", "resource": "a", "selectors": {} }),
+        expected_revision: 0,
+    }
+}
+
+#[test]
+fn every_part_that_a_token_binds_is_bound() {
+    each("plan_tokens", |app: Arc<App>| async move {
+        let (_, terraform) = app.account("terraform", "admin", &["policies:write"]).await;
+        let (_, other) = app.account("other", "admin", &["policies:write"]).await;
+        let planned = first(&terraform);
+        let token = planned.token(&app).await;
+        let mut attacks: Vec<(&str, Write<'_>)> = Vec::new();
+        let mut attack = |name, change: &dyn Fn(&mut Write<'_>)| {
+            let mut write = planned.clone();
+            change(&mut write);
+            attacks.push((name, write));
+        };
+        attack("another definition", &|w| w.definition["name"] = "another".into());
+        attack("another id", &|w| w.definition["id"] = "planned2".into());
+        attack("another source", &|w| w.source_ref["resource"] = "b".into());
+        attack("no source", &|w| w.source_ref = Value::Null);
+        attack("another manager", &|w| {
+            w.manager = Some(["platform2", "production"])
+        });
+        attack("another instance", &|w| {
+            w.manager = Some(["platform", "productio"])
+        });
+        attack("shifted labels", &|w| {
+            w.manager = Some(["platformp", "roduction"])
+        });
+        attack("no labels", &|w| w.manager = None);
+        attacks.push((
+            "another principal",
+            Write {
+                token: &other,
+                ..planned.clone()
+            },
+        ));
+        for (name, write) in &attacks {
+            let reply = write.apply(&app, &token).await;
+            assert_eq!(
+                (reply.status.as_u16(), reply.code()),
+                (409, "conflict"),
+                "{name}: {}",
+                reply.text()
+            );
+        }
+        // Another organization, whose keys are the same.
+        let (organization, admin) = app.other_organization("Umbrella").await;
+        let there = app.view_of(organization, admin.clone());
+        let foreign = Write {
+            token: &admin,
+            ..planned.clone()
+        };
+        foreign.apply(&there, &token).await.refused(409, "conflict");
+        // Every bit of it.
+        let bytes = URL_SAFE_NO_PAD.decode(&token).unwrap();
+        assert_eq!(bytes.len(), 40);
+        for place in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[place / 8] ^= 1 << (place % 8);
+            let reply = planned.apply(&app, &URL_SAFE_NO_PAD.encode(flipped)).await;
+            reply.refused(409, "conflict");
+        }
+        for text in [
+            "a",
+            "not base64!",
+            &token[..53],
+            &format!("{token}A"),
+            &"A".repeat(54),
+            &"A".repeat(512),
+        ] {
+            planned.apply(&app, text).await.refused(409, "conflict");
+        }
+        planned.apply(&app, "").await.refused(400, "invalid_request");
+        planned
+            .apply(&app, &"A".repeat(513))
+            .await
+            .refused(400, "invalid_request");
+        assert_eq!(
+            app.get("/policies").await.ok()["policies"],
+            json!([]),
+            "nothing was written"
+        );
+        // The token itself is good, once.
+        planned.apply(&app, &token).await.ok();
+        planned.apply(&app, &token).await.refused(409, "already_exists");
+        let second = Write {
+            expected_revision: 1,
+            ..planned.clone()
+        };
+        second.apply(&app, &token).await.refused(409, "conflict");
+        let token = second.token(&app).await;
+        second.apply(&app, &token).await.ok();
+        second.apply(&app, &token).await.refused(409, "conflict");
+    });
+}
+
+#[test]
+fn a_token_lives_for_ten_minutes() {
+    each("plan_expiry", |app: Arc<App>| async move {
+        let write = first(&app.admin);
+        let token = write.token(&app).await;
+        app.advance(600);
+        let late = write.apply(&app, &token).await;
+        late.refused(409, "conflict");
+        assert!(
+            late.json["message"].as_str().unwrap().contains("expired"),
+            "{}",
+            late.text()
+        );
+        let token = write.token(&app).await;
+        app.clock.advance(std::time::Duration::from_millis(599_999));
+        write.apply(&app, &token).await.ok();
+    });
+}
+
+#[test]
+fn a_manager_needs_a_token_and_others_may_go_without() {
+    each("plan_needed", |app: Arc<App>| async move {
+        let body = json!({ "definition": definition("content-policies", "one", "") });
+        let call = app
+            .request("POST", "/content-policies")
+            .header("x-forge-terraform-manager", "a")
+            .header("x-forge-terraform-instance", "b");
+        let refused = call.json(with_trio(body.clone(), &fresh_key())).send().await;
+        refused.refused(409, "conflict");
+        // One label is no manager.
+        let call = app
+            .request("POST", "/content-policies")
+            .header("x-forge-terraform-manager", "a");
+        let made = call.json(with_trio(body, &fresh_key())).send().await;
+        assert_eq!(made.ok()["item"]["managementMode"], "forge");
+        // Whoever sends one is held to it.
+        let plain = Write {
+            manager: None,
+            ..first(&app.admin)
+        };
+        let token = plain.token(&app).await;
+        let mut other = plain.clone();
+        other.definition["name"] = "another".into();
+        other.apply(&app, &token).await.refused(409, "conflict");
+        plain.apply(&app, &token).await.ok();
+        // The trio's headers with the question change nothing.
+        let body = json!({ "family": "content", "definition": definition("content-policies", "two", ""), "expectedRevision": 0 });
+        for _ in 0..2 {
+            let call = app
+                .request("POST", "/policy-plans/validate")
+                .header("idempotency-key", "one-key");
+            let call = call
+                .header("x-forge-reason", "a")
+                .header("x-forge-confirm", "true");
+            let reply = call.json(body.clone()).send().await;
+            reply.ok();
+            assert_eq!(reply.header("idempotent-replayed"), "");
+        }
+    });
+}
+
+#[test]
+fn a_name_that_means_another_record_makes_a_plan_stale() {
+    each("plan_references", |app: Arc<App>| async move {
+        let alice = user(&app, "alice").await;
+        let mut write = first(&app.admin);
+        write.definition["appliesTo"] = json!({ "users": ["alice"] });
+        let plan = write.plan(&app).await;
+        let token = plan.ok()["validationToken"].as_str().unwrap().to_owned();
+        assert_eq!(
+            app.delete(&format!("/directory/users/{alice}"))
+                .await
+                .status
+                .as_u16(),
+            204
+        );
+        let missing = write.apply(&app, &token).await;
+        missing.refused(422, "invalid_definition");
+        assert_eq!(missing.json["errors"][0]["path"], "/definition/appliesTo/users/0");
+        user(&app, "alice").await;
+        write.apply(&app, &token).await.refused(409, "conflict");
+        let again = write.plan(&app).await;
+        assert_ne!(
+            again.ok()["referenceBindingFingerprint"],
+            plan.json["referenceBindingFingerprint"]
+        );
+        assert_eq!(again.json["definitionSha256"], plan.json["definitionSha256"]);
+        write
+            .apply(&app, again.json["validationToken"].as_str().unwrap())
+            .await
+            .ok();
+    });
+}
