@@ -13,6 +13,7 @@ mod escalation;
 mod idempotency;
 mod input;
 mod invariants;
+mod later;
 mod managed_config;
 mod model;
 mod openapi;
