@@ -236,7 +236,10 @@ impl Event {
 
     /// Returns the request with these attributes alone (sorted), in another table.
     pub(crate) fn carried(&self, fields: &[Field], from: &Symbols, to: &mut Symbols) -> Self {
-        let kept = self.values.iter().filter(|(field, _)| fields.binary_search(field).is_ok());
+        let kept = self
+            .values
+            .iter()
+            .filter(|(field, _)| fields.binary_search(field).is_ok());
         let values = kept.map(|(field, value)| (*field, value.carried(from, to)));
         Self {
             at_ms: self.at_ms,

@@ -14,6 +14,7 @@ pub(crate) struct Row<'a> {
     event: &'a Event,
     symbols: &'a Symbols,
     chronicle: &'a Chronicle,
+    has_time: &'a dyn Fn() -> bool,
     input: OnceCell<regorus::Value>,
     /// The word of the module that was asked last.
     reason_code: RefCell<Option<String>>,
@@ -21,11 +22,23 @@ pub(crate) struct Row<'a> {
 
 impl<'a> Row<'a> {
     pub fn new(set: &'a PolicySet, event: &'a Event, symbols: &'a Symbols, chronicle: &'a Chronicle) -> Self {
+        Self::within(set, event, symbols, chronicle, &|| true)
+    }
+
+    /// As `new`; a module whose turn comes when there is no time left is not asked, and its answer is unknown.
+    pub fn within(
+        set: &'a PolicySet,
+        event: &'a Event,
+        symbols: &'a Symbols,
+        chronicle: &'a Chronicle,
+        has_time: &'a dyn Fn() -> bool,
+    ) -> Self {
         Self {
             set,
             event,
             symbols,
             chronicle,
+            has_time,
             input: OnceCell::new(),
             reason_code: RefCell::new(None),
         }
@@ -44,7 +57,8 @@ impl<'a> Row<'a> {
             Node::Past(tracker) => self.chronicle.answer(self.set, *tracker, self.event),
             Node::Module { module, guard } => match self.truth(*guard) {
                 Truth::False => Truth::False,
-                _ => self.ask(module),
+                _ if (self.has_time)() => self.ask(module),
+                _ => Truth::Unknown,
             },
         }
     }

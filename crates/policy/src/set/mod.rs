@@ -146,7 +146,18 @@ impl PolicySet {
     /// Cost: the rules that can match by occasion, tool, server, resource or subject, not all.
     /// Source: D9.10.
     pub fn judge(&self, event: &Event, symbols: &Symbols, chronicle: &Chronicle) -> Outcome {
-        let row = Row::new(self, event, symbols, chronicle);
+        self.judge_within(event, symbols, chronicle, &|| true)
+    }
+
+    /// As [`Self::judge`], with Rego modules asked only while there is time; one that is not asked counts as matched.
+    pub fn judge_within(
+        &self,
+        event: &Event,
+        symbols: &Symbols,
+        chronicle: &Chronicle,
+        has_time: &dyn Fn() -> bool,
+    ) -> Outcome {
+        let row = Row::within(self, event, symbols, chronicle, has_time);
         let mut outcome = Outcome::default();
         for at in self.index.candidates(event, symbols) {
             let rule = &self.rules[at as usize];

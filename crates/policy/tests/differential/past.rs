@@ -52,7 +52,11 @@ fn events_of_one_request_see_those_before_them() {
             for (at, event) in events.iter().enumerate() {
                 let outcome = set.judge(event, &symbols, &chronicle);
                 let expected = naive::judge(&policies, &history, nth * request + at);
-                assert_eq!(verdict(&outcome), expected, "seed {seed}, request {nth}, event {at}");
+                assert_eq!(
+                    verdict(&outcome),
+                    expected,
+                    "seed {seed}, request {nth}, event {at}"
+                );
                 chronicle.observe(&set, event, &symbols);
             }
             events.iter().for_each(|event| {
@@ -159,5 +163,8 @@ fn memory_is_bounded_by_what_can_be_asked_about() {
     }
     // 30 days hold 1 440 events, 144 of which count.
     assert!(heaviest < 2 * floor, "{heaviest}");
-    assert_eq!(judged(&set, &past, "user 49990", 49_991 * 30 * MINUTE).0, Action::Block);
+    assert_eq!(
+        judged(&set, &past, "user 49990", 49_991 * 30 * MINUTE).0,
+        Action::Block
+    );
 }
