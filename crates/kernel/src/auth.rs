@@ -133,6 +133,7 @@ impl Role {
                 vec![
                     "managed_config:rollback",
                     "policies:backtest",
+                    "policies:decide",
                     "llm_gateway:resolve",
                     "resources:connect",
                 ],
@@ -177,7 +178,7 @@ pub const TOOLSETS: [&str; 21] = [
 
 /// Every scope that exists, in alphabetical order: a name is found by bisection, and a set lists itself sorted.
 /// A scope's place is its bit; bits are not stored anywhere.
-pub const SCOPES: [&str; 52] = [
+pub const SCOPES: [&str; 53] = [
     "audit:export",
     "audit:read",
     "audit:write",
@@ -215,6 +216,7 @@ pub const SCOPES: [&str; 52] = [
     "operations:read",
     "operations:write",
     "policies:backtest",
+    "policies:decide",
     "policies:read",
     "policies:write",
     "registry:install",
