@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 mod damage;
+mod fuzz;
 mod grouping;
 mod growing;
 mod reading;

@@ -5,15 +5,27 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Map, Value, json};
 
-pub struct Dice(ChaCha8Rng);
+pub enum Dice {
+    Seeded(Box<ChaCha8Rng>),
+    /// The next bytes of an input that a fuzzer made; zeros after its end.
+    Told(std::vec::IntoIter<u8>),
+}
 
 impl Dice {
     pub fn new(seed: u64) -> Self {
-        Self(ChaCha8Rng::seed_from_u64(seed))
+        Self::Seeded(Box::new(ChaCha8Rng::seed_from_u64(seed)))
+    }
+
+    pub fn told(bytes: &[u8]) -> Self {
+        Self::Told(bytes.to_vec().into_iter())
     }
 
     pub fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.0.next_u64() % end as u64).unwrap()
+        let drawn = match self {
+            Self::Seeded(random) => random.next_u64(),
+            Self::Told(bytes) => bytes.next().unwrap_or(0).into(),
+        };
+        usize::try_from(drawn % end as u64).unwrap()
     }
 
     pub fn one_in(&mut self, n: usize) -> bool {
@@ -88,7 +100,7 @@ const RESOURCE: World = &[
     ("request.redis.database", Number, &[]),
 ];
 /// Fields that content policies declare: name, type.
-const CUSTOM: [(&str, &str, Kind); 6] = [
+pub const CUSTOM: [(&str, &str, Kind); 6] = [
     ("tool.input.amount", "number", Number),
     ("tool.input.city", "string", Text),
     ("tool.input.tags", "string_set", Set),
@@ -365,13 +377,15 @@ pub fn policy(dice: &mut Dice, id: &str) -> (&'static str, Value) {
             "removeWhere": {"path": "$.a", "op": "eq", "value": null}});
     }
     if has_custom {
-        let field = |(name, kind, _): &(&str, &str, Kind)| {
-            json!({"field": name, "label": "l", "valueType": kind,
-            "sourceType": "known_schema", "toolName": "book", "schemaVersionId": "v1"})
-        };
-        policy["customFields"] = json!(CUSTOM.iter().map(field).collect::<Vec<_>>());
+        policy["customFields"] = CUSTOM.iter().map(declared).collect();
     }
     (family, policy)
+}
+
+/// Returns how a policy declares a field.
+pub fn declared((name, kind, _): &(&str, &str, Kind)) -> Value {
+    json!({"field": name, "label": "l", "valueType": kind,
+        "sourceType": "known_schema", "toolName": "book", "schemaVersionId": "v1"})
 }
 
 fn input(dice: &mut Dice) -> Value {

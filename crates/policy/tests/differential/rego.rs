@@ -1,8 +1,8 @@
 //! The same policy natively and in Rego gives the same decisions.
 
+use super::case::{compile, read};
 use super::naive::Plain;
 use super::random::{self, Dice};
-use super::{compile, read};
 use provost_policy::{Batch, Chronicle, PolicySet, Projection, Scan, Symbols, sha256_hex};
 use serde_json::{Value, json};
 

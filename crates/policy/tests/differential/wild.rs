@@ -1,7 +1,7 @@
 //! Documents that nobody would write: reading them never panics, and what is accepted can be compiled and judged.
 
+use super::case::{family, read};
 use super::random::{self, Dice};
-use super::{family, read};
 use provost_policy::{
     Batch, Chronicle, Definition, Event, PolicySet, Projection, Scan, Symbols, VIOLATIONS_KEPT,
 };

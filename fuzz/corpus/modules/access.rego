@@ -1,0 +1,3 @@
+package forge.access
+import rego.v1
+match := {"matched": input.device.id == "d1"}ÿ{"device.id":"d1"}

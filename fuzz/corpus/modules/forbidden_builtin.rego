@@ -1,0 +1,1 @@
+match := {"matched": time.now_ns() > 0}ÿ{}

@@ -1,0 +1,1 @@
+match := {"matched": count(numbers.range(1, 100000000)) > 0}ÿ{}

@@ -1,0 +1,1 @@
+match := {"matched": input == "no json"}ÿno json

@@ -1,0 +1,2 @@
+a := 1
+match := {"matched": data.forge.content[input.tool.id] == 1}ÿ{"tool.id":"match"}

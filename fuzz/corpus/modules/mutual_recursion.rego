@@ -1,0 +1,3 @@
+a if b
+b if not a
+match := {"matched": true} if aÿ{}

@@ -1,0 +1,1 @@
+match := {"matched": "yes"}ÿ{}

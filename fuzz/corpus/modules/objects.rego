@@ -1,0 +1,2 @@
+default match := {"matched": false}
+match := {"matched": object.get(json.unmarshal("{\"a\": true}"), "a", false)}ÿ{}

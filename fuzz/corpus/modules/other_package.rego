@@ -1,0 +1,2 @@
+package other
+match := {"matched": true}ÿ{}

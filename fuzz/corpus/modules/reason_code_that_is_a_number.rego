@@ -1,0 +1,1 @@
+match := {"matched": true, "reasonCode": 7}ÿ{}

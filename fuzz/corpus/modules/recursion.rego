@@ -1,0 +1,2 @@
+f(x) := f(x)
+match := {"matched": false} if f(1)ÿ{}

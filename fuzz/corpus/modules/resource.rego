@@ -1,0 +1,3 @@
+package forge.resource
+import rego.v1
+match := {"matched": input.resource.id == "ledger"}ÿ{"resource.id":"ledger"}

@@ -1,0 +1,1 @@
+match := {"matched": true} if input.nothingÿ{"tool.id":"a"}

@@ -1,0 +1,1 @@
+match := {"matched": true} if { some x in [ÿ{}
