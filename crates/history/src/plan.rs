@@ -293,6 +293,11 @@ impl Plan {
 }
 
 impl Unit {
+    /// Returns the instants of the first and the last event. Units: milliseconds since the Unix epoch.
+    pub fn span(&self) -> (i64, i64) {
+        self.span
+    }
+
     /// Takes the span from the instants of the row group or chunk.
     fn narrow(&mut self, at: &[i64]) {
         if let Some(at) = at.get(self.rows.clone())
