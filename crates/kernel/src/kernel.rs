@@ -395,6 +395,21 @@ impl Kernel {
             .map_err(|_| Error::unavailable("the server is shutting down"))?
     }
 
+    /// Reads outside any request, in one snapshot, and blocks until it is done: for threads that work, never in async
+    /// code and never on a storage thread.
+    pub fn read_blocking<T: Send + 'static>(
+        &self,
+        f: impl Fn(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = flume::bounded(1);
+        self.submit_read(move |conn| {
+            let _ = reply.send(conn.read(|tx| f(tx)));
+        })?;
+        answer
+            .recv()
+            .map_err(|_| Error::unavailable("the server is shutting down"))?
+    }
+
     /// Runs the program's own unit of work in an organization. With an action the unit leaves an audit
     /// entry; without one it is housekeeping that the log does not name.
     ///

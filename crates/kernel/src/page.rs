@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// The largest integer that every JSON reader keeps exactly.
 const MAX_EXACT: i64 = (1 << 53) - 1;
 const MAC_LEN: usize = 16;
-/// LIMIT: a cursor has 32 characters; what is longer than this is not looked at.
+/// LIMIT: a cursor has 32 or 43 characters; what is longer than this is not looked at.
 const CURSOR_LIMIT: usize = 128;
 
 macro_rules! paging {
@@ -98,8 +98,25 @@ impl Cursor {
     ///
     /// Errors: `InvalidRequest` when the cursor is forged or belongs to another list.
     pub fn open(&self, keys: &Keys, organization: &str, operation: &str) -> Result<i64> {
-        self.position(keys, organization, operation)
-            .ok_or_else(|| Error::invalid("/query/cursor", "is not a cursor that this list returned"))
+        self.bytes(keys, organization, operation)
+            .map(i64::from_be_bytes)
+            .ok_or_else(foreign)
+    }
+
+    /// As [`Self::issue`], for lists whose positions need more than 64 bits.
+    pub fn issue_wide(keys: &Keys, organization: &str, operation: &str, position: u128) -> Self {
+        let position = position.to_be_bytes();
+        let mac = keys.mac(MacPurpose::Cursor, &parts(organization, operation, &position));
+        Self(URL_SAFE_NO_PAD.encode([position.as_slice(), &mac[..MAC_LEN]].concat()))
+    }
+
+    /// As [`Self::open`], for a cursor of [`Self::issue_wide`].
+    ///
+    /// Errors: `InvalidRequest` when the cursor is forged or belongs to another list.
+    pub fn open_wide(&self, keys: &Keys, organization: &str, operation: &str) -> Result<u128> {
+        self.bytes(keys, organization, operation)
+            .map(u128::from_be_bytes)
+            .ok_or_else(foreign)
     }
 
     /// Returns the cursor as it stands on the wire.
@@ -107,16 +124,19 @@ impl Cursor {
         &self.0
     }
 
-    fn position(&self, keys: &Keys, organization: &str, operation: &str) -> Option<i64> {
+    fn bytes<const N: usize>(&self, keys: &Keys, organization: &str, operation: &str) -> Option<[u8; N]> {
         let decoded = URL_SAFE_NO_PAD.decode(&self.0).ok()?;
-        let (position, mac) = decoded.split_first_chunk::<8>()?;
+        let (position, mac) = decoded.split_first_chunk::<N>()?;
         let issued = keys.mac(MacPurpose::Cursor, &parts(organization, operation, position));
-        bool::from(subtle::ConstantTimeEq::ct_eq(&issued[..MAC_LEN], mac))
-            .then(|| i64::from_be_bytes(*position))
+        bool::from(subtle::ConstantTimeEq::ct_eq(&issued[..MAC_LEN], mac)).then_some(*position)
     }
 }
 
-fn parts<'a>(organization: &'a str, operation: &'a str, position: &'a [u8; 8]) -> [&'a [u8]; 3] {
+fn foreign() -> Error {
+    Error::invalid("/query/cursor", "is not a cursor that this list returned")
+}
+
+fn parts<'a>(organization: &'a str, operation: &'a str, position: &'a [u8]) -> [&'a [u8]; 3] {
     [organization.as_bytes(), operation.as_bytes(), position]
 }
 
