@@ -32,7 +32,8 @@ impl Operation for Get {
     fn call(cx: &mut Cx<'_>, _: &Input<Self>) -> Result<AutomationSettings> {
         let org = cx.org();
         cx.target("automation_settings", org);
-        let stored = store::get(cx)?;
+        let org = cx.org();
+        let stored = store::get(&mut cx.tx(), org)?;
         let updated_at = stored.as_ref().map(|stored| stored.updated_at);
         Ok(AutomationSettings {
             settings: stored.map(|stored| stored.settings).unwrap_or_default(),

@@ -9,9 +9,9 @@
 //!
 //! Specification §4.10; D2.4, D2.10, D4.8, D5, D13.
 //!
-//! Absent on purpose: `retention`. Audit entries are not pruned yet and events have one fixed term (D13), so
-//! a value would promise what nothing keeps; members may be added later (D1.12). Also absent: changing one
-//! member at a time (the document is small, and a whole one has no forgotten half).
+//! Absent on purpose: retention of anything but the history. Audit entries are not pruned yet and events have one
+//! fixed term (D13), so a value would promise what nothing keeps; members may be added later (D1.12). Also absent:
+//! changing one member at a time (the document is small, and a whole one has no forgotten half).
 
 mod get;
 mod model;
@@ -20,9 +20,10 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use model::{LlmGateway, ManagedConfig, Settings, Tokens};
+pub use model::{LlmGateway, ManagedConfig, Retention, Settings, Tokens};
 pub use store::STATEMENTS;
 
+use provost_kernel::db::Tx;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result};
 
@@ -33,5 +34,13 @@ pub fn operations() -> Vec<Entry> {
 
 /// Returns the settings of the caller's organization.
 pub fn load(cx: &mut Cx<'_>) -> Result<Settings> {
-    Ok(store::get(cx)?.map(|stored| stored.settings).unwrap_or_default())
+    let org = cx.org();
+    of(&mut cx.tx(), org)
+}
+
+/// Returns the settings of an organization, outside of operations.
+pub fn of(tx: &mut Tx<'_>, org: &str) -> Result<Settings> {
+    Ok(store::get(tx, org)?
+        .map(|stored| stored.settings)
+        .unwrap_or_default())
 }

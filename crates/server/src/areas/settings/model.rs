@@ -13,7 +13,7 @@ const DAY_SECS: i64 = 86_400;
 /// The automation settings of an organization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway"]))]
+#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway", "retention"]))]
 pub struct Settings {
     /// Tokens of service accounts.
     pub tokens: Tokens,
@@ -21,6 +21,8 @@ pub struct Settings {
     pub managed_config: ManagedConfig,
     /// The LLM gateway.
     pub llm_gateway: LlmGateway,
+    /// How long what was recorded is kept.
+    pub retention: Retention,
 }
 
 /// How tokens of service accounts live and die.
@@ -56,6 +58,22 @@ pub struct LlmGateway {
     pub enabled: bool,
 }
 
+/// How long what was recorded is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(inline, extend("required" = ["historyDays"]))]
+pub struct Retention {
+    /// Recorded decisions and imported events. Units: days.
+    pub history_days: i64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        // D12.6: as long as the audit log.
+        Self { history_days: 400 }
+    }
+}
+
 impl Default for Tokens {
     fn default() -> Self {
         Self {
@@ -75,11 +93,12 @@ impl Default for LlmGateway {
 
 impl Settings {
     /// Returns every member with its JSON Pointer, for the audit entry.
-    pub(super) fn members(&self) -> [(&'static str, Value); 6] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 7] {
         let Self {
             tokens,
             managed_config,
             llm_gateway,
+            retention,
         } = self;
         [
             ("/tokens/secretReplaySeconds", tokens.secret_replay_seconds.into()),
@@ -94,6 +113,7 @@ impl Settings {
                 managed_config.require_preview.into(),
             ),
             ("/llmGateway/enabled", llm_gateway.enabled.into()),
+            ("/retention/historyDays", retention.history_days.into()),
         ]
     }
 }
@@ -106,6 +126,7 @@ pub(super) struct Wanted {
     tokens: WantedTokens,
     managed_config: WantedManagedConfig,
     llm_gateway: WantedLlmGateway,
+    retention: WantedRetention,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -136,6 +157,25 @@ struct WantedManagedConfig {
 struct WantedLlmGateway {
     /// Whether the LLM gateway answers.
     enabled: bool,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+struct WantedRetention {
+    /// How long recorded decisions and imported events are kept, in days.
+    history_days: Bounded<1, 3_650>,
+}
+
+impl Default for WantedRetention {
+    fn default() -> Self {
+        #[expect(
+            clippy::expect_used,
+            reason = "the factory's value lies within the bounds; a test reads it"
+        )]
+        let history_days = Bounded::new(Retention::default().history_days).expect("within bounds");
+        Self { history_days }
+    }
 }
 
 impl Default for WantedTokens {
@@ -184,6 +224,9 @@ impl Wanted {
             llm_gateway: LlmGateway {
                 enabled: self.llm_gateway.enabled,
             },
+            retention: Retention {
+                history_days: self.retention.history_days.get(),
+            },
         }
     }
 }
@@ -218,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_document_of_a_later_version_is_read() {
-        let later = json!({ "tokens": { "defaultGraceSeconds": 5, "later": 1 }, "retention": {} });
+        let later = json!({ "tokens": { "defaultGraceSeconds": 5, "later": 1 }, "later": {} });
         let settings: Settings = serde_json::from_value(later).unwrap();
         assert_eq!(
             settings.tokens,

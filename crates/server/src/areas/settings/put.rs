@@ -31,7 +31,7 @@ impl Operation for Put {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AutomationSettings> {
         let org = cx.org();
         cx.target("automation_settings", org);
-        let before = store::get(cx)?;
+        let before = store::get(&mut cx.tx(), org)?;
         // Time moves on with every change, even when the clock does not (D1.2).
         let updated_at = before
             .as_ref()

@@ -1,6 +1,7 @@
 //! All SQL of the area.
 
 use super::model::Settings;
+use provost_kernel::db::Tx;
 use provost_kernel::{Cx, Error, Result, Timestamp, params};
 
 provost_kernel::statements! {
@@ -17,9 +18,8 @@ pub(super) struct Stored {
 }
 
 /// Returns what was set, if anything was.
-pub(super) fn get(cx: &mut Cx<'_>) -> Result<Option<Stored>> {
-    let org = cx.org();
-    cx.query_opt(&GET, params![org], |row| {
+pub(super) fn get(tx: &mut Tx<'_>, org: &str) -> Result<Option<Stored>> {
+    tx.query_opt(&GET, params![org], |row| {
         let settings = serde_json::from_str(row.str(0)?).map_err(Error::internal)?;
         Ok(Stored {
             settings,

@@ -19,6 +19,7 @@ fn factory() -> Value {
         },
         "managedConfig": { "requirePreview": false },
         "llmGateway": { "enabled": true },
+        "retention": { "historyDays": 400 },
     })
 }
 
@@ -35,6 +36,7 @@ fn what_is_put_is_what_is_got() {
             },
             "managedConfig": { "requirePreview": true },
             "llmGateway": { "enabled": false },
+            "retention": { "historyDays": 400 },
         });
         let put = world.put("admin", PUT, &wanted).json();
         let mut expected = wanted.clone();
