@@ -38,6 +38,7 @@ pub(crate) mod store;
 mod users;
 
 pub use imports::{HANDLER, tidy};
+pub use store::people::{People, people};
 
 use provost_kernel::auth::Role;
 use provost_kernel::db::Statement;
@@ -51,11 +52,12 @@ use serde::Deserialize;
 const READERS: &[Role] = &[Role::Admin, Role::Operator, Role::Auditor];
 
 /// Returns every list of statements of the area.
-pub fn statements() -> [&'static [&'static Statement]; 6] {
+pub fn statements() -> [&'static [&'static Statement]; 7] {
     [
         store::users::STATEMENTS,
         store::groups::STATEMENTS,
         store::memberships::STATEMENTS,
+        store::people::STATEMENTS,
         store::imports::STATEMENTS,
         store::staging::STATEMENTS,
         store::upkeep::STATEMENTS,

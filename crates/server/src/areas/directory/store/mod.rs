@@ -7,6 +7,7 @@ pub mod groups;
 pub mod imports;
 mod lists;
 pub mod memberships;
+pub mod people;
 pub mod staging;
 pub mod upkeep;
 pub mod users;
