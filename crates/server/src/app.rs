@@ -1,8 +1,8 @@
 //! The program without its command line: registry, kernel, routes, first organization.
 
 use crate::areas::{
-    audit, capabilities, directory, events, managed_config, policies, resource_credentials, resources,
-    service_accounts, settings, skill_registry, subjects,
+    audit, capabilities, directory, events, history, managed_config, policies, resource_credentials,
+    resources, service_accounts, settings, skill_registry, subjects,
 };
 use crate::store;
 use axum::Router;
@@ -33,6 +33,7 @@ pub fn registry() -> Registry {
         .with(settings::operations())
         .with(directory::operations())
         .with(subjects::operations())
+        .with(history::operations())
         .with(managed_config::operations())
         .with(skill_registry::operations())
         .with(resources::operations())
@@ -53,6 +54,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         events::STATEMENTS,
         settings::STATEMENTS,
         subjects::STATEMENTS,
+        history::STATEMENTS,
         managed_config::STATEMENTS,
         managed_config::MACHINE_STATEMENTS,
         skill_registry::STATEMENTS,

@@ -23,4 +23,5 @@ migrations! {
     6 "0006_skill_registry";
     7 "0007_resources";
     8 "0008_policies";
+    9 "0009_history";
 }

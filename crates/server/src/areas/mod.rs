@@ -6,6 +6,7 @@ pub mod audit;
 pub mod capabilities;
 pub mod directory;
 pub mod events;
+pub mod history;
 pub mod managed_config;
 pub mod policies;
 pub mod resource_credentials;

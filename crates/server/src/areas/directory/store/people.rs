@@ -101,7 +101,10 @@ pub fn people(tx: &mut Tx<'_>, org: &str, words: &HashSet<&str>) -> Result<Peopl
         let id: String = row.get(0)?;
         if row.get::<i64>(3)? == 1 {
             let address: Option<String> = row.get(2)?;
-            let words = [Some(format!("n{}", row.str(1)?)), address.map(|address| format!("a{address}"))];
+            let words = [
+                Some(format!("n{}", row.str(1)?)),
+                address.map(|address| format!("a{address}")),
+            ];
             for word in words.into_iter().flatten() {
                 named.entry(word).or_default().insert(id.clone());
             }

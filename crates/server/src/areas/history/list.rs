@@ -1,0 +1,166 @@
+//! Lists recorded events, newest first.
+
+use super::model::{DAY_MS, READERS, instant_of_place, place_of_instant};
+use super::page::{self, Filters, Wanted};
+use super::view::{EventView, UnreadableView};
+use super::{retention_days, store};
+use provost_kernel::error::Error;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::text::LongName;
+use provost_kernel::{Cx, Result, Timestamp};
+use provost_policy::{Action, Occasion};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// See [`Operation::META`].
+pub struct List;
+
+const ID: &str = "listHeadlessPolicyHistory";
+
+/// What narrows the list.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct ListQuery {
+    /// Events at or after this instant.
+    from: Option<Timestamp>,
+    /// Events before this instant.
+    to: Option<Timestamp>,
+    /// Events of this user, service account or device.
+    subject_id: Option<LongName>,
+    /// Events of this tool, by its own id or by the one it has at its MCP server.
+    tool: Option<LongName>,
+    /// Events on which this was decided.
+    action: Option<ActionWord>,
+    /// Events that this policy decided.
+    policy_id: Option<LongName>,
+    /// Events that were judged here.
+    occasion: Option<OccasionWord>,
+    /// Events that came from there.
+    source: Option<LongName>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where an earlier page ended.
+    cursor: Option<Cursor>,
+}
+
+macro_rules! word {
+    ($name:ident, $of:ty, $named:expr) => {
+        #[derive(Clone, Copy, Debug, Deserialize)]
+        #[serde(try_from = "String")]
+        struct $name($of);
+
+        impl TryFrom<String> for $name {
+            type Error = &'static str;
+            fn try_from(word: String) -> std::result::Result<Self, Self::Error> {
+                let mut all = <$of>::ALL.into_iter();
+                let found = all.find(|one| one.word() == word);
+                found.map(Self).ok_or($named)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "enum": <$of>::ALL.map(<$of>::word) })
+            }
+        }
+    };
+}
+word!(ActionWord, Action, "must be an action");
+word!(OccasionWord, Occasion, "must be an occasion");
+
+/// A page of the history.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Events {
+    /// Newest first.
+    events: Vec<EventView>,
+    /// Where the next page goes on; absent at the end. A page may hold fewer events than asked for and have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
+    /// Everything after this instant was looked at.
+    scanned_to: String,
+    /// Parts of the history that cannot be read; absent when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<UnreadableView>,
+}
+
+impl Operation for List {
+    const META: Meta = Meta::read(ID, "/policies/history", "policies")
+        .access("policies:read", READERS)
+        .command("history", "list")
+        .says(
+            "List recorded events, newest first",
+            "Decisions and imported events, by default of the whole retention. A call looks at a bounded part of the history: \
+             with a rare filter it may answer fewer events than asked for, or none, and a cursor with which to go on.",
+        );
+    type Path = Empty;
+    type Query = ListQuery;
+    type Body = Empty;
+    type Output = Events;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Events> {
+        let (query, org) = (&input.query, cx.org());
+        let oldest = cx.now().as_ms() - retention_days(&mut cx.tx(), org)? * DAY_MS;
+        let from = query.from.map_or(oldest, |from| from.as_ms().max(oldest)).max(0);
+        let end = cx.now().plus_secs(3_600).as_ms();
+        let to = query.to.map_or(end, Timestamp::as_ms).max(0);
+        if query.from.zip(query.to).is_some_and(|(from, to)| from >= to) {
+            return Err(Error::invalid("/query/from", "must be before to"));
+        }
+        let mut before = place_of_instant(to);
+        if let Some(cursor) = &query.cursor {
+            before = before.min(cursor.open_wide(&cx.kernel().keys, org, ID)?);
+        }
+        let text = |name: &Option<LongName>| name.as_ref().map(|name| name.as_str().to_owned());
+        let wanted = Wanted {
+            filters: Filters {
+                subject: text(&query.subject_id),
+                tool: text(&query.tool),
+                action: query.action.map(|word| word.0.word().to_owned()),
+                policy: text(&query.policy_id),
+                occasion: query.occasion.map(|word| word.0.word().to_owned()),
+                source: text(&query.source),
+            },
+            from,
+            before,
+            limit: usize::try_from(query.limit.get()).unwrap_or(1),
+        };
+        let last = instant_of_place(before).saturating_add(1);
+        let rows = if from < last {
+            store::sources(&mut cx.tx(), org, from, last)?
+        } else {
+            Vec::new()
+        };
+        let (kernel, organization) = (cx.kernel().shared()?, cx.organization().clone());
+        Ok(cx.later(async move {
+            let shared = kernel.clone();
+            let org = organization.clone();
+            let read = tokio::task::spawn_blocking(move || page::read(&shared, org.as_str(), rows, &wanted));
+            let page = read.await.map_err(Error::internal)??;
+            let keys = &kernel.keys;
+            let scanned = page.next.map_or(from, |place| instant_of_place(place).max(from));
+            Ok(Events {
+                events: page
+                    .events
+                    .iter()
+                    .map(|found| EventView::of(&found.id, &found.event))
+                    .collect(),
+                next_cursor: page
+                    .next
+                    .map(|place| Cursor::issue_wide(keys, organization.as_str(), ID, place)),
+                scanned_to: Timestamp::from_ms(scanned).to_rfc3339(),
+                unreadable: page.unreadable.into_iter().map(Into::into).collect(),
+            })
+        }))
+    }
+}

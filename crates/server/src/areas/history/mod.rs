@@ -1,0 +1,80 @@
+//! The event history of every organization: decisions and imported events as they were judged.
+//!
+//! ```text
+//! decisions, imports, receivers ─► Recorder ─► chunk (a row, durable on answer) ─► seal ─► segment (a file)
+//!                                                   └───────── sources, open, list ─────────┘
+//!
+//! chunk    unsealed → sealed → gone two hours later
+//! segment  writing → sealed → removing → gone          writing → removing when its writer is overdue
+//! ```
+//!
+//! INVARIANT HS-1: an event whose recording was acknowledged as durable is in the history from then on until its
+//!   retention ends, whatever is killed when; one whose recording failed is not, and no append is there in part.
+//! INVARIANT HS-2: at every instant an event is in exactly one source that [`sources`] returns: the unit that makes a
+//!   segment count is the unit that makes its chunks count no more.
+//! INVARIANT HS-3: of two writers that seal the same chunks at most one succeeds, and what the other wrote is removed.
+//! INVARIANT HS-4: a file of the segments' folder has a row from before it is written until it is gone.
+//! INVARIANT HS-5: a body is imported once under its source; a repeat is answered as the first time.
+//! INVARIANT HS-6: the numbers of an organization's chunks have no gap and follow the order of their commits.
+//! INVARIANT HS-7: a segment or chunk that cannot be read is reported with its name, never left out in silence.
+//! INVARIANT HS-8: an event's id says when it happened, so that an id alone finds its event.
+//!
+//! Issue "policies, recorded history, backtests"; D9.11; architecture §7.
+//!
+//! Absent on purpose: an audit entry for each event (D9.11); changing or removing single events; searching texts;
+//! merging segments.
+
+mod get;
+mod import;
+mod incoming;
+mod list;
+mod model;
+mod page;
+mod place;
+mod recorder;
+mod resolve;
+mod retain;
+mod seal;
+mod sources;
+mod status;
+mod store;
+mod vault;
+mod view;
+
+pub use incoming::{Fault, Incoming};
+pub use model::{EventId, NewEvent};
+pub use place::Place;
+pub use recorder::{Durability, Recorder};
+pub use resolve::resolve;
+pub use retain::retain;
+pub use seal::seal;
+pub use sources::{Opened, SourceKind, SourceRow, Unreadable, open};
+pub use store::File;
+pub use store::{LiveChunk, STATEMENTS, chunks_after, sources};
+pub use vault::{files, verify};
+
+use crate::areas::settings;
+use provost_kernel::db::Tx;
+use provost_kernel::operation::Entry;
+use provost_kernel::{Kernel, Result};
+use std::sync::Arc;
+
+/// Returns the operations of the area.
+pub fn operations() -> Vec<Entry> {
+    vec![
+        Entry::of::<import::Import>(),
+        Entry::of::<list::List>(),
+        Entry::of::<status::GetStatus>(),
+        Entry::of::<get::Get>(),
+    ]
+}
+
+/// Returns what records the events of this process.
+pub fn recorder(kernel: &Kernel) -> &Arc<Recorder> {
+    kernel.own(|| Arc::new(Recorder::new(kernel)))
+}
+
+/// Returns how long the organization keeps its history. Units: days, 1 to 3 650.
+pub fn retention_days(tx: &mut Tx<'_>, org: &str) -> Result<i64> {
+    Ok(settings::of(tx, org)?.retention.history_days)
+}

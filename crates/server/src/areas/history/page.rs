@@ -1,0 +1,351 @@
+//! One page of the history, newest first, over chunks and segments alike, with bounded work.
+//!
+//! The order is that of places, (instant, event id), downwards. Sources and their row groups are read by their newest
+//! event, newest first. What was found above the newest event of what is still unread cannot be passed by anything:
+//!
+//! ```text
+//!   read:    ████ ███ ██      found: e9 e8 e5 …        unread: a group whose newest event is e6
+//!   answer:  e9 e8            the next page begins at e6
+//! ```
+//!
+//! So no event comes twice and none is lost while chunks are sealed beside: a cursor is a place, not a source.
+
+use super::model::{EventId, place_of_instant};
+use super::sources::{Opened, SourceRow, Unreadable, open};
+use provost_history::{Batch, Entry, MAX_EVENTS, Plan, Question, Source, Unit};
+use provost_kernel::{Error, Kernel, Result};
+use provost_policy::Field;
+use provost_replay::record::{self, Owned};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// LIMIT: a call reads no new row group after so many rows or so long, once it has come a millisecond further: at
+/// least the events of one instant are read whole.
+const MAX_ROWS: usize = 8 * 131_072;
+const MAX_TIME: Duration = Duration::from_millis(50);
+
+/// What narrows a list; each is exact.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Filters {
+    pub subject: Option<String>,
+    pub tool: Option<String>,
+    pub action: Option<String>,
+    pub policy: Option<String>,
+    pub occasion: Option<String>,
+    pub source: Option<String>,
+}
+
+/// What is asked for.
+pub(super) struct Wanted {
+    pub filters: Filters,
+    /// The first instant that counts. Units: milliseconds since the Unix epoch.
+    pub from: i64,
+    /// Events come before this place.
+    pub before: u128,
+    pub limit: usize,
+}
+
+/// An event with its place and id.
+pub(super) struct Found {
+    pub place: u128,
+    pub id: String,
+    pub event: Owned,
+}
+
+/// What was found.
+pub(super) struct Page {
+    /// Newest first.
+    pub events: Vec<Found>,
+    /// Where the next page goes on: events before this place. None at the end.
+    pub next: Option<u128>,
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// Something that is not read yet.
+enum Unread {
+    Source(SourceRow),
+    Group(Arc<str>, Plan, Unit),
+}
+
+impl Unread {
+    fn newest(&self) -> i64 {
+        match self {
+            Self::Source(row) => row.max_at,
+            Self::Group(.., unit) => unit.span().1,
+        }
+    }
+}
+
+/// Reads a page from these sources. It blocks.
+pub(super) fn read(kernel: &Arc<Kernel>, org: &str, rows: Vec<SourceRow>, wanted: &Wanted) -> Result<Page> {
+    let started = kernel.clock.monotonic();
+    let tests = Tests::of(&wanted.filters)?;
+    let mut unread: Vec<Unread> = rows.into_iter().map(Unread::Source).collect();
+    let mut page = Page {
+        events: Vec::new(),
+        next: None,
+        unreadable: Vec::new(),
+    };
+    let mut read_rows = 0;
+    loop {
+        // Oldest first, so that the newest one is popped.
+        unread.sort_by_key(Unread::newest);
+        let frontier = unread
+            .last()
+            .map_or(0, |newest| place_of_instant(newest.newest().saturating_add(1)));
+        let settled = page.events.iter().filter(|found| found.place >= frontier).count();
+        let has_time = read_rows < MAX_ROWS && kernel.clock.monotonic().saturating_sub(started) < MAX_TIME;
+        if unread.is_empty() || settled >= wanted.limit || (!has_time && frontier < wanted.before) {
+            page.events.truncate(settled.min(wanted.limit));
+            page.next = match page.events.last() {
+                Some(last) if page.events.len() == wanted.limit => Some(last.place),
+                _ if unread.is_empty() => None,
+                _ => Some(frontier),
+            };
+            return Ok(page);
+        }
+        match unread.pop() {
+            Some(Unread::Source(row)) => split(kernel, org, row, wanted, &mut unread, &mut page),
+            Some(Unread::Group(name, plan, unit)) => {
+                read_rows += unit.rows.len();
+                page.take(&name, &plan, &unit, &tests, wanted);
+            }
+            None => {}
+        }
+    }
+}
+
+/// Puts the row groups of a source in its place.
+fn split(
+    kernel: &Arc<Kernel>,
+    org: &str,
+    row: SourceRow,
+    wanted: &Wanted,
+    unread: &mut Vec<Unread>,
+    page: &mut Page,
+) {
+    let to = super::model::instant_of_place(wanted.before).saturating_add(1);
+    let span = Unreadable::of(&row);
+    let Opened { sources, unreadable } = open(kernel, org, vec![row]);
+    page.unreadable.extend(unreadable);
+    for source in sources {
+        match plan(source, wanted.from, to) {
+            Ok(plan) => {
+                let (name, units) = (Arc::<str>::from(span.name.as_str()), plan.units().to_vec());
+                let group = |unit| Unread::Group(name.clone(), plan.clone(), unit);
+                unread.extend(units.into_iter().map(group));
+            }
+            Err(error) => page.miss(span.clone(), &error),
+        }
+    }
+}
+
+/// Returns the events of one source in `from <= instant < to`.
+pub(super) fn plan(source: Source, from: i64, to: i64) -> provost_history::Result<Plan> {
+    let question = Question {
+        from,
+        to,
+        max_events: MAX_EVENTS,
+    };
+    Plan::new(record::schema(), vec![source], question)
+}
+
+impl Page {
+    fn miss(&mut self, span: Unreadable, error: &provost_history::Error) {
+        tracing::error!(name = span.name, "history cannot be read: {error}");
+        metrics::counter!("provost_history_unreadable_total").increment(1);
+        self.unreadable.push(span);
+    }
+
+    /// Takes the newest matching events of a row group.
+    fn take(&mut self, name: &str, plan: &Plan, unit: &Unit, tests: &Tests, wanted: &Wanted) {
+        match matching(plan, unit, tests, wanted) {
+            Ok(found) => {
+                self.events.extend(found);
+                self.events.sort_by_key(|found| std::cmp::Reverse(found.place));
+                self.events.truncate(wanted.limit);
+            }
+            Err(error) => {
+                let (min_at, max_at) = unit.span();
+                let missed = Unreadable {
+                    name: name.to_owned(),
+                    rows: u32::try_from(unit.rows.len()).unwrap_or(u32::MAX),
+                    min_at,
+                    max_at,
+                };
+                self.miss(missed, &error);
+            }
+        }
+    }
+}
+
+/// Returns the newest events of a row group that match and come before the page's place.
+fn matching(plan: &Plan, unit: &Unit, tests: &Tests, wanted: &Wanted) -> provost_history::Result<Vec<Found>> {
+    let batch = plan.read(unit, &tests.columns, false)?;
+    let verdicts = tests.judge(&batch)?;
+    let edge = super::model::instant_of_place(wanted.before);
+    // Of the edge's instant every match is taken: which of them come before the place, their ids say.
+    let mut rows: Vec<usize> = Vec::new();
+    let mut before_edge = 0;
+    for row in (0..batch.rows()).rev() {
+        if batch.at[row] > edge || !verdicts.iter().all(|test| test.holds(&batch, row)) {
+            continue;
+        }
+        if batch.at[row] < edge {
+            // Of one more instant every match is taken as well: rows of an instant stand in the order of ids.
+            if before_edge == wanted.limit {
+                break;
+            }
+            before_edge += 1;
+        }
+        rows.push(row);
+    }
+    let (Some(last), Some(first)) = (rows.first(), rows.last()) else {
+        return Ok(Vec::new());
+    };
+    let mut narrow = unit.clone();
+    let start = unit.rows.start;
+    narrow.rows = start + first..start + last + 1;
+    let all: Vec<usize> = (0..record::schema().columns().len()).collect();
+    let batch = plan.read(&narrow, &all, true)?;
+    let mut found = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let row = row - first;
+        let id = batch.ids.get(row);
+        let place = EventId::place(id).ok_or(provost_history::Error::Corrupt("event id"))?;
+        if place < wanted.before {
+            found.push(Found {
+                place,
+                id: id.to_owned(),
+                event: record::owned(&batch, row)?,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// What a value says about a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Says {
+    Yes,
+    No,
+    /// The next column decides.
+    Next,
+}
+
+/// How columns are judged: the first one that says yes or no decides, and none is no.
+struct Test {
+    steps: Vec<(usize, Step)>,
+}
+
+enum Step {
+    /// This text; another text is no, no text leaves it to the next column.
+    Is(String),
+    /// A set that holds this text.
+    Holds(String),
+    /// A set that holds this name is no, everything else leaves it to the next column.
+    Without(&'static str),
+}
+
+/// A test over the columns of one batch: for each step the column and what each of its codes says.
+struct Judged(Vec<(usize, Vec<Says>)>);
+
+impl Judged {
+    fn holds(&self, batch: &Batch, row: usize) -> bool {
+        let says = self
+            .0
+            .iter()
+            .map(|(column, says)| says[batch.columns[*column].codes[row] as usize]);
+        says.into_iter().find(|says| *says != Says::Next) == Some(Says::Yes)
+    }
+}
+
+/// Every test of a list, with the columns that they read.
+struct Tests {
+    columns: Vec<usize>,
+    tests: Vec<Test>,
+}
+
+impl Tests {
+    fn of(filters: &Filters) -> Result<Self> {
+        let mut all = Self {
+            columns: Vec::new(),
+            tests: Vec::new(),
+        };
+        let name = |field: Field| field.name();
+        if let Some(subject) = &filters.subject {
+            // Whose event it is: the user's, else the service account's, else the device's; nobody knows it where the
+            // first of them is missing.
+            let is = || Step::Is(subject.clone());
+            let missing = |field: Field| ("missing", Step::Without(field.name()));
+            all.add(vec![
+                (name(Field::USER), is()),
+                missing(Field::USER),
+                (name(Field::SERVICE_ACCOUNT), is()),
+                missing(Field::SERVICE_ACCOUNT),
+                (name(Field::DEVICE), is()),
+            ])?;
+        }
+        if let Some(tool) = &filters.tool {
+            let is = || Step::Is(tool.clone());
+            all.add(vec![(name(Field::TOOL), is()), (name(Field::MCP_TOOL), is())])?;
+        }
+        if let Some(action) = &filters.action {
+            all.add(vec![(provost_history::ACTION, Step::Is(action.clone()))])?;
+        }
+        if let Some(policy) = &filters.policy {
+            all.add(vec![(provost_history::POLICY_IDS, Step::Holds(policy.clone()))])?;
+        }
+        if let Some(occasion) = &filters.occasion {
+            all.add(vec![("occasion", Step::Is(occasion.clone()))])?;
+        }
+        if let Some(source) = &filters.source {
+            all.add(vec![("source", Step::Is(source.clone()))])?;
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, steps: Vec<(&str, Step)>) -> Result<()> {
+        let mut placed = Vec::with_capacity(steps.len());
+        for (name, step) in steps {
+            let position = record::schema().position(name);
+            let position =
+                position.ok_or_else(|| Error::internal(format!("history has no column {name}")))?;
+            let known = self.columns.iter().position(|column| *column == position);
+            let place = known.unwrap_or_else(|| {
+                self.columns.push(position);
+                self.columns.len() - 1
+            });
+            placed.push((place, step));
+        }
+        self.tests.push(Test { steps: placed });
+        Ok(())
+    }
+
+    fn judge(&self, batch: &Batch) -> provost_history::Result<Vec<Judged>> {
+        let judge = |test: &Test| {
+            let steps = test.steps.iter().map(|(column, step)| {
+                let dictionary = &batch.columns[*column].dictionary;
+                let codes = 0..=u32::try_from(dictionary.len()).unwrap_or(u32::MAX);
+                let says = codes.map(|code| Ok(step.says(&dictionary.entry(code)?)));
+                Ok((*column, says.collect::<provost_history::Result<Vec<Says>>>()?))
+            });
+            Ok(Judged(steps.collect::<provost_history::Result<_>>()?))
+        };
+        self.tests.iter().map(judge).collect()
+    }
+}
+
+impl Step {
+    fn says(&self, entry: &Entry<'_>) -> Says {
+        let yes = |is: bool| if is { Says::Yes } else { Says::No };
+        match (self, entry) {
+            (Self::Is(wanted), Entry::Text(text)) => yes(wanted == text),
+            (Self::Holds(wanted), Entry::Set(members)) => yes(members.contains(wanted)),
+            (Self::Without(name), Entry::Set(members)) if members.iter().any(|member| member == name) => {
+                Says::No
+            }
+            _ => Says::Next,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a reader sees of an event.
+
+use super::model;
+use super::sources::Unreadable;
+use provost_kernel::Timestamp;
+use provost_policy::Field;
+use provost_replay::record::Owned;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// An event without its attributes.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct EventView {
+    event_id: String,
+    /// When it happened.
+    at: String,
+    /// Where it was judged.
+    occasion: String,
+    /// Who sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// The source's own id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call_id: Option<String>,
+    /// Whose event it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<SubjectView>,
+    /// The tool, by its own id or by the one it has at its MCP server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_id: Option<String>,
+    /// What was decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<DecisionView>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct SubjectView {
+    /// `user`, `service_account` or `device`.
+    kind: String,
+    id: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+struct DecisionView {
+    action: String,
+    /// The policies whose action it was.
+    policy_ids: Vec<String>,
+    /// The version of the policies that decided; absent of a decision that was made elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_set_version_id: Option<String>,
+    /// `enforce`, or `monitor` for a decision that was only reported.
+    mode: String,
+}
+
+/// An event with everything that is known of it.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct WholeEvent {
+    #[serde(flatten)]
+    event: EventView,
+    /// By their flat names.
+    attributes: Map<String, Value>,
+    /// Attributes that the event has and whose values nobody can say.
+    missing: Vec<String>,
+}
+
+impl EventView {
+    pub(super) fn of(id: &str, event: &Owned) -> Self {
+        let (kind, subject) = model::subject(event).unzip();
+        Self {
+            event_id: id.to_owned(),
+            at: Timestamp::from_ms(event.at_ms).to_rfc3339(),
+            occasion: event.occasion.word().to_owned(),
+            source: event.source.clone(),
+            external_id: event.external_id.clone(),
+            session: event.session.clone(),
+            call_id: event.call_id.clone(),
+            subject: kind.zip(subject).map(|(kind, id)| SubjectView {
+                kind: kind.to_owned(),
+                id: id.to_owned(),
+            }),
+            tool: model::tool(event).map(str::to_owned),
+            resource_id: model::text(event, Field::RESOURCE).map(str::to_owned),
+            decision: event.decision.as_ref().map(|decision| DecisionView {
+                action: decision.action.word().to_owned(),
+                policy_ids: decision.policy_ids.clone(),
+                policy_set_version_id: decision.policy_set_version.clone(),
+                mode: decision.mode.word().to_owned(),
+            }),
+        }
+    }
+}
+
+impl WholeEvent {
+    pub(super) fn of(id: &str, event: &Owned) -> Self {
+        Self {
+            event: EventView::of(id, event),
+            attributes: event.flat(),
+            missing: event
+                .missing()
+                .iter()
+                .map(|field| field.name().to_owned())
+                .collect(),
+        }
+    }
+}
+
+/// A part of the history that cannot be read (HS-7).
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct UnreadableView {
+    /// The chunk or the file.
+    name: String,
+    /// How many events are in it.
+    events: u32,
+    /// When the oldest of them happened.
+    oldest_event_at: Timestamp,
+    /// When the newest of them happened.
+    newest_event_at: Timestamp,
+}
+
+impl From<Unreadable> for UnreadableView {
+    fn from(unreadable: Unreadable) -> Self {
+        Self {
+            name: unreadable.name,
+            events: unreadable.rows,
+            oldest_event_at: Timestamp::from_ms(unreadable.min_at),
+            newest_event_at: Timestamp::from_ms(unreadable.max_at),
+        }
+    }
+}
