@@ -129,7 +129,7 @@ pub(crate) fn column(reader: &mut Reader<'_>, kind: Kind, rows: usize) -> Result
     }
     let values = match kind {
         Kind::Text | Kind::TextSet | Kind::Json => Values::Texts(texts(reader)?),
-        Kind::Number => Values::Numbers(eights(reader)?.map(f64::from_le_bytes).collect()),
+        Kind::Number => Values::Numbers(numbers(eights(reader)?)?),
         Kind::Instant => Values::Instants(eights(reader)?.map(i64::from_le_bytes).collect()),
         Kind::Boolean => Values::Booleans,
     };
@@ -197,6 +197,19 @@ fn eights<'a>(reader: &mut Reader<'a>) -> Result<impl Iterator<Item = [u8; 8]> +
     let count = reader.count()?;
     let bytes = reader.take(count.checked_mul(8).ok_or(Error::Corrupt("count"))?)?;
     Ok(bytes.as_chunks::<8>().0.iter().copied())
+}
+
+/// Returns the numbers that these bytes spell.
+///
+/// Errors: `Corrupt` for one that no recorder takes: not finite, or a negative zero.
+pub(crate) fn numbers(bytes: impl Iterator<Item = [u8; 8]>) -> Result<Vec<f64>> {
+    let numbers: Vec<f64> = bytes.map(f64::from_le_bytes).collect();
+    let is_taken = |number: &f64| number.is_finite() && number.to_bits() != (-0.0_f64).to_bits();
+    if numbers.iter().all(is_taken) {
+        Ok(numbers)
+    } else {
+        Err(Error::Corrupt("number"))
+    }
 }
 
 /// Returns what zstd packed, which must have exactly this many bytes.

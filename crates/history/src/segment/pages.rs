@@ -8,6 +8,7 @@ use crate::batch::{Column, Dictionary, Values};
 use crate::error::{Error, Result};
 use crate::schema::Kind;
 use crate::texts::Texts;
+use crate::wire;
 use bytes::{Buf, Bytes};
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageReader};
@@ -199,14 +200,7 @@ pub(super) fn integers(
 fn plain(bytes: &[u8], count: u32, kind: Kind) -> Result<Values> {
     let count = count as usize;
     let values = match kind {
-        Kind::Number => Values::Numbers(
-            bytes
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .map(|b| f64::from_le_bytes(*b))
-                .collect(),
-        ),
+        Kind::Number => Values::Numbers(wire::numbers(bytes.as_chunks::<8>().0.iter().copied())?),
         Kind::Instant => Values::Instants(
             bytes
                 .as_chunks::<8>()

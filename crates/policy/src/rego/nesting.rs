@@ -43,7 +43,7 @@ pub(super) fn is_too_long(source: &str) -> bool {
             b'"' => skip_text(&mut rest),
             b'`' => drop(rest.find(|byte| *byte == b'`')),
             b'#' => {
-                drop(rest.find(|byte| *byte == b'\n'));
+                let _ = rest.find(|byte| *byte == b'\n');
                 chains.is_new_line = true;
                 continue;
             }
