@@ -11,7 +11,7 @@ fn steers(c: char) -> bool {
 }
 
 /// Returns the text on one line, with every steering character spelled out.
-pub(super) fn visible(text: &str) -> Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     replace(text, |_| false)
 }
 

@@ -39,6 +39,10 @@ pub enum Exit {
     ServerFault = 8,
     /// What came of it could not be written here.
     Output = 9,
+    /// What came of it is what the caller wants to fail on.
+    Gate = 10,
+    /// Ctrl-C while waiting for something that goes on: 128 and the number of the signal, as shells say it.
+    Interrupted = 130,
 }
 
 impl Exit {

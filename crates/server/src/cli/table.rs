@@ -57,6 +57,16 @@ pub(super) fn object(object: &Value, width: Option<u16>) -> String {
     text(&table)
 }
 
+/// Returns a table with these heads and cells, whatever they hold.
+pub fn plain(heads: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
+    let mut table = blank(width);
+    table.set_header(heads);
+    for row in rows {
+        table.add_row(row.iter().map(|cell| visible(cell).into_owned()));
+    }
+    text(&table)
+}
+
 fn blank(width: Option<u16>) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING);
