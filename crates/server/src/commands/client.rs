@@ -20,7 +20,9 @@ fn api() -> Api {
 /// Returns the client commands that are written by hand.
 fn own() -> Vec<Own> {
     let mut own: Vec<Own> = super::managed_config::own().into();
+    own.extend(super::backtests::own());
     own.extend(super::directory::own());
+    own.extend(super::history::own());
     own.extend(super::resource_credentials::own());
     own.extend(super::skills::own());
     own

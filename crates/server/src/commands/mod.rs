@@ -3,11 +3,13 @@
 //! Exit codes: 0 done, 1 failed, 2 called wrongly; client commands have more (`provost service-accounts --help`).
 
 mod audit;
+mod backtests;
 mod client;
 mod completions;
 mod config;
 mod directory;
 mod failure;
+mod history;
 mod init;
 mod keys;
 mod lock;
