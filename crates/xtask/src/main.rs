@@ -10,6 +10,7 @@ mod clock;
 mod crash;
 mod failure;
 mod http;
+mod page;
 mod postgres;
 mod process;
 mod product;
@@ -44,6 +45,8 @@ enum Task {
     Schemathesis(schemathesis::Arguments),
     /// Take the tour of the guides against the real binary
     Tour(tour::Arguments),
+    /// Look at the report page of a backtest in headless Chromium
+    Page(page::Arguments),
     /// Kill the server at random times and compare what it was with what it had acknowledged
     Crash(crash::Arguments),
     /// Measure the release binary
@@ -108,6 +111,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Lint => suite::lint()?,
         Task::Schemathesis(arguments) => schemathesis::run(arguments)?,
         Task::Tour(arguments) => tour::run(arguments)?,
+        Task::Page(arguments) => page::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,
