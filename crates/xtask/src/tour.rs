@@ -3,6 +3,7 @@
 //! It reads like a session of an administrator: every command is printed as it could be typed, with what it
 //! answered. It fails at the first answer that is not what the guides say.
 
+mod backtests;
 mod configuration;
 mod directory;
 mod guide;
@@ -89,6 +90,7 @@ fn take(engine: Engine, binary: &Path, folder: &Path) -> Outcome<usize> {
     configuration::visit(&mut guide)?;
     skills::visit(&mut guide)?;
     resources::visit(&mut guide)?;
+    backtests::visit(&mut guide)?;
     let commands = guide.commands();
     server.stop()?;
     installation.check(&["audit", "verify"])?;
