@@ -104,7 +104,7 @@ impl Storage for Folder {
     fn put(&self, name: &str, write: &mut dyn FnMut(&mut (dyn Write + Send)) -> Result<()>) -> Result<()> {
         let path = self.path_of(name)?;
         let partial = self.path.join(format!("{name}{PARTIAL}"));
-        let written = File::create(&partial).map_err(Error::from).and_then(|file| {
+        let written = create(&partial).map_err(Error::from).and_then(|file| {
             let mut buffered = io::BufWriter::with_capacity(1 << 20, file);
             write(&mut buffered)?;
             let file = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -126,6 +126,15 @@ impl Storage for Folder {
             other => other,
         }
     }
+}
+
+/// Makes a file for its owner alone: events may hold what people wrote.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 #[cfg(unix)]

@@ -1,6 +1,6 @@
 //! The reconcilers and the job worker: periodic, without input, harmless when they run twice.
 
-use crate::areas::{audit, directory, managed_config, resource_credentials, service_accounts};
+use crate::areas::{audit, directory, history, managed_config, resource_credentials, service_accounts};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::jobs::{self, Handler};
 use provost_kernel::supervisor::Supervisor;
@@ -40,6 +40,16 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) {
     every(supervisor, "imports", 60, kernel, |kernel| async move {
         directory::tidy(&kernel).await.map(drop)
     });
+    every(supervisor, "history-sealing", 5, kernel, |kernel| async move {
+        history::seal(&kernel).await
+    });
+    every(
+        supervisor,
+        "history-retention",
+        300,
+        kernel,
+        |kernel| async move { history::retain(&kernel).await },
+    );
     every(supervisor, "retention", 300, kernel, |kernel| async move {
         retain(&kernel).await
     });
@@ -87,6 +97,7 @@ fn every<F>(
 
 /// Writes what is buffered, before the kernel stops.
 pub async fn finish(kernel: &Arc<Kernel>) {
+    history::recorder(kernel).close().await;
     ledger::flush_counts(kernel);
     if let Err(error) = ledger::flush_uses(kernel).await {
         tracing::warn!(cause = ?error.private(), "the last uses of some tokens were not written: {error}");

@@ -5,10 +5,12 @@
 
 mod environment;
 mod external;
+mod history;
 mod sections;
 
 pub use environment::Environment;
 pub use external::{ExternalKind, ExternalManager};
+pub use history::History;
 pub use sections::{Http, Log, LogFormat, RateLimits, Store, Writer};
 
 use crate::areas::resource_credentials::external::ExternalManagers;
@@ -38,6 +40,8 @@ pub struct Config {
     pub rate_limits: RateLimits,
     /// How changes are written.
     pub writer: Writer,
+    /// Where recorded events are kept once they are sealed.
+    pub history: History,
     /// The log.
     pub log: Log,
     /// Secret managers that keep secrets of credentials, each with the organizations that may use it.
@@ -49,7 +53,7 @@ pub struct Config {
 pub struct Problem(pub String);
 
 impl Config {
-    const SECTIONS: [&'static str; 5] = ["http", "store", "rate_limits", "writer", "log"];
+    const SECTIONS: [&'static str; 6] = ["http", "store", "rate_limits", "writer", "history", "log"];
 
     /// Reads the file, if one is named, and lays the environment over it. Flags are the caller's.
     pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Self, Problem> {
@@ -93,6 +97,7 @@ impl Config {
         self.http.metrics_address()?;
         self.http.tls()?;
         self.external_managers()?;
+        self.history.check()?;
         Ok(())
     }
 

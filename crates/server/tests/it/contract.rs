@@ -580,7 +580,11 @@ async fn breaches(app: &App, entry: &Entry, target: &Target) -> Vec<Reply> {
             call.content(media_type, bytes.clone()).send()
         };
         return vec![
-            send(&format!("{path}?unknown=1"), media_type).await,
+            send(
+                &format!("{path}{}unknown=1", if path.contains('?') { '&' } else { '?' }),
+                media_type,
+            )
+            .await,
             send(&path, "text/plain").await,
         ];
     }

@@ -3,7 +3,7 @@
 use crate::support::{App, each, with_trio};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::kernel::Settings;
-use provost_kernel::operation::{Access, Empty, Entry, Input, Meta, Method, Operation, RateClass};
+use provost_kernel::operation::{Access, Empty, Entry, Input, Meta, Method, Operation};
 use provost_kernel::time::SystemClock;
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;

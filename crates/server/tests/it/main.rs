@@ -10,6 +10,7 @@ mod contract;
 mod directory;
 mod directory_import;
 mod escalation;
+mod history;
 mod idempotency;
 mod input;
 mod invariants;

@@ -98,10 +98,10 @@ pub fn call<'a>(app: &'a App, entry: &Entry, target: &Target) -> Call<'a> {
     let meta = entry.meta;
     let call = app.request(meta.method.as_str(), &path(meta, target));
     if meta.kind == Kind::Read {
-        return if meta.method == Method::Post {
-            call.json(body(meta, target))
-        } else {
-            call
+        return match areas::content(meta.id) {
+            Some((media_type, bytes)) => call.content(media_type, bytes),
+            None if meta.method == Method::Post => call.json(body(meta, target)),
+            None => call,
         };
     }
     let content = areas::content(meta.id);

@@ -18,10 +18,11 @@ use provost_kernel::operation::Entry;
 use provost_kernel::time::{Clock, ManualClock};
 use provost_kernel::{Kernel, Timestamp};
 use provost_server::app;
+use provost_server::areas::history::Place;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -94,7 +95,7 @@ impl App {
         let entropy = Arc::new(SeededEntropy::new(NEXT.load(Ordering::Relaxed)));
         let keys = Keys::create(&keys_dir, START, &*entropy).unwrap();
         let installation = app::Installation {
-            extras: Extras::default(),
+            extras: Extras::default().with(segments(&keys_dir)),
             location: location.clone(),
             keys,
             clock: clock.clone(),
@@ -155,7 +156,7 @@ impl App {
     ) -> Self {
         let entropy = Arc::new(SystemEntropy);
         let kernel = Kernel::start(Parts {
-            extras: Extras::default(),
+            extras: Extras::default().with(segments(&self.keys_dir)),
             registry: app::registry().with(more),
             credentials: Box::new(provost_server::areas::skill_registry::TokenCredentials),
             keys: Keys::open(&self.keys_dir).unwrap(),
@@ -263,6 +264,11 @@ impl App {
     pub fn org(&self) -> OrganizationId {
         OrganizationId::parse(&self.organization).unwrap()
     }
+}
+
+/// Returns the place of the segments of an application: a folder beside its keys, which goes with them.
+pub fn segments(keys_dir: &Path) -> Place {
+    Place::folder(&keys_dir.join("history")).unwrap()
 }
 
 /// Returns a key that nobody used.

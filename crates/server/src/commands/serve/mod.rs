@@ -106,7 +106,9 @@ impl Serve {
             .map_err(|error| Failure::new(format!("no local address: {error}")))?;
         let url = config.http.public_url()?.unwrap_or_else(|| url(&tls, address));
         // Storage threads are started outside the runtime: they drive runtimes of their own.
-        let extras = Extras::default().with(config.external_managers()?);
+        let extras = Extras::default()
+            .with(config.external_managers()?)
+            .with(config.history.open(&config.store.data_dir())?);
         let kernel = place.start_with(settings(&config, url.clone())?, extras)?;
         let server = Server {
             config: &config,

@@ -3,6 +3,7 @@
 //! One file each; a new path parameter or a new mutation that stands in none of them fails the nets.
 
 pub mod directory;
+pub mod history;
 mod managed_config;
 pub mod policies;
 pub mod resources;
@@ -47,6 +48,7 @@ impl Fixture {
 pub fn absent(ulid: &str) -> BTreeMap<&'static str, String> {
     let mut all = BTreeMap::new();
     all.extend(directory::absent(ulid));
+    all.extend(history::absent(ulid));
     all.extend(managed_config::absent(ulid));
     all.extend(policies::absent(ulid));
     all.extend(resources::absent(ulid));
@@ -59,6 +61,7 @@ pub fn absent(ulid: &str) -> BTreeMap<&'static str, String> {
 pub async fn make(app: &App, meta: &Meta, others: &mut BTreeMap<&'static str, String>) {
     let parameters = meta.path_parameters();
     others.extend(directory::make(app, meta.id, &parameters).await);
+    others.extend(history::make(app, &parameters).await);
     others.extend(managed_config::make(app, meta.id, &parameters).await);
     others.extend(policies::make(app, meta.id, &parameters).await);
     others.extend(resources::make(app, meta.id, &parameters).await);
@@ -92,6 +95,7 @@ pub fn body(operation: &str, target: &Target) -> Option<Value> {
 /// Returns content that is not JSON with which the operation succeeds: its media type and bytes.
 pub fn content(operation: &str) -> Option<(&'static str, Vec<u8>)> {
     directory::content(operation)
+        .or_else(|| history::content(operation))
         .or_else(|| managed_config::content(operation))
         .or_else(|| resources::content(operation))
         .or_else(|| skills::content(operation))
@@ -99,7 +103,9 @@ pub fn content(operation: &str) -> Option<(&'static str, Vec<u8>)> {
 
 /// Returns the query without which the operation refuses every call.
 pub fn query(operation: &str) -> Option<&'static str> {
-    directory::query(operation).or_else(|| policies::query(operation))
+    directory::query(operation)
+        .or_else(|| history::query(operation))
+        .or_else(|| policies::query(operation))
 }
 
 /// Calls an operation whose path names no record so that it answers 404 nevertheless; `None` where nothing can be missed.
@@ -142,6 +148,7 @@ pub fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
 pub async fn state(app: &App) -> Value {
     json!([
         directory::state(app).await,
+        history::state(app).await,
         managed_config::state(app).await,
         policies::state(app).await,
         resources::state(app).await,
