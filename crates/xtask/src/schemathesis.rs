@@ -7,7 +7,7 @@ use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::postgres::{self, Cluster, Durability};
 use crate::product::{self, Bootstrap, Installation, Server, Store, Workplace};
-use crate::{Engine, process};
+use crate::{Engine, process, python};
 
 /// Run schemathesis with all checks against the real binary
 #[derive(clap::Args)]
@@ -125,28 +125,6 @@ fn settings() -> PathBuf {
 
 /// The program of the version that the repository pins, in an environment of its own.
 fn install() -> Outcome<PathBuf> {
-    let requirements = settings().join("requirements.txt");
-    let wanted = std::fs::read_to_string(&requirements).context("cannot read the pinned requirements")?;
-    let environment = process::target().join("tools").join("schemathesis");
-    let program = environment.join("bin/schemathesis");
-    let installed = environment.join("requirements.txt");
-    if program.is_file() && std::fs::read_to_string(&installed).is_ok_and(|text| text == wanted) {
-        return Ok(program);
-    }
-    eprintln!("installing schemathesis into {}", environment.display());
-    drop(std::fs::remove_dir_all(&environment));
-    process::output(Command::new("python3").args(["-m", "venv"]).arg(&environment)).context(
-        "schemathesis needs Python 3.10 or newer with venv (Debian: apt-get install python3-venv)",
-    )?;
-    let mut pip = Command::new(environment.join("bin/pip"));
-    pip.args([
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--requirement",
-    ])
-    .arg(&requirements);
-    process::run(&mut pip)?;
-    std::fs::write(&installed, wanted).context("cannot note what is installed")?;
-    Ok(program)
+    let programs = python::programs("schemathesis", &settings().join("requirements.txt"))?;
+    Ok(programs.join("schemathesis"))
 }

@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 
 use crate::failure::Outcome;
 use crate::postgres::{self, Cluster, Durability};
-use crate::{Engine, process};
+use crate::{Engine, process, s3};
 
 /// Runs every test on both engines, with a throw-away PostgreSQL of its own.
 #[derive(clap::Args)]
@@ -38,6 +38,11 @@ pub fn test(arguments: &Arguments) -> Outcome<ExitCode> {
         // With it a test that finds no PostgreSQL fails instead of passing on SQLite alone.
         runner.env("PROVOST_TEST_REQUIRE_POSTGRES", "1");
     }
+    let store = s3::Server::start()?;
+    println!("Started an S3-compatible server at {}.", store.endpoint);
+    runner.env("PROVOST_TEST_S3_ENDPOINT", &store.endpoint);
+    // As for PostgreSQL.
+    runner.env("PROVOST_TEST_REQUIRE_S3", "1");
     let words: Vec<_> = runner.get_args().map(|word| word.to_string_lossy()).collect();
     println!(
         "Running cargo {} on {}.",
@@ -45,7 +50,7 @@ pub fn test(arguments: &Arguments) -> Outcome<ExitCode> {
         arguments.engine.name()
     );
     let status = process::status(&mut runner)?;
-    drop(cluster);
+    drop((cluster, store));
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())
