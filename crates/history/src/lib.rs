@@ -19,6 +19,8 @@ mod error;
 mod event;
 pub mod group;
 pub mod grow;
+#[cfg(feature = "object-store")]
+pub mod object_store;
 mod plan;
 pub mod scan;
 mod schema;
@@ -36,6 +38,6 @@ pub use plan::{MAX_EVENTS, Place, Plan, Question, Unit};
 pub use schema::{ACTION, ColumnSpec, Kind, MODE, POLICY_IDS, POLICY_SET_VERSION, Schema};
 pub use segment::{SEGMENT_EVENTS, Sealed, Sealer, Segment};
 pub use source::{Chunk, Source};
-pub use storage::{Folder, Storage};
+pub use storage::{Folder, Listable, Storage, Stored};
 pub use symbols::Symbols;
 pub use texts::Texts;

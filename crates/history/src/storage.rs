@@ -8,14 +8,15 @@
 //!      crash: swept        crash: swept       crash: x or nothing, whole
 //! ```
 //!
-//! Absent on purpose: listing for readers (which objects belong to a history is written in the database), changing
-//! an object, and awaiting: whoever reads over a network does so on a thread of its own.
+//! Absent on purpose: a listing that readers believe (which objects belong to a history is written in the database),
+//! changing an object, and awaiting: whoever reads over a network does so on a thread of its own.
 
 use crate::error::{Error, Result};
 use bytes::Bytes;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 const PARTIAL: &str = ".partial";
 
@@ -39,6 +40,31 @@ pub trait Storage: Send + Sync {
 
     /// Removes the object, if there is one.
     fn remove(&self, name: &str) -> io::Result<()>;
+}
+
+/// A place that holds objects of its own, and can say which.
+pub trait Listable: Storage {
+    /// Returns every whole object, in no order: what no history knows any more is found so, and removed.
+    fn list(&self) -> io::Result<Vec<Stored>>;
+}
+
+/// An object as a listing shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its name.
+    pub name: String,
+    /// When it was put.
+    pub modified: SystemTime,
+}
+
+/// Returns whether a name is one plain file name, which is what an object can be called.
+pub(crate) fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('.')
+        && !name.ends_with(PARTIAL)
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
 /// A local folder as storage.
@@ -70,13 +96,7 @@ impl Folder {
     ///
     /// Errors: `InvalidInput` when the name is not one plain file name.
     fn path_of(&self, name: &str) -> io::Result<PathBuf> {
-        let is_plain = !name.is_empty()
-            && !name.starts_with('.')
-            && !name.ends_with(PARTIAL)
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-        if is_plain {
+        if is_plain(name) {
             Ok(self.path.join(name))
         } else {
             Err(io::ErrorKind::InvalidInput.into())
@@ -125,6 +145,30 @@ impl Storage for Folder {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         }
+    }
+}
+
+impl Listable for Folder {
+    fn list(&self) -> io::Result<Vec<Stored>> {
+        let mut stored = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            let metadata = match entry.metadata() {
+                // Removed since the folder was read.
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => continue,
+                other => other?,
+            };
+            if metadata.is_file() && is_plain(&name) {
+                stored.push(Stored {
+                    name,
+                    modified: metadata.modified()?,
+                });
+            }
+        }
+        Ok(stored)
     }
 }
 

@@ -7,6 +7,8 @@ mod damage;
 mod fuzz;
 mod grouping;
 mod growing;
+#[cfg(feature = "object-store")]
+mod object_store;
 mod reading;
 mod round_trip;
 mod support;
