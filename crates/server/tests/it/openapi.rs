@@ -474,6 +474,16 @@ fn values_of(schema: &Value) -> Vec<(String, bool)> {
         values.extend(["", "x", "1.5", "%2B1", "1e1", "%D9%A5"].map(|text| (text.to_owned(), false)));
         return values;
     }
+    if schema["type"] == "boolean" {
+        let words = [
+            ("true", true),
+            ("false", true),
+            ("", false),
+            ("True", false),
+            ("1", false),
+        ];
+        return words.map(|(text, is_valid)| (text.to_owned(), is_valid)).to_vec();
+    }
     if schema["format"] == "date-time" {
         let valid = [
             "2026-11-20T03:15:00Z",

@@ -670,8 +670,11 @@ impl RawReply {
     /// The status and the body, if the answer is complete.
     pub fn whole(&self) -> Option<(u16, &[u8])> {
         let (head, body) = self.parts()?;
-        let length = head.split("content-length: ").nth(1)?.lines().next()?;
         let status = head.split(' ').nth(1)?.parse().ok()?;
+        if status == 204 {
+            return body.is_empty().then_some((status, body));
+        }
+        let length = head.split("content-length: ").nth(1)?.lines().next()?;
         (body.len() == length.trim().parse::<usize>().ok()?).then_some((status, body))
     }
 

@@ -218,9 +218,18 @@ impl From<FamilyWord> for Family {
 }
 
 /// A JSON object that is kept as it was sent.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug)]
 pub struct Document(pub serde_json::Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // A map alone would take null for an empty one.
+        match Value::deserialize(deserializer)? {
+            Value::Object(members) => Ok(Self(members)),
+            _ => Err(serde::de::Error::custom("must be an object")),
+        }
+    }
+}
 
 impl Document {
     /// Returns the object as a value.

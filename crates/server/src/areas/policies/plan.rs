@@ -4,7 +4,7 @@ use super::admission::{self, Proposal};
 use super::inputs::{Authored, DEFINITION_LIMIT, ExpectedRevision};
 use super::model::{Document, FamilyWord};
 use provost_kernel::auth::Role::Admin;
-use provost_kernel::operation::{Empty, Input, Meta, Operation, RateClass};
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Result, Timestamp};
 use provost_policy::contract::POLICY_SCHEMA_VERSION;
 use provost_policy::rego::compiler_fingerprint;
@@ -53,8 +53,7 @@ impl Operation for ValidatePlan {
         .access("policies:write", &[Admin])
         .command("policies", "plan")
         .reads_up_to(DEFINITION_LIMIT.0, DEFINITION_LIMIT.1)
-        .rate(RateClass::Resolve)
-        .says(
+            .says(
             "Check what the write of a policy would do, and bind it",
             "Answers a token that is good for ten minutes, for this caller with the same manager headers, and for this \
              definition, source reference and revision as long as every name in it means the same. Nothing is written.",

@@ -56,13 +56,24 @@ async fn skill(app: &App) -> String {
 impl App {
     /// Makes a policy of a collection with an id of its own; returns the id.
     pub async fn policy(&self, collection: &str) -> String {
+        self.policy_that(collection, true).await
+    }
+
+    /// Makes one that decides nothing: a write of it has one event, its own.
+    async fn draft(&self, collection: &str) -> String {
+        self.policy_that(collection, false).await
+    }
+
+    async fn policy_that(&self, collection: &str, enabled: bool) -> String {
         let id = fresh_key();
         let skill = if collection == "skill-acls" {
             skill(self).await
         } else {
             String::new()
         };
-        let body = json!({ "definition": definition(collection, &id, &skill) });
+        let mut definition = definition(collection, &id, &skill);
+        definition["enabled"] = enabled.into();
+        let body = json!({ "definition": definition });
         self.write("POST", &format!("/{collection}"), body).await.ok();
         id
     }
@@ -165,7 +176,9 @@ pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture
         } else {
             String::new()
         };
-        let body = json!({ "definition": definition(collection, unique, &skill), "expectedRevision": 0 });
+        let mut definition = definition(collection, unique, &skill);
+        definition["enabled"] = false.into();
+        let body = json!({ "definition": definition, "expectedRevision": 0 });
         return Some(Fixture::json(
             "POST",
             format!("/{collection}"),
@@ -173,7 +186,7 @@ pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture
             Some("policy.created"),
         ));
     }
-    let id = app.policy(collection).await;
+    let id = app.draft(collection).await;
     let path = format!("/{collection}/{id}");
     Some(match operation {
         "claimHeadlessPolicyAuthority" => {
