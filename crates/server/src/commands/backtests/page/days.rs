@@ -202,7 +202,7 @@ fn in_words(bars: &[Bar], every: &str) -> String {
 }
 
 fn table(html: &mut Html, bars: &[Bar]) {
-    html.element("details", &[], |html| {
+    html.element("details", &[("class", "figures-of-chart")], |html| {
         html.words("summary", "", "The same as a table");
         html.element("table", &[], |html| {
             html.words("caption", "", "Evaluated and changed over time");

@@ -135,7 +135,7 @@ fn table(html: &mut Html, ranking: &Ranking<'_>, caption: &str, rows: &[Row<'_>]
                         html.name(row.name);
                         if !row.kind.is_empty() {
                             html.raw(" ");
-                            html.words("span", "kind", &row.kind);
+                            html.element("span", &[("class", "kind")], |html| html.name(&row.kind));
                         }
                         bar(html, row.changed, greatest);
                     });
