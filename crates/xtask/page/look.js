@@ -43,7 +43,6 @@
   );
   return {
     width: document.documentElement.scrollWidth,
-    shown: window.innerWidth,
     height: document.documentElement.scrollHeight,
     title: document.title,
     words,

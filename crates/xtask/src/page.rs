@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
             for is_dark in [false, true] {
                 let view = View { width, is_dark };
                 let seen = browser.look(&page, view)?;
-                judge(&run, &seen).context(format_args!("the page {name}, {view}"))?;
+                judge(&run, view, &seen).context(format_args!("the page {name}, {view}"))?;
                 if PICTURED.contains(&width) {
                     let picture = pictures.join(format!("{name}-{width}-{}.png", view.scheme()));
                     browser.photograph(&picture, width, seen.height)?;
@@ -106,7 +106,7 @@ fn page_of(binary: &Path, folder: &Path, name: &str, run: &Value) -> Outcome<Pat
     Ok(page)
 }
 
-fn judge(run: &Value, seen: &Seen) -> Outcome {
+fn judge(run: &Value, view: View, seen: &Seen) -> Outcome {
     let has_days = run.pointer("/results/byDay").is_some();
     let allowed: Vec<&str> = ELEMENTS.split_whitespace().collect();
     let foreign: Vec<&String> = seen
@@ -135,8 +135,8 @@ fn judge(run: &Value, seen: &Seen) -> Outcome {
             format!("no element acts or points elsewhere, not {}", seen.acts),
         ),
         (
-            seen.width <= seen.shown,
-            format!("it fits: {} pixels of {}", seen.width, seen.shown),
+            seen.width <= u64::from(view.width),
+            format!("it fits: {} pixels of {}", seen.width, view.width),
         ),
         (
             seen.faint.is_empty(),
@@ -169,7 +169,7 @@ mod tests {
 
     fn seen() -> Seen {
         serde_json::from_value(json!({
-            "width": 390, "shown": 390, "height": 900, "title": "x: policy backtest", "words": 30,
+            "width": 390, "height": 900, "title": "x: policy backtest", "words": 30,
             "elements": ["html", "p"], "acts": 0, "faint": [], "drawings": 2, "tables": 1, "captions": 1,
             "asked": ["file:///x"], "complaints": [],
         }))
@@ -179,7 +179,11 @@ mod tests {
     #[test]
     fn each_fault_of_a_page_is_seen() {
         let run = json!({ "results": { "byDay": [] } });
-        judge(&run, &seen()).unwrap();
+        let view = View {
+            width: 390,
+            is_dark: false,
+        };
+        judge(&run, view, &seen()).unwrap();
         let faults: [fn(&mut Seen); 9] = [
             |seen| seen.asked.push("http://evil.example".into()),
             |seen| seen.complaints.push("refused to load".into()),
@@ -194,7 +198,7 @@ mod tests {
         for fault in faults {
             let mut seen = seen();
             fault(&mut seen);
-            judge(&run, &seen).unwrap_err();
+            judge(&run, view, &seen).unwrap_err();
         }
     }
 

@@ -29,9 +29,8 @@ pub struct View {
 /// What a browser made of a page.
 #[derive(Debug, serde::Deserialize)]
 pub struct Seen {
-    /// Pixels that the page takes, and those that there are.
+    /// Pixels that the page takes.
     pub width: u64,
-    pub shown: u64,
     pub height: u64,
     pub title: String,
     pub words: u64,
