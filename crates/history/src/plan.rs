@@ -58,7 +58,7 @@ pub struct Place {
 #[derive(Clone)]
 pub struct Plan {
     schema: Arc<Schema>,
-    sources: Vec<Source>,
+    sources: Arc<[Source]>,
     units: Vec<Unit>,
     events: u64,
     is_truncated: bool,
@@ -78,7 +78,7 @@ impl Plan {
         sources.sort_by(|a, b| (a.span(), a.name()).cmp(&(b.span(), b.name())));
         let mut plan = Self {
             schema,
-            sources,
+            sources: sources.into(),
             units: Vec::new(),
             events: 0,
             is_truncated: false,
@@ -121,6 +121,38 @@ impl Plan {
     /// Returns the units, ordered by source and row group.
     pub fn units(&self) -> &[Unit] {
         &self.units
+    }
+
+    /// Returns the plan of these units of it, or of parts of them; places of events stay what they are.
+    #[must_use]
+    pub fn part(&self, units: Vec<Unit>) -> Self {
+        Self {
+            schema: Arc::clone(&self.schema),
+            sources: Arc::clone(&self.sources),
+            events: units.iter().map(|unit| unit.rows.len() as u64).sum(),
+            units,
+            is_truncated: self.is_truncated,
+        }
+    }
+
+    /// Returns what of a unit happened before an instant, and what did not.
+    ///
+    /// Errors: those of reading, where the instant falls inside the unit.
+    pub fn split(&self, unit: &Unit, at: i64) -> Result<(Option<Unit>, Option<Unit>)> {
+        if unit.span.1 < at {
+            return Ok((Some(unit.clone()), None));
+        }
+        if unit.span.0 >= at {
+            return Ok((None, Some(unit.clone())));
+        }
+        let instants = self.instants(unit)?;
+        let first = instants.partition_point(|other| *other < at);
+        let (mut older, mut newer) = (unit.clone(), unit.clone());
+        older.rows.end = first.clamp(unit.rows.start, unit.rows.end);
+        newer.rows.start = older.rows.end;
+        older.narrow(&instants);
+        newer.narrow(&instants);
+        Ok((Some(older), Some(newer)))
     }
 
     pub(crate) fn source(&self, index: usize) -> &Source {

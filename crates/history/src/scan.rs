@@ -7,18 +7,28 @@ use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Unit};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// How a long reading is watched and stopped from another thread.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// Set to stop the reading: nothing is read after the unit, or the run of events, that is at work.
-    pub cancel: AtomicBool,
+    pub cancel: Arc<AtomicBool>,
     /// How many events were read so far; never decreases.
     pub processed: AtomicU64,
 }
 
 impl Watch {
+    /// Returns a watch that is stopped with this one and counts for itself.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Self {
+            cancel: Arc::clone(&self.cancel),
+            processed: AtomicU64::new(0),
+        }
+    }
+
     /// Refuses to go on once the cancel flag is set.
     ///
     /// Errors: `Canceled`.
@@ -30,7 +40,8 @@ impl Watch {
         }
     }
 
-    pub(crate) fn add(&self, events: usize) {
+    /// Counts events that were read.
+    pub fn add(&self, events: usize) {
         self.processed.fetch_add(events as u64, Ordering::Relaxed);
     }
 }
@@ -117,7 +128,21 @@ pub fn ordered(
     plan: &Plan,
     columns: &[usize],
     watch: &Watch,
+    each: impl FnMut(&Batch, Range<usize>) -> Result<()>,
+) -> Result<()> {
+    ordered_or(plan, columns, watch, each, |_, cause| Err(cause))
+}
+
+/// The same; `lost` decides what becomes of a unit that cannot be read, before any later event is given: the error, or
+/// going on without it.
+///
+/// Errors: `Canceled`, those of `each` and of `lost`.
+pub fn ordered_or(
+    plan: &Plan,
+    columns: &[usize],
+    watch: &Watch,
     mut each: impl FnMut(&Batch, Range<usize>) -> Result<()>,
+    mut lost: impl FnMut(&Unit, Error) -> Result<()>,
 ) -> Result<()> {
     let mut waiting: Vec<&Unit> = plan.units().iter().collect();
     waiting.sort_by_key(|unit| std::cmp::Reverse((unit.span.0, unit.source, unit.group)));
@@ -134,12 +159,14 @@ pub fn ordered(
             {
                 break;
             }
-            let batch = plan.read(unit, columns, true)?;
-            open.push(Open {
-                batch,
-                row: 0,
-                rank: (unit.source, unit.group),
-            });
+            match plan.read(unit, columns, true) {
+                Ok(batch) => open.push(Open {
+                    batch,
+                    row: 0,
+                    rank: (unit.source, unit.group),
+                }),
+                Err(cause) => lost(unit, cause)?,
+            }
             waiting.pop();
         }
         let Some(first) = (0..open.len()).min_by(|a, b| open[*a].key().cmp(&open[*b].key())) else {

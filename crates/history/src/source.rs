@@ -49,15 +49,24 @@ impl Chunk {
 }
 
 impl Source {
-    pub(crate) fn name(&self) -> &str {
+    /// Returns the name under which it is stored.
+    pub fn name(&self) -> &str {
         match self {
             Self::Segment(segment) => segment.name(),
             Self::Chunk(chunk) => &chunk.name,
         }
     }
 
-    /// Returns the instants of the oldest and the newest event.
-    pub(crate) fn span(&self) -> (i64, i64) {
+    /// Returns how many events it holds.
+    pub fn rows(&self) -> u32 {
+        match self {
+            Self::Segment(segment) => segment.rows(),
+            Self::Chunk(chunk) => chunk.summary.rows,
+        }
+    }
+
+    /// Returns the instants of the oldest and the newest event. Units: milliseconds since the Unix epoch.
+    pub fn span(&self) -> (i64, i64) {
         match self {
             Self::Segment(segment) => segment.span(),
             Self::Chunk(chunk) => (chunk.summary.min_at, chunk.summary.max_at),
