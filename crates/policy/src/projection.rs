@@ -62,6 +62,12 @@ impl Projection {
         &self.fields
     }
 
+    /// Returns the instants that tell events apart: one is before each of them, or not. Ascending, in milliseconds
+    /// since the Unix epoch, UTC.
+    pub fn instants(&self) -> &[i64] {
+        &self.instants
+    }
+
     /// Returns whether events with the same projection can be decided once.
     pub fn is_groupable(&self) -> bool {
         self.groupable

@@ -13,9 +13,23 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Symbol(pub(crate) u32);
 
+impl Symbol {
+    /// Returns the place of the text in its table, from 0 on.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A set of texts of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SetSymbol(pub(crate) u32);
+
+impl SetSymbol {
+    /// Returns the place of the set in its table, from 0 on.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// A table of texts and sets.
 #[derive(Debug, Default, Serialize, Deserialize)]

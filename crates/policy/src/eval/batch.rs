@@ -122,10 +122,17 @@ impl Batch {
         self.columns[field.index()].as_ref()
     }
 
-    pub(super) fn value(&self, field: Field, row: usize) -> Value {
-        let found = self
-            .column(field)
-            .map(|column| column.dictionary[usize::from(column.codes[row])]);
+    /// Returns where an event is judged; the first occasion for a row that the batch does not have.
+    pub fn occasion(&self, row: usize) -> Occasion {
+        self.occasions.get(row).copied().unwrap_or(Occasion::ALL[0])
+    }
+
+    /// Returns an attribute of an event; absent where the batch does not have it.
+    pub fn value(&self, field: Field, row: usize) -> Value {
+        let found = self.column(field).and_then(|column| {
+            let code = column.codes.get(row)?;
+            column.dictionary.get(usize::from(*code)).copied()
+        });
         found.unwrap_or(Value::Absent)
     }
 

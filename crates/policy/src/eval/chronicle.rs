@@ -136,6 +136,24 @@ impl Chronicle {
         !memories.is_empty() && memories.iter().all(Memory::is_blank)
     }
 
+    /// Returns the same past in another table of symbols.
+    pub(super) fn renewed(&self, old: &Symbols, new: &mut Symbols) -> Self {
+        let places = self.places.iter().map(|((family, subject), place)| {
+            let subject = match subject {
+                Subject::Known(field, symbol) => Subject::Known(*field, new.intern(old.text(*symbol))),
+                other => *other,
+            };
+            ((*family, subject), *place)
+        });
+        let places = places.collect();
+        let memories = (0..self.memories.len()).map(|place| self.carried(place, old, new));
+        Self {
+            places,
+            memories: memories.collect(),
+            is_unknown: self.is_unknown,
+        }
+    }
+
     /// Returns what is remembered at a place for a tracker.
     pub(super) fn memory(&mut self, place: usize, tracker: usize) -> &mut Memory {
         &mut self.memories[place][tracker]

@@ -8,7 +8,7 @@
 
 use super::batch::Batch;
 use super::chronicle::Chronicle;
-use super::mask::{Bits, Mask, WORDS, count, each, first, has, put, rows};
+use super::mask::{Bits, Mask, WORDS, each, first, has, put, rows};
 use super::row::answer;
 use super::spread::{Known, SORT_READERS, Sorted, spread};
 use super::tracker::Memory;
@@ -17,9 +17,10 @@ use crate::catalogue::FIELDS;
 use crate::event::{Event, Subject, Value};
 use crate::family::Family;
 use crate::rego::Module;
-use crate::set::{Node, NodeId, PolicySet, Question, Reason, Test};
+use crate::set::{Node, NodeId, PolicySet, Question, Reason, Rule, Test};
 use crate::symbols::Symbols;
 use crate::truth::Truth;
+use std::cell::Cell;
 
 /// The walk of one set over batches, oldest first.
 pub struct Scan<'a> {
@@ -100,10 +101,22 @@ impl<'a> Scan<'a> {
     /// The batch needs the columns of `Projection::fields`; all batches are of one table of symbols, in the order of
     /// time.
     pub fn judge(&mut self, batch: &Batch, symbols: &Symbols) {
+        self.judge_until(batch, symbols, &|| false);
+    }
+
+    /// The same; asks between evaluations of modules, which are slow, whether to stop.
+    ///
+    /// Returns false if it was stopped: then nothing was decided on the batch.
+    pub fn judge_until(&mut self, batch: &Batch, symbols: &Symbols, is_over: &dyn Fn() -> bool) -> bool {
         self.found.fill(Found::NotYet);
         self.sorted.fill_with(|| None);
         self.rows = first(batch.rows());
-        let step = Step { batch, symbols };
+        let step = Step {
+            batch,
+            symbols,
+            is_over,
+            stopped: Cell::new(false),
+        };
         self.past(&step);
         self.judged.rows = batch.rows();
         self.judged.unknown = [0; WORDS];
@@ -135,6 +148,7 @@ impl<'a> Scan<'a> {
             each(&mut rest, action, |a, b| a & !b);
         }
         self.judged.actions[Action::Allow as usize] = rest;
+        !step.stopped.get()
     }
 
     /// Returns the decision on an event of the last batch, and whether it is unknown.
@@ -149,6 +163,31 @@ impl<'a> Scan<'a> {
         let all = self.judged.matched.iter().enumerate();
         all.filter(move |(_, bits)| bits.as_ref().is_some_and(|bits| has(bits, row)))
             .map(|(at, _)| at)
+    }
+
+    /// Returns the places of the policies whose action is the decision on an event of the last batch.
+    ///
+    /// Cost: one look at every rule of the set.
+    pub fn deciding(&self, row: usize) -> Vec<usize> {
+        let (action, _) = self.decision(row);
+        let decides = |rule: &&Rule| {
+            !rule.monitored && rule.action == action && self.at(rule.verdict, row) != Truth::False
+        };
+        let rules = self.set.rules.iter().filter(decides);
+        let mut all: Vec<usize> = rules
+            .flat_map(|rule| rule.policies.iter().map(|at| *at as usize))
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Goes on with another table of symbols: what is remembered of the past is taken over, and nothing else.
+    ///
+    /// Whoever reads a long history calls this when the table has grown too large.
+    pub fn renew(&mut self, old: &Symbols, new: &mut Symbols) {
+        self.chronicle = self.chronicle.renewed(old, new);
+        self.known.fill_with(Known::default);
     }
 
     /// Answers a node; false when it is false for every row.
@@ -338,6 +377,8 @@ impl<'a> Scan<'a> {
 struct Step<'a> {
     batch: &'a Batch,
     symbols: &'a Symbols,
+    is_over: &'a dyn Fn() -> bool,
+    stopped: Cell<bool>,
 }
 
 impl Step<'_> {
@@ -360,6 +401,10 @@ impl Step<'_> {
     fn module(&self, module: &Module, guard: &Mask) -> Mask {
         let mut mask = Mask::FALSE;
         for row in rows(&guard.may) {
+            if self.stopped.get() || (self.is_over)() {
+                self.stopped.set(true);
+                break;
+            }
             let event: Event = self.batch.event(row);
             match answer(&event, module.evaluate(&event.nested(self.symbols))).0 {
                 Truth::False => {}
@@ -372,11 +417,4 @@ impl Step<'_> {
         }
         mask
     }
-}
-
-/// Returns how many rows are in both sets.
-pub(super) fn both(a: &Bits, b: &Bits) -> u64 {
-    let mut joined = *a;
-    each(&mut joined, b, |a, b| a & b);
-    count(&joined)
 }

@@ -2,9 +2,10 @@
 //!
 //! INVARIANT TY-1: unchanged + changed + unknown = evaluated, and the sum over all changes is `changed`.
 
-use super::mask::{Bits, WORDS, count, each, rows};
-use super::scan::{Scan, both};
+use super::mask::{Bits, WORDS, count, each, first, rows};
+use super::scan::Scan;
 use crate::action::Action;
+use serde::{Deserialize, Serialize};
 
 /// What one set decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl Tally {
 }
 
 /// What two sets decided on the same events.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Events that both judged.
     pub evaluated: u64,
@@ -48,6 +49,10 @@ pub struct Comparison {
     pub unknown: u64,
     /// Changed events by the baseline's decision and then the candidate's, weakest action first.
     pub by_change: [[u64; Action::ALL.len()]; Action::ALL.len()],
+    /// For each policy of the baseline, the events that it matched for sure.
+    pub matched_by_baseline: Vec<u64>,
+    /// For each policy of the candidate, the events that it matched for sure.
+    pub matched_by_candidate: Vec<u64>,
     /// For each policy of the baseline, the changed events that it matched.
     pub changed_by_baseline: Vec<u64>,
     /// For each policy of the candidate, the changed events that it matched.
@@ -57,35 +62,88 @@ pub struct Comparison {
 impl Comparison {
     /// Adds the last batch of two walks over the same events; returns the rows that changed, ascending.
     pub fn add(&mut self, baseline: &Scan<'_>, candidate: &Scan<'_>) -> Vec<usize> {
+        let all = first(baseline.judged.rows);
+        self.add_rows(baseline, candidate, &all, count)
+    }
+
+    /// The same, where row `r` stands for `weights[r]` equal events; one with the weight 0 is not there.
+    pub fn add_weighted(&mut self, baseline: &Scan<'_>, candidate: &Scan<'_>, weights: &[u64]) -> Vec<usize> {
+        let mut counted: Bits = [0; WORDS];
+        for (row, weight) in weights.iter().enumerate().take(baseline.judged.rows) {
+            counted[row / 64] |= u64::from(*weight > 0) << (row % 64);
+        }
+        let weigh = |bits: &Bits| rows(bits).map(|row| weights[row]).sum();
+        self.add_rows(baseline, candidate, &counted, weigh)
+    }
+
+    fn add_rows(
+        &mut self,
+        baseline: &Scan<'_>,
+        candidate: &Scan<'_>,
+        counted: &Bits,
+        weigh: impl Fn(&Bits) -> u64,
+    ) -> Vec<usize> {
         let (before, after) = (&baseline.judged, &candidate.judged);
         let mut unknown = before.unknown;
         each(&mut unknown, &after.unknown, |a, b| a | b);
+        each(&mut unknown, counted, |a, b| a & b);
         let mut changed: Bits = [0; WORDS];
         for (from, left) in before.actions.iter().enumerate() {
             for (to, right) in after.actions.iter().enumerate().filter(|(to, _)| *to != from) {
                 let mut rows = *left;
                 each(&mut rows, right, |a, b| a & b);
                 each(&mut rows, &unknown, |a, b| a & !b);
-                self.by_change[from][to] += count(&rows);
+                each(&mut rows, counted, |a, b| a & b);
+                self.by_change[from][to] += weigh(&rows);
                 each(&mut changed, &rows, |a, b| a | b);
             }
         }
-        let (total, differing, unclear) = (before.rows as u64, count(&changed), count(&unknown));
+        let (total, differing, unclear) = (weigh(counted), weigh(&changed), weigh(&unknown));
         self.evaluated += total;
         self.changed += differing;
         self.unknown += unclear;
         // INVARIANT TY-1: what is neither changed nor unknown is unchanged.
         self.unchanged += total - differing - unclear;
         let sums = [
-            (&mut self.changed_by_baseline, &before.matched),
-            (&mut self.changed_by_candidate, &after.matched),
+            (&mut self.matched_by_baseline, &before.matched, counted),
+            (&mut self.matched_by_candidate, &after.matched, counted),
+            (&mut self.changed_by_baseline, &before.matched, &changed),
+            (&mut self.changed_by_candidate, &after.matched, &changed),
         ];
-        for (sums, matched) in sums {
+        for (sums, matched, of) in sums {
             sums.resize(matched.len(), 0);
             for (sum, bits) in sums.iter_mut().zip(matched) {
-                *sum += bits.as_ref().map_or(0, |bits| both(bits, &changed));
+                if let Some(bits) = bits {
+                    let mut both = **bits;
+                    each(&mut both, of, |a, b| a & b);
+                    *sum += weigh(&both);
+                }
             }
         }
         rows(&changed).collect()
+    }
+
+    /// Adds what was counted elsewhere, of the same two sets.
+    pub fn join(&mut self, other: &Self) {
+        let sum = |left: &mut u64, right: &u64| *left += right;
+        sum(&mut self.evaluated, &other.evaluated);
+        sum(&mut self.unchanged, &other.unchanged);
+        sum(&mut self.changed, &other.changed);
+        sum(&mut self.unknown, &other.unknown);
+        let ours = self.by_change.iter_mut().flatten();
+        ours.zip(other.by_change.iter().flatten())
+            .for_each(|(left, right)| sum(left, right));
+        let lists = [
+            (&mut self.matched_by_baseline, &other.matched_by_baseline),
+            (&mut self.matched_by_candidate, &other.matched_by_candidate),
+            (&mut self.changed_by_baseline, &other.changed_by_baseline),
+            (&mut self.changed_by_candidate, &other.changed_by_candidate),
+        ];
+        for (left, right) in lists {
+            left.resize(left.len().max(right.len()), 0);
+            left.iter_mut()
+                .zip(right)
+                .for_each(|(left, right)| sum(left, right));
+        }
     }
 }

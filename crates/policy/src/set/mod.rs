@@ -136,6 +136,13 @@ impl PolicySet {
         !self.program.trackers.is_empty()
     }
 
+    /// Returns how long an event can matter to a later decision; 0 without history conditions. Units: milliseconds.
+    ///
+    /// A history condition inside another one asks about the past of a past event, so that times add up.
+    pub fn reach_ms(&self) -> i64 {
+        self.program.reach_ms()
+    }
+
     /// Returns whether a Rego module decides somewhere.
     pub fn has_rego(&self) -> bool {
         self.policies.iter().any(|policy| policy.is_rego())

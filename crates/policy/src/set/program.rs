@@ -4,7 +4,7 @@
 //! that gives its answer; one walk through the list sees everything in the right order.
 
 use crate::catalogue::Field;
-use crate::condition::{Check, Compare, Condition, Operand, Past};
+use crate::condition::{Check, Compare, Condition, Operand, Past, WITHIN_LIMIT_MS};
 use crate::family::Family;
 use crate::rego::Module;
 use crate::truth::Truth;
@@ -72,6 +72,16 @@ pub(crate) enum Question {
 }
 
 impl Question {
+    /// Returns how far back it looks. Units: milliseconds.
+    pub fn within_ms(&self) -> i64 {
+        match self {
+            Self::Prior(_) => WITHIN_LIMIT_MS,
+            Self::Sequence { within_ms, .. }
+            | Self::Count { within_ms, .. }
+            | Self::Distinct { within_ms, .. } => *within_ms,
+        }
+    }
+
     /// Returns what is asked of each event.
     pub fn patterns(&self) -> &[NodeId] {
         match self {
@@ -93,6 +103,25 @@ pub(crate) struct Program {
 impl Program {
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id as usize]
+    }
+
+    /// Returns how far back an answer can depend on events. Units: milliseconds.
+    pub fn reach_ms(&self) -> i64 {
+        // Children stand before their parents.
+        let mut reach = vec![0_i64; self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate() {
+            let of = |ids: &[NodeId]| ids.iter().map(|id| reach[*id as usize]).max().unwrap_or(0);
+            reach[at] = match node {
+                Node::All(ids) | Node::Any(ids) => of(ids),
+                Node::Not(id) => of(&[*id]),
+                Node::Past(tracker) => {
+                    let question = &self.trackers[*tracker].question;
+                    question.within_ms().saturating_add(of(question.patterns()))
+                }
+                _ => 0,
+            };
+        }
+        reach.into_iter().max().unwrap_or(0)
     }
 
     /// Returns the node, made anew only if there is no equal one.

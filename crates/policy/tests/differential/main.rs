@@ -132,6 +132,42 @@ fn batches_of_thousands_agree_with_rows() {
 }
 
 #[test]
+fn a_walk_that_changes_its_table_of_symbols_remembers_the_past() {
+    let mut with_past = 0;
+    for seed in 80_000..80_150 {
+        let mut dice = Dice::new(seed);
+        let policies = policies(&mut dice);
+        let history = random::history(&mut dice, 80, false);
+        let case = Case::new(&policies, &history);
+        with_past += usize::from(case.set.has_history());
+        let projection = Projection::of(&[&case.set]);
+        let mut scan = Scan::new(&case.set);
+        let mut symbols = Symbols::new();
+        for (nth, plain) in history.chunks(9).enumerate() {
+            let mut renewed = Symbols::new();
+            // Other texts come first, so that every symbol is another one.
+            for n in 0..nth {
+                renewed.intern(&format!("other {n}"));
+            }
+            scan.renew(&symbols, &mut renewed);
+            symbols = renewed;
+            let events: Vec<Event> = plain.iter().map(|event| read(&mut symbols, event)).collect();
+            scan.judge(&Batch::of(&events, projection.fields()).unwrap(), &symbols);
+            for row in 0..events.len() {
+                let (action, unknown) = scan.decision(row);
+                let expected = &case.verdicts[nth * 9 + row];
+                assert_eq!(
+                    (action.word(), unknown),
+                    (expected.action, expected.unknown),
+                    "seed {seed}"
+                );
+            }
+        }
+    }
+    assert!(with_past > 50, "{with_past}");
+}
+
+#[test]
 fn words_of_actions_are_in_their_order() {
     assert_eq!(Action::ALL.map(Action::word), ACTIONS);
 }
