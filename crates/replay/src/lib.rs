@@ -9,3 +9,4 @@
 //! Absent on purpose: clocks, SQL, HTTP, async, organizations, and writing: nothing here changes a history.
 
 pub mod record;
+pub mod run;

@@ -13,8 +13,12 @@
 
 mod column;
 mod owned;
+mod piece;
 mod row;
+mod view;
 
 pub use column::{SCHEMA_VERSION, position, schema};
 pub use owned::{Attribute, Decision, Mode, Owned};
+pub use piece::{Codes, Piece};
 pub use row::{event, owned, put};
+pub use view::{Lens, View};

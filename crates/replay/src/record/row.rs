@@ -105,7 +105,7 @@ pub fn owned(batch: &Batch, row: usize) -> Result<Owned> {
     let places = &*PLACES;
     let row = Row { batch, row };
     let at_ms = *batch.at.get(row.row).ok_or(Error::Corrupt("row"))?;
-    let mut owned = Owned::empty(at_ms, occasion(row.entry(places.occasion)?)?);
+    let mut owned = Owned::empty(at_ms, occasion(&row.entry(places.occasion)?)?);
     owned.source = row.text(places.source)?;
     owned.session = row.text(places.session)?;
     owned.call_id = row.text(places.call_id)?;
@@ -128,12 +128,12 @@ pub fn owned(batch: &Batch, row: usize) -> Result<Owned> {
 }
 
 /// Returns the occasion that a value of its column names.
-pub(super) fn occasion(entry: Entry<'_>) -> Result<Occasion> {
+pub(super) fn occasion(entry: &Entry<'_>) -> Result<Occasion> {
     let Entry::Text(word) = entry else {
         return Err(Error::Corrupt("occasion"));
     };
     let mut all = Occasion::ALL.into_iter();
-    all.find(|occasion| occasion.word() == word)
+    all.find(|occasion| occasion.word() == *word)
         .ok_or(Error::Corrupt("occasion"))
 }
 

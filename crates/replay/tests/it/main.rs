@@ -2,4 +2,13 @@
 
 #![cfg(test)]
 
+mod differential;
+mod expected;
+mod interruption;
+#[path = "../../../policy/tests/differential/naive.rs"]
+mod naive;
+#[path = "../../../policy/tests/differential/random.rs"]
+mod random;
 mod record;
+mod rego;
+mod support;

@@ -1,0 +1,66 @@
+//! What every part of a run knows: the two sets, what they can see, what is asked.
+
+use super::Filters;
+use crate::record::Lens;
+use provost_policy::{Field, PolicySet, Projection};
+use std::collections::HashSet;
+
+pub(super) struct Frame<'a> {
+    pub baseline: &'a PolicySet,
+    pub candidate: &'a PolicySet,
+    pub projection: Projection,
+    pub lens: Lens,
+    pub places: Places,
+    pub subjects: Option<HashSet<&'a str>>,
+    pub tools: Option<HashSet<&'a str>>,
+    pub resources: Option<HashSet<&'a str>>,
+    /// Whether some decision depends on earlier events.
+    pub has_history: bool,
+    pub has_rego: bool,
+}
+
+/// Where in the lens the attributes are that breakdowns and filters read.
+pub(super) struct Places {
+    /// User, service account, device.
+    pub subject: [usize; 3],
+    /// The tool, and the tool of an MCP server.
+    pub tool: [usize; 2],
+    pub resource: Option<usize>,
+}
+
+impl<'a> Frame<'a> {
+    pub fn new(baseline: &'a PolicySet, candidate: &'a PolicySet, filters: &'a Filters) -> Self {
+        let projection = Projection::of(&[baseline, candidate]);
+        let mut fields = projection.fields().to_vec();
+        let subject = [Field::USER, Field::SERVICE_ACCOUNT, Field::DEVICE];
+        let tool = [Field::TOOL, Field::MCP_TOOL];
+        fields.extend(subject);
+        fields.extend(tool);
+        let has_resources = !filters.resource_ids.is_empty();
+        if has_resources {
+            fields.push(Field::RESOURCE);
+        }
+        let lens = Lens::new(fields);
+        let place = |field: Field| lens.fields().partition_point(|other| *other < field);
+        Self {
+            baseline,
+            candidate,
+            places: Places {
+                subject: subject.map(place),
+                tool: tool.map(place),
+                resource: has_resources.then(|| place(Field::RESOURCE)),
+            },
+            projection,
+            lens,
+            subjects: wanted(&filters.subject_ids),
+            tools: wanted(&filters.tools),
+            resources: wanted(&filters.resource_ids),
+            has_history: baseline.has_history() || candidate.has_history(),
+            has_rego: baseline.has_rego() || candidate.has_rego(),
+        }
+    }
+}
+
+fn wanted(list: &[String]) -> Option<HashSet<&str>> {
+    (!list.is_empty()).then(|| list.iter().map(String::as_str).collect())
+}

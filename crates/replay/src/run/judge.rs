@@ -1,0 +1,372 @@
+//! Rows of the history against both sets, and what is counted of the answers.
+
+use super::frame::Frame;
+use super::kept::Mark;
+use super::marks::{Marks, mix};
+use super::names::Names;
+use super::totals::{Behaviour, SubjectKind, Totals, Whence};
+use crate::record::{Codes, Piece, View};
+use provost_history::group::Groups;
+use provost_history::{Batch as Rows, Error, Place, Result, Unit};
+use provost_policy::{Action, Batch, Scan, Symbols};
+use std::collections::hash_map::Entry;
+use std::ops::Range;
+
+/// Milliseconds in a day, UTC.
+pub(super) const DAY_MS: i64 = 86_400_000;
+
+/// One walk over rows.
+pub(super) struct Judge<'a> {
+    frame: &'a Frame<'a>,
+    stop: &'a dyn Fn() -> bool,
+    symbols: Symbols,
+    /// About how many bytes of texts the table of symbols has.
+    bytes: usize,
+    scans: [Scan<'a>; 2],
+    subjects: Names<'a>,
+    tools: Names<'a>,
+    marks: Marks,
+    piece: Piece,
+    rows: Vec<Row>,
+    totals: Totals,
+}
+
+/// A batch of the history with its dictionaries translated.
+pub(super) struct Opened {
+    pub view: View,
+    codes: Codes,
+    /// By code: numbers of users, service accounts, devices.
+    subjects: [Vec<u32>; 3],
+    /// By code: numbers of tools.
+    tools: [Vec<u32>; 2],
+    /// By code: whether the resource is asked for.
+    resources: Option<Vec<bool>>,
+}
+
+/// What is known of a row beside what policies see.
+struct Row {
+    at_ms: i64,
+    /// Its place in its batch.
+    place: usize,
+    subject: u32,
+    tool: u32,
+    /// How many events it stands for; 0 when it is not counted.
+    weight: u64,
+}
+
+/// Where the rows of a piece come from.
+pub(super) enum Origin<'a> {
+    /// From a unit, whose row of that number stands first in the batch.
+    Unit(&'a Unit),
+    /// Each is a group.
+    Groups(&'a Groups),
+    /// From several batches; the id of each row.
+    Ids(&'a [Box<str>]),
+}
+
+impl<'a> Judge<'a> {
+    pub fn new(frame: &'a Frame<'a>, stop: &'a dyn Fn() -> bool) -> Self {
+        Self {
+            frame,
+            stop,
+            symbols: Symbols::new(),
+            bytes: 0,
+            scans: [Scan::new(frame.baseline), Scan::new(frame.candidate)],
+            subjects: Names::new(frame.subjects.as_ref()),
+            tools: Names::new(frame.tools.as_ref()),
+            marks: Marks::default(),
+            piece: Piece::new(&frame.lens),
+            rows: Vec::new(),
+            totals: Totals::new(),
+        }
+    }
+
+    /// Returns how many more rows can be added before `judge`.
+    pub fn room(&self) -> usize {
+        self.piece.room()
+    }
+
+    /// Returns how many rows wait for `judge`.
+    pub fn waiting(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Returns about how many bytes of texts are kept.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn totals(&mut self) -> &mut Totals {
+        &mut self.totals
+    }
+
+    /// Translates the dictionaries of a batch that has the columns of the lens.
+    pub fn open(&mut self, batch: &Rows) -> Result<Opened> {
+        let view = View::new(&self.frame.lens, batch, &mut self.symbols)?;
+        self.bytes += view.bytes();
+        let places = &self.frame.places;
+        let [user, account, device] = places.subject;
+        let mut subject = |kind, place| {
+            self.subjects
+                .numbers(Some(kind), view.values(place), &self.symbols)
+        };
+        let subjects = [
+            subject(SubjectKind::User, user),
+            subject(SubjectKind::ServiceAccount, account),
+            subject(SubjectKind::Device, device),
+        ];
+        let tools = places
+            .tool
+            .map(|place| self.tools.numbers(None, view.values(place), &self.symbols));
+        let resources = places.resource.map(|place| {
+            let is_wanted = |value: &provost_policy::Value| match (value, &self.frame.resources) {
+                (provost_policy::Value::Text(symbol), Some(wanted)) => {
+                    wanted.contains(self.symbols.text(*symbol))
+                }
+                _ => false,
+            };
+            view.values(place).iter().map(is_wanted).collect()
+        });
+        Ok(Opened {
+            view,
+            codes: Codes::default(),
+            subjects,
+            tools,
+            resources,
+        })
+    }
+
+    /// Adds rows, at most as many as there is room for; row `r` stands for `weight(r)` events.
+    pub fn push(
+        &mut self,
+        opened: &mut Opened,
+        batch: &Rows,
+        range: Range<usize>,
+        weight: impl Fn(usize) -> u64,
+    ) {
+        let places = &self.frame.places;
+        let [user, account, device] = places.subject.map(|place| &batch.columns[place + 2].codes);
+        let [tool, mcp_tool] = places.tool.map(|place| &batch.columns[place + 2].codes);
+        let resource = places.resource.map(|place| &batch.columns[place + 2].codes);
+        for row in range.clone() {
+            let subject = match (user[row], account[row], device[row]) {
+                (0, _, _) if opened.view.is_missing(batch, places.subject[0], row) => 0,
+                (0, 0, _) if opened.view.is_missing(batch, places.subject[1], row) => 0,
+                (0, 0, code) => opened.subjects[2][code as usize],
+                (0, code, _) => opened.subjects[1][code as usize],
+                (code, _, _) => opened.subjects[0][code as usize],
+            };
+            let tool = match (tool[row], mcp_tool[row]) {
+                (0, code) => opened.tools[1][code as usize],
+                (code, _) => opened.tools[0][code as usize],
+            };
+            let has_resource = match (resource, &opened.resources) {
+                (Some(codes), Some(wanted)) => wanted[codes[row] as usize],
+                _ => true,
+            };
+            let mut weight = weight(row);
+            if opened.view.occasion(batch, row).is_none() {
+                self.totals.errors += weight;
+                weight = 0;
+            }
+            if !(has_resource && self.subjects.is_wanted(subject) && self.tools.is_wanted(tool)) {
+                weight = 0;
+            }
+            self.rows.push(Row {
+                at_ms: batch.at[row],
+                place: row,
+                subject,
+                tool,
+                weight,
+            });
+        }
+        self.piece.push(&opened.view, &mut opened.codes, batch, range);
+    }
+
+    /// Judges the rows that wait.
+    ///
+    /// Errors: `Canceled` when it is told to stop; then nothing of them is counted.
+    pub fn judge(&mut self, origin: &Origin<'_>) -> Result<()> {
+        if (self.stop)() {
+            return Err(Error::Canceled);
+        }
+        let rows = std::mem::take(&mut self.rows);
+        // A piece has at most as many rows as a batch, and its codes are those of its dictionaries.
+        let batch = self
+            .piece
+            .take(&self.frame.lens)
+            .map_err(|_| Error::Corrupt("batch"))?;
+        for scan in &mut self.scans {
+            if !scan.judge_until(&batch, &self.symbols, self.stop) {
+                return Err(Error::Canceled);
+            }
+        }
+        let [before, after] = &self.scans;
+        let changed = if rows.iter().all(|row| row.weight == 1) {
+            self.totals.comparison.add(before, after)
+        } else {
+            let weights: Vec<u64> = rows.iter().map(|row| row.weight).collect();
+            self.totals.comparison.add_weighted(before, after, &weights)
+        };
+        for row in &rows {
+            self.subjects.count(row.subject, row.weight, 0);
+            self.tools.count(row.tool, row.weight, 0);
+        }
+        self.days(origin, &rows, &changed);
+        for nth in changed {
+            let row = &rows[nth];
+            self.subjects.count(row.subject, 0, row.weight);
+            self.tools.count(row.tool, 0, row.weight);
+            self.note(&batch, nth, row, origin);
+        }
+        self.totals.behaviours.trim();
+        self.rows = rows;
+        self.rows.clear();
+        Ok(())
+    }
+
+    fn days(&mut self, origin: &Origin<'_>, rows: &[Row], changed: &[usize]) {
+        let days = &mut self.totals.days;
+        if let Origin::Groups(groups) = origin {
+            for (day, counts) in (groups.first_day..).zip(&groups.days) {
+                let count = |row: &Row| {
+                    if row.weight > 0 {
+                        u64::from(counts[row.place])
+                    } else {
+                        0
+                    }
+                };
+                let evaluated: u64 = rows.iter().map(count).sum();
+                if evaluated > 0 {
+                    let differing: u64 = changed.iter().map(|nth| count(&rows[*nth])).sum();
+                    let sums = days.entry(day).or_default();
+                    *sums = (sums.0 + evaluated, sums.1 + differing);
+                }
+            }
+            return;
+        }
+        let mut changed = changed.iter().copied().peekable();
+        let mut start = 0;
+        while start < rows.len() {
+            let day = rows[start].at_ms.div_euclid(DAY_MS);
+            let (mut evaluated, mut differing) = (0, 0);
+            while start < rows.len() && rows[start].at_ms.div_euclid(DAY_MS) == day {
+                evaluated += rows[start].weight;
+                if changed.next_if_eq(&start).is_some() {
+                    differing += rows[start].weight;
+                }
+                start += 1;
+            }
+            if evaluated > 0 {
+                let sums = days.entry(day).or_default();
+                *sums = (sums.0 + evaluated, sums.1 + differing);
+            }
+        }
+    }
+
+    /// Counts a changed row's behaviour, and remembers its event if it is the newest.
+    fn note(&mut self, batch: &Batch, nth: usize, row: &Row, origin: &Origin<'_>) {
+        let [from, to] = [0, 1].map(|which| self.scans[which].decision(nth).0);
+        let (mark, occasion) = self.mark(batch, nth, row, (from, to));
+        let Some(entry) = self.totals.behaviours.entry(mark) else {
+            return;
+        };
+        let whence = match origin {
+            Origin::Unit(unit) => Whence::at(Place {
+                source: index(unit.source),
+                group: index(unit.group),
+                row: index(unit.rows.start + row.place),
+            }),
+            Origin::Groups(groups) => Whence::at(groups.newest[row.place]),
+            Origin::Ids(ids) => Whence {
+                place: None,
+                id: ids.get(nth).cloned(),
+            },
+        };
+        let deciding = || {
+            let of = |which: usize| self.scans[which].deciding(nth).into_iter().map(index).collect();
+            [of(0), of(1)]
+        };
+        match entry {
+            Entry::Occupied(mut slot) => {
+                let known = slot.get_mut();
+                known.count += row.weight;
+                // Within one walk rows of one instant come in the order of their ids, or, of groups, once.
+                if row.at_ms >= known.at_ms {
+                    known.at_ms = row.at_ms;
+                    known.whence = whence;
+                    if self.frame.has_history {
+                        known.deciding = deciding();
+                    }
+                }
+            }
+            Entry::Vacant(slot) => {
+                let subject = self.subjects.name(row.subject, &self.symbols);
+                let tool = self.tools.name(row.tool, &self.symbols);
+                slot.insert(Behaviour {
+                    count: row.weight,
+                    at_ms: row.at_ms,
+                    whence,
+                    occasion,
+                    from,
+                    to,
+                    deciding: deciding(),
+                    subject: subject.and_then(|(kind, text)| Some((kind?, text.into()))),
+                    tool: tool.map(|(_, text)| text.into()),
+                });
+            }
+        }
+    }
+
+    /// Returns the digest of a row's behaviour: all that both sets can see, the subject, the tool; and the decisions,
+    /// which follow from these unless they depend on the past.
+    fn mark(
+        &mut self,
+        batch: &Batch,
+        nth: usize,
+        row: &Row,
+        (from, to): (Action, Action),
+    ) -> (Mark, provost_policy::Occasion) {
+        let projection = &self.frame.projection;
+        let occasion = batch.occasion(nth);
+        let past = projection
+            .instants()
+            .partition_point(|instant| *instant <= row.at_ms);
+        let mut mark = mix(past as Mark, occasion as Mark);
+        mark = mix(mark, (from as Mark) << 8 | to as Mark);
+        for field in projection.fields() {
+            let value = self.marks.value(batch.value(*field, nth), &self.symbols);
+            mark = mix(mark, value);
+        }
+        mark = mix(mark, self.subjects.mark(row.subject, &self.symbols));
+        (mix(mark, self.tools.mark(row.tool, &self.symbols)), occasion)
+    }
+
+    /// Returns what was counted since the last call.
+    pub fn part(&mut self) -> Totals {
+        self.subjects.settle(&mut self.totals.subjects, &self.symbols);
+        self.tools.settle(&mut self.totals.tools, &self.symbols);
+        std::mem::replace(&mut self.totals, Totals::new())
+    }
+
+    /// Starts a new table of symbols; no rows may wait, and no batch may stay opened.
+    pub fn renew(&mut self) {
+        self.subjects.settle(&mut self.totals.subjects, &self.symbols);
+        self.tools.settle(&mut self.totals.tools, &self.symbols);
+        let mut symbols = Symbols::new();
+        for scan in &mut self.scans {
+            scan.renew(&self.symbols, &mut symbols);
+        }
+        // About as many bytes as a text and its place take.
+        self.bytes = 96 * symbols.len();
+        self.symbols = symbols;
+        self.subjects = Names::new(self.frame.subjects.as_ref());
+        self.tools = Names::new(self.frame.tools.as_ref());
+        self.marks = Marks::default();
+    }
+}
+
+/// Sources, row groups, rows and policies are counted in 32 bits.
+fn index(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}

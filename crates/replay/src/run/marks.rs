@@ -1,0 +1,62 @@
+//! Digests of behaviours that do not depend on tables, layouts or runs.
+//!
+//! Each distinct text or set is hashed once, by SHA-256; those of an event's values are then mixed.
+
+use super::kept::Mark;
+use aws_lc_rs::digest::{SHA256, digest};
+use provost_policy::{Symbols, Value};
+
+/// The digests of the texts and sets of one table of symbols, made when they are needed.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    texts: Vec<Option<Mark>>,
+    sets: Vec<Option<Mark>>,
+}
+
+impl Marks {
+    /// Returns the digest of a value.
+    pub fn value(&mut self, value: Value, symbols: &Symbols) -> Mark {
+        match value {
+            Value::Absent => 1,
+            Value::Missing => 2,
+            Value::Boolean(is) => 3 + Mark::from(is),
+            Value::Number(number) => mix(5, Mark::from(number.to_bits())),
+            Value::Text(symbol) => *slot(&mut self.texts, symbol.index())
+                .get_or_insert_with(|| of(b"text", [symbols.text(symbol)])),
+            Value::Set(set) => *slot(&mut self.sets, set.index()).get_or_insert_with(|| {
+                let mut members: Vec<&str> = symbols.set(set).iter().map(|s| symbols.text(*s)).collect();
+                members.sort_unstable();
+                of(b"set", members)
+            }),
+        }
+    }
+}
+
+fn slot(all: &mut Vec<Option<Mark>>, at: usize) -> &mut Option<Mark> {
+    if all.len() <= at {
+        all.resize(at + 1, None);
+    }
+    &mut all[at]
+}
+
+/// Returns the digest of a list of texts of some kind.
+pub(super) fn of<'a>(kind: &[u8], texts: impl IntoIterator<Item = &'a str>) -> Mark {
+    let mut bytes = kind.to_vec();
+    for text in texts {
+        bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(text.as_bytes());
+    }
+    let hash = digest(&SHA256, &bytes);
+    let mut first = [0; 16];
+    first
+        .iter_mut()
+        .zip(hash.as_ref())
+        .for_each(|(to, from)| *to = *from);
+    Mark::from_be_bytes(first)
+}
+
+/// Returns the digest of a digest and one more.
+pub(super) fn mix(mark: Mark, next: Mark) -> Mark {
+    let mixed = (mark.rotate_left(41) ^ next).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+    mixed ^ (mixed >> 64)
+}

@@ -1,0 +1,120 @@
+//! The subjects and tools of the rows at hand, by small numbers, and what is counted of each.
+
+use super::kept::Kept;
+use super::marks;
+use super::totals::{Name, SubjectKind, add_name};
+use provost_policy::{Symbol, Symbols, Value};
+use std::collections::{HashMap, HashSet};
+
+/// Numbers of names; 0 is nobody's.
+#[derive(Debug)]
+pub(super) struct Names<'a> {
+    wanted: Option<&'a HashSet<&'a str>>,
+    places: HashMap<(Option<SubjectKind>, Symbol), u32>,
+    all: Vec<Counted>,
+}
+
+#[derive(Debug)]
+struct Counted {
+    name: Option<(Option<SubjectKind>, Symbol)>,
+    is_wanted: bool,
+    evaluated: u64,
+    changed: u64,
+    mark: Option<u128>,
+}
+
+impl<'a> Names<'a> {
+    /// Returns no names; those that are `wanted` are counted, all where nothing is said.
+    pub fn new(wanted: Option<&'a HashSet<&'a str>>) -> Self {
+        Self {
+            wanted,
+            places: HashMap::new(),
+            all: vec![Counted {
+                name: None,
+                is_wanted: wanted.is_none(),
+                evaluated: 0,
+                changed: 0,
+                mark: None,
+            }],
+        }
+    }
+
+    /// Returns the numbers of a column's values, by code.
+    pub fn numbers(&mut self, kind: Option<SubjectKind>, values: &[Value], symbols: &Symbols) -> Vec<u32> {
+        let mut number = |value: &Value| match value {
+            Value::Text(symbol) => *self.places.entry((kind, *symbol)).or_insert_with(|| {
+                self.all.push(Counted {
+                    name: Some((kind, *symbol)),
+                    is_wanted: self.wanted.is_none_or(|all| all.contains(symbols.text(*symbol))),
+                    evaluated: 0,
+                    changed: 0,
+                    mark: None,
+                });
+                u32::try_from(self.all.len() - 1).unwrap_or(0)
+            }),
+            _ => 0,
+        };
+        values.iter().map(&mut number).collect()
+    }
+
+    pub fn is_wanted(&self, number: u32) -> bool {
+        self.all[number as usize].is_wanted
+    }
+
+    pub fn count(&mut self, number: u32, evaluated: u64, changed: u64) {
+        let counted = &mut self.all[number as usize];
+        counted.evaluated += evaluated;
+        counted.changed += changed;
+    }
+
+    /// Returns the name.
+    pub fn name<'s>(&self, number: u32, symbols: &'s Symbols) -> Option<(Option<SubjectKind>, &'s str)> {
+        let (kind, symbol) = self.all[number as usize].name?;
+        Some((kind, symbols.text(symbol)))
+    }
+
+    /// Returns the digest of the name.
+    pub fn mark(&mut self, number: u32, symbols: &Symbols) -> u128 {
+        let counted = &mut self.all[number as usize];
+        let name = counted.name;
+        *counted.mark.get_or_insert_with(|| mark_of(name, symbols))
+    }
+
+    /// Moves the counts.
+    pub fn settle(&mut self, into: &mut Kept<Name>, symbols: &Symbols) {
+        for number in 1..self.all.len() {
+            let number = u32::try_from(number).unwrap_or(0);
+            let mark = match self.all[number as usize].evaluated {
+                0 => continue,
+                _ => self.mark(number, symbols),
+            };
+            let counted = &mut self.all[number as usize];
+            let Some((kind, symbol)) = counted.name else {
+                continue;
+            };
+            let name = Name {
+                kind,
+                text: symbols.text(symbol).into(),
+                evaluated: std::mem::take(&mut counted.evaluated),
+                changed: std::mem::take(&mut counted.changed),
+            };
+            add_name(into, mark, name);
+            into.trim();
+        }
+    }
+}
+
+fn mark_of(name: Option<(Option<SubjectKind>, Symbol)>, symbols: &Symbols) -> u128 {
+    match name {
+        None => 0,
+        Some((kind, symbol)) => {
+            let kind: &[u8] = match kind {
+                None => b"tool",
+                Some(SubjectKind::User) => b"user",
+                Some(SubjectKind::ServiceAccount) => b"service_account",
+                Some(SubjectKind::Device) => b"device",
+            };
+            marks::of(kind, [symbols.text(symbol)])
+        }
+    }
+}
