@@ -103,14 +103,14 @@ fn segments(uri: &http::Uri) -> Vec<&str> {
 
 /// Returns the routes of every operation, with the envelope for unknown routes and methods.
 pub fn router(kernel: &Arc<Kernel>, reading: Reading) -> Router {
-    let mut routes: BTreeMap<String, Route> = BTreeMap::new();
+    let mut by_path: BTreeMap<String, Route> = BTreeMap::new();
     for (place, entry) in kernel.registry.entries().iter().enumerate() {
         let template = Template::of(entry.meta.path);
-        let route = routes.entry(template.route()).or_default();
+        let route = by_path.entry(template.route()).or_default();
         route.add(template, entry.meta.method.as_str(), place);
     }
     let mut router = Router::new();
-    for (path, route) in routes {
+    for (path, route) in by_path {
         let (kernel, route) = (kernel.clone(), Arc::new(route));
         let handler = move |request: Request| {
             let (kernel, route) = (kernel.clone(), route.clone());

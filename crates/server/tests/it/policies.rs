@@ -407,8 +407,8 @@ fn what_a_deleted_owner_left_can_be_taken_over() {
             .await
             .refused(409, "conflict");
         app.delete(&format!("/service-accounts/{account}")).await;
-        let taken = app.write("PUT", "/content-policies/one", put(&wanted, 1)).await;
-        assert_eq!(taken.ok()["item"]["managementMode"], "forge");
+        let written = app.write("PUT", "/content-policies/one", put(&wanted, 1)).await;
+        assert_eq!(written.ok()["item"]["managementMode"], "forge");
         let claimed = app
             .write(
                 "POST",

@@ -314,7 +314,12 @@ async fn authority(app: &App, client: &mut Client) {
         .await
         .is(409);
     client.token = owner;
-    // Released, it is the service's; claimed, it is theirs again. Neither is a revision.
+    hand_over(app, client, &own, &plan, write).await;
+}
+
+/// Released, a policy is the service's; claimed, it is theirs again. Neither is a revision.
+async fn hand_over(app: &App, client: &mut Client, own: &Value, plan: &Value, write: Value) {
+    let path = "/access-policies/no-codex";
     client
         .write(
             "POST",
@@ -345,7 +350,7 @@ async fn authority(app: &App, client: &mut Client) {
         json!({ "item": { "id": "no-codex", "currentRevision": 1, "managementMode": "forge" } })
     );
     client
-        .write("POST", "/policy-plans/validate", Some(&plan))
+        .write("POST", "/policy-plans/validate", Some(plan))
         .await
         .is(409);
     let claim = |revision: i64, instance: &str| json!({ "expectedRevision": revision, "managerId": "platform-team", "managerInstance": instance });
@@ -373,7 +378,7 @@ async fn authority(app: &App, client: &mut Client) {
         )
         .await
         .is(200);
-    assert_eq!(claimed, expected);
+    assert_eq!(claimed, *own);
     client
         .write(
             "POST",

@@ -4,6 +4,7 @@ use crate::areas::policies::definition;
 use crate::support::{App, Dice, each, fresh_key, number};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -36,10 +37,11 @@ const NUMBERS: [&str; 22] = [
 
 /// Says whether two spellings of a number are the same number, by readers that do not round twice.
 fn same_number(a: &str, b: &str) -> bool {
-    match (a.parse::<i128>(), b.parse::<i128>()) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => a.parse::<f64>().unwrap() == b.parse::<f64>().unwrap(),
+    if let (Ok(a), Ok(b)) = (a.parse::<i128>(), b.parse::<i128>()) {
+        return a == b;
     }
+    let (a, b): (f64, f64) = (a.parse().unwrap(), b.parse().unwrap());
+    a.partial_cmp(&b) == Some(Ordering::Equal)
 }
 
 fn random_number(dice: &mut Dice) -> String {
@@ -66,6 +68,29 @@ fn random_text(dice: &mut Dice) -> String {
     ];
     let count = dice.below(6);
     (0..count).map(|_| *dice.pick(&pieces)).collect()
+}
+
+/// An answer whose numbers are still as they were spelled.
+#[derive(serde::Deserialize)]
+struct Reply {
+    item: Item,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    definition: Definition,
+    source_ref: Source,
+}
+
+#[derive(serde::Deserialize)]
+struct Definition {
+    runtime: BTreeMap<String, Box<RawValue>>,
+}
+
+#[derive(serde::Deserialize)]
+struct Source {
+    selectors: BTreeMap<String, Box<RawValue>>,
 }
 
 #[test]
@@ -119,24 +144,6 @@ fn a_definition_comes_back_value_for_value() {
                 sent.as_object().unwrap().keys().collect::<Vec<_>>()
             );
             // Numbers, by their spelling, with a reader of our own.
-            #[derive(serde::Deserialize)]
-            struct Reply {
-                item: Item,
-            }
-            #[derive(serde::Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            struct Item {
-                definition: Definition,
-                source_ref: Source,
-            }
-            #[derive(serde::Deserialize)]
-            struct Definition {
-                runtime: BTreeMap<String, Box<RawValue>>,
-            }
-            #[derive(serde::Deserialize)]
-            struct Source {
-                selectors: BTreeMap<String, Box<RawValue>>,
-            }
             let found: Reply = serde_json::from_slice(&read.bytes).unwrap();
             for (name, number) in &numbers {
                 for found in [
@@ -151,6 +158,7 @@ fn a_definition_comes_back_value_for_value() {
 }
 
 /// A rule, a definition that breaks it, and the place of which the refusal speaks.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn broken() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     let tree = |depth: usize| {
         let leaf = json!({ "field": "tool.id", "op": "eq", "value": "a" });

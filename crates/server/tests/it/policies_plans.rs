@@ -88,13 +88,13 @@ fn every_part_that_a_token_binds_is_bound() {
         attack("another source", &|w| w.source_ref["resource"] = "b".into());
         attack("no source", &|w| w.source_ref = Value::Null);
         attack("another manager", &|w| {
-            w.manager = Some(["platform2", "production"])
+            w.manager = Some(["platform2", "production"]);
         });
         attack("another instance", &|w| {
-            w.manager = Some(["platform", "productio"])
+            w.manager = Some(["platform", "productio"]);
         });
         attack("shifted labels", &|w| {
-            w.manager = Some(["platformp", "roduction"])
+            w.manager = Some(["platformp", "roduction"]);
         });
         attack("no labels", &|w| w.manager = None);
         attacks.push((

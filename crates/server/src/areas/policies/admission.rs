@@ -145,7 +145,7 @@ pub fn admit_writer(cx: &mut Cx<'_>, policy: &Policy, writer: Owner) -> Result<O
 pub fn token(cx: &Cx<'_>, proposal: &Proposal<'_>, binding: &Binding) -> (String, Timestamp) {
     let expires_at = cx.now().plus_secs(PLAN_SECS);
     let expiry = expires_at.as_ms().to_be_bytes();
-    let mac = with_parts(cx, proposal, binding, &expiry, |parts| {
+    let mac = with_parts(cx, proposal, binding, expiry, |parts| {
         cx.kernel().keys.mac(MacPurpose::PlanToken, parts)
     });
     (PlanToken::text(&[expiry.as_slice(), &mac].concat()), expires_at)
@@ -169,7 +169,7 @@ pub fn must_be_planned(
     };
     // INVARIANT PO-5: everything that the plan was judged from is hashed again.
     let planned = token.bytes().split_first_chunk::<8>().filter(|(expiry, mac)| {
-        with_parts(cx, proposal, binding, expiry, |parts| {
+        with_parts(cx, proposal, binding, **expiry, |parts| {
             cx.kernel().keys.mac_matches(MacPurpose::PlanToken, parts, mac)
         })
     });
@@ -190,7 +190,7 @@ fn with_parts<T>(
     cx: &Cx<'_>,
     proposal: &Proposal<'_>,
     binding: &Binding,
-    expiry: &[u8; 8],
+    expiry: [u8; 8],
     f: impl FnOnce(&[&[u8]]) -> T,
 ) -> T {
     let (compiler, revision) = (compiler_fingerprint(), proposal.expected_revision.to_be_bytes());
@@ -215,7 +215,7 @@ fn with_parts<T>(
     let parts: Vec<&[u8]> = words
         .iter()
         .map(|word| word.as_bytes())
-        .chain([revision.as_slice(), expiry])
+        .chain([revision.as_slice(), expiry.as_slice()])
         .collect();
     f(&parts)
 }

@@ -1,6 +1,6 @@
 //! What other areas ask of policies: the set that decides now or decided then, and sets that might.
 
-use super::model::PolicyId;
+use super::model::{Policy, PolicyId};
 use super::{compiled, references, store};
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
@@ -197,7 +197,7 @@ pub fn with_changes(base: &PolicySet, changes: &[Bound]) -> Result<Arc<PolicySet
 /// Returns what decides of a stored policy that is not deleted, enabled or not.
 pub fn stored(cx: &mut Cx<'_>, family: Option<Family>, policy_id: &str) -> Result<Option<Value>> {
     let id = PolicyId::from_path(policy_id);
-    let policy = store::find(cx, &id)?.filter(|policy| policy.is_there());
+    let policy = store::find(cx, &id)?.filter(Policy::is_there);
     let Some(policy) = policy.filter(|policy| family.is_none_or(|family| family == policy.family)) else {
         return Ok(None);
     };

@@ -167,10 +167,10 @@ fn list_of(pointer: &str) -> Option<&str> {
 
 type Found<'a> = BTreeMap<(Kind, &'a str), Vec<(String, Option<String>)>>;
 
-fn look_up<'a>(cx: &mut Cx<'_>, named: &[Named<'a>]) -> Result<Found<'a>> {
+fn look_up<'a>(cx: &mut Cx<'_>, places: &[Named<'a>]) -> Result<Found<'a>> {
     let mut asked: BTreeMap<Kind, BTreeSet<&'a str>> = BTreeMap::new();
-    for named in named {
-        asked.entry(named.kind).or_default().insert(named.name);
+    for place in places {
+        asked.entry(place.kind).or_default().insert(place.name);
     }
     let mut found = Found::new();
     for (kind, names) in asked {

@@ -76,11 +76,11 @@ pub fn delete(cx: &mut Cx<'_>, before: &Policy, owner: Owner) -> Result<()> {
     Ok(())
 }
 
-/// Takes what decides of a policy out of the set when another definition, or none, is to take its place. Returns the
-/// number of the version with which that happens; none when the set stays as it is (PO-2).
-fn change_set(cx: &mut Cx<'_>, id: &PolicyId, decides: Option<&str>) -> Result<Option<i64>> {
+/// Takes what decides of a policy out of the set when the definition of another digest, or none, is to take its place.
+/// Returns the number of the version with which that happens; none when the set stays as it is (PO-2).
+fn change_set(cx: &mut Cx<'_>, id: &PolicyId, sha256: Option<&str>) -> Result<Option<i64>> {
     let decided = store::in_set(cx, id)?;
-    if decided.as_deref() == decides {
+    if decided.as_deref() == sha256 {
         return Ok(None);
     }
     let org = cx.org();

@@ -21,6 +21,25 @@ fn routes(app: &App) -> BTreeMap<String, BTreeSet<&'static str>> {
         }
         methods.insert("OPTIONS");
     }
+    // A path with words behind a greedy parameter is a path of the parameter alone as well, for other methods.
+    for entry in app.kernel.registry.entries() {
+        let Some((plain, _)) = entry
+            .meta
+            .path
+            .split_once("}/")
+            .filter(|(plain, _)| plain.contains("{*"))
+        else {
+            continue;
+        };
+        let path = app.path(&samples::path(entry.meta, &Target::absent()));
+        for other in app.kernel.registry.entries() {
+            if other.meta.path.strip_suffix('}') == Some(plain) {
+                let methods = routes.get_mut(&path).unwrap();
+                methods.insert(other.meta.method.as_str());
+                methods.extend((other.meta.method == Method::Get).then_some("HEAD"));
+            }
+        }
+    }
     for public in [
         "/healthz",
         "/readyz",
