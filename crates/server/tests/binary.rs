@@ -8,6 +8,8 @@ mod audit;
 mod first_start;
 #[path = "binary/harness.rs"]
 mod harness;
+#[path = "binary/history.rs"]
+mod history;
 #[path = "binary/keys.rs"]
 mod keys;
 #[path = "binary/refusals.rs"]

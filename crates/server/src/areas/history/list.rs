@@ -90,8 +90,8 @@ pub struct Events {
     /// Everything after this instant was looked at.
     scanned_to: String,
     /// Parts of the history that cannot be read; absent when there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    unreadable: Vec<UnreadableView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<Vec<UnreadableView>>,
 }
 
 impl Operation for List {
@@ -159,7 +159,8 @@ impl Operation for List {
                     .next
                     .map(|place| Cursor::issue_wide(keys, organization.as_str(), ID, place)),
                 scanned_to: Timestamp::from_ms(scanned).to_rfc3339(),
-                unreadable: page.unreadable.into_iter().map(Into::into).collect(),
+                unreadable: Some(page.unreadable.into_iter().map(Into::into).collect())
+                    .filter(|parts: &Vec<UnreadableView>| !parts.is_empty()),
             })
         }))
     }

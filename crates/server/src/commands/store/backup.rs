@@ -1,6 +1,6 @@
 //! `provost store backup`: a consistent copy, taken while the server works.
 
-use super::{copy, unhurried};
+use super::{copy, segments, unhurried};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::store_flags::{StoreFlags, opening};
 use crate::migrations;
@@ -24,8 +24,8 @@ statements! {
 
 /// Copy the store into one new file, while a server uses it.
 ///
-/// The copy is a SQLite file whatever the store is. It never contains keys; the ids of those that a restore
-/// needs are printed.
+/// The copy is a SQLite file whatever the store is; the segments of recorded history, if there are any, go into a
+/// folder beside it. It never contains keys; the ids of those that a restore needs are printed.
 #[derive(clap::Parser)]
 #[command(
     name = "backup",
@@ -57,7 +57,14 @@ impl Backup {
         }
         let failed = |error| Failure::of_file("the backup cannot be made durable", &file, &error);
         let size_bytes = sync(&file).map_err(failed)?;
+        let segments = segments::back_up(&config, &file).inspect_err(|_| {
+            let _ = std::fs::remove_file(&file);
+        })?;
         println!("{}  {size_bytes} bytes", file.display());
+        if segments > 0 {
+            let folder = segments::beside(&file);
+            println!("{}  {segments} segments of recorded history", folder.display());
+        }
         println!(
             "A restore needs these keys, which are not in the backup: {}",
             keys.join(", ")

@@ -1,6 +1,6 @@
 //! `provost store check`: is the store whole?
 
-use super::unhurried;
+use super::{segments, unhurried};
 use crate::areas::{service_accounts, skill_registry};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::store_flags::StoreFlags;
@@ -36,7 +36,7 @@ statements! {
 }
 
 /// Check that the store is whole: the file, the references, the version, the keys, the audit log's ends, the
-/// tokens. `provost audit verify` reads the audit log itself.
+/// tokens, the segments of recorded history. `provost audit verify` reads the audit log itself.
 ///
 /// Runs beside a server. Exit code 0: nothing was found; 1: every finding is a sentence on standard error.
 #[derive(clap::Parser)]
@@ -62,7 +62,15 @@ impl Check {
             return Err(Failure::new(format!("there is no store at {}", file.display())));
         }
         let keys = Keys::open(&config.store.keys_dir().0)?;
-        let findings = findings(&location, &keys, SystemClock::new().now());
+        let mut findings = findings(&location, &keys, SystemClock::new().now());
+        if findings.is_empty() {
+            let files = segments::named(&location)?;
+            if !files.is_empty() {
+                let runtime = segments::runtime()?;
+                let place = config.history.open(&config.store.data_dir(), runtime.handle())?;
+                findings = segments::faults(&place, &files);
+            }
+        }
         for finding in &findings {
             eprintln!("{finding}");
         }

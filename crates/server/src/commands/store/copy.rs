@@ -8,6 +8,9 @@ use std::io::IsTerminal;
 
 /// How many rows travel together.
 const PAGE: usize = 500;
+/// How many, of a table whose rows may have some megabytes each.
+const PAGE_OF_CHUNKS: usize = 8;
+const CHUNKS: &str = "history_chunks";
 
 /// A column's value, whatever its type.
 enum Cell {
@@ -51,6 +54,7 @@ struct Statements {
     next: &'static Statement,
     insert: &'static Statement,
     count: &'static Statement,
+    page: usize,
 }
 
 impl Statements {
@@ -62,8 +66,10 @@ impl Statements {
         let key: Vec<String> = table.key.iter().map(|column| quoted(column)).collect();
         let after: Vec<String> = (1..=key.len()).map(|n| format!("?{n}")).collect();
         let (list, key, after) = (columns.join(", "), key.join(", "), after.join(", "));
-        let page = format!("ORDER BY {key} LIMIT {PAGE}");
+        let rows = if table.name == CHUNKS { PAGE_OF_CHUNKS } else { PAGE };
+        let page = format!("ORDER BY {key} LIMIT {rows}");
         Self {
+            page: rows,
             first: leak("first", format!("SELECT {list} FROM {name} {page}")),
             next: leak(
                 "next",
@@ -152,7 +158,7 @@ fn copy_table(from: &mut Tx<'_>, to: &mut Conn, table: &Table) -> Result<u64> {
         let rows = from.query(statement, &after, |row| read(row, table))?;
         let Some(last) = rows.last() else { break };
         after = key.iter().map(|place| last[*place].clone()).collect();
-        let is_last = rows.len() < PAGE;
+        let is_last = rows.len() < statements.page;
         copied += rows.len() as u64;
         let calls: Vec<Call<'_>> = rows
             .into_iter()

@@ -7,6 +7,7 @@ mod move_store;
 mod restore;
 mod restored_line;
 mod schema;
+mod segments;
 
 pub use backup::{Backup, open};
 pub use check::Check;

@@ -1,6 +1,6 @@
 //! `provost store move`: from SQLite to PostgreSQL.
 
-use super::{backup, copy};
+use super::{backup, copy, segments};
 use crate::commands::failure::Outcome;
 use crate::commands::lock;
 use crate::commands::logging;
@@ -58,6 +58,13 @@ impl Move {
             .map_err(|error| opening(error, &target))?;
         let rows = copy::all(&mut from, &mut to)?;
         println!("{rows} rows were copied and counted.");
+        if !segments::named(&source)?.is_empty() {
+            println!(
+                "The segments of recorded history stay where they are: if that is {}, make it history.folder of the \
+                 server's configuration.",
+                self.from.join("history").display()
+            );
+        }
         println!(
             "Start the server with --database-url-file and the same --keys-dir, and do not use {} again.",
             self.from.display()

@@ -11,7 +11,7 @@
 //! last checkpoint; it is restored again.
 
 use super::restored_line::{Chain, highest_epoch, line};
-use super::{backup, check, copy};
+use super::{backup, check, copy, segments};
 use crate::app::Bootstrapped;
 use crate::areas::{service_accounts, skill_registry};
 use crate::commands::failure::{Failure, Outcome};
@@ -110,6 +110,7 @@ impl Restore {
             done
         })??;
         let chains = chains(&mut Conn::open(&location, Access::Write)?)?;
+        segments::restore(&config, &self.file, &location)?;
         staged.become_store(&target)?;
         for chain in &chains {
             let line = line(chain, epoch, now, &kernel.keys)?;

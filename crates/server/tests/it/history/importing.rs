@@ -68,10 +68,8 @@ fn a_wrong_line_is_counted_and_listed_and_the_rest_is_kept() {
     each("history_wrong_lines", |app: Arc<App>| async move {
         let with = |pointer: &str, value: Value| {
             let mut line = line(&app, 1, 10);
-            match line.pointer_mut(pointer) {
-                Some(member) => *member = value,
-                None => line[pointer.trim_start_matches('/')] = value,
-            }
+            let (parent, member) = pointer.rsplit_once('/').unwrap();
+            line.pointer_mut(parent).unwrap()[member.replace("~1", "/")] = value;
             line.to_string()
         };
         let mut without = line(&app, 1, 10);
@@ -95,7 +93,7 @@ fn a_wrong_line_is_counted_and_listed_and_the_rest_is_kept() {
             (with("/missing", json!(["no.such"])), "/missing/0"),
             (with("/decision/action", json!("shrug")), "/decision/action"),
             (with("/decision/mode", json!("maybe")), "/decision/mode"),
-            (with("/shoe/size", json!(1)), "/shoe~1size"),
+            (with("/shoe~1size", json!(1)), "/shoe~1size"),
         ];
         let right: Vec<String> = vec![
             with("/at", json!(days.to_rfc3339())),

@@ -1,0 +1,186 @@
+//! Recorded events through kills, backups, restores and moves of the real binary.
+
+use crate::harness::{Home, Server, get, homes, refuse, succeed};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+const BASE: &str = "/api/headless/v1/organizations/default/policies/history";
+
+/// Returns a body of events, one a millisecond, that end `ago_secs` before now.
+fn body(name: &str, count: usize) -> String {
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let now = i64::try_from(now.as_millis()).unwrap();
+    let line = |number: usize| {
+        let at = provost_kernel::Timestamp::from_ms(now - 3_600_000 + i64::try_from(number).unwrap());
+        json!({
+            "id": format!("{name}-{number}"), "at": at.to_rfc3339(), "occasion": "pre_tool",
+            "attributes": { "tool.id": format!("tool-{}", number % 5), "identity.user_id": format!("user-{}", number % 9) },
+        })
+        .to_string()
+    };
+    (0..count).map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Sends a body; `None` when the server went away.
+fn import(port: u16, token: &str, source: &str, body: &str) -> Option<(u16, Value)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    let head = format!(
+        "POST {BASE}/import?source={source} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/x-ndjson\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(body.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let status = answer.split(' ').nth(1)?.parse().ok()?;
+    Some((status, serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?))
+}
+
+fn read(server: &Server, token: &str, rest: &str) -> Value {
+    let (status, body) = get(server.port, &format!("{BASE}{rest}"), Some(token));
+    assert_eq!(status, 200, "{body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+/// Returns how many events of a source there are.
+fn count(server: &Server, token: &str, source: &str) -> usize {
+    let (mut events, mut cursor) = (0, String::new());
+    loop {
+        let page = read(server, token, &format!("?limit=100&source={source}{cursor}"));
+        events += page["events"].as_array().unwrap().len();
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return events,
+        }
+    }
+}
+
+fn unlimited(home: &Home, words: &[&str]) -> Server {
+    let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"];
+    all.extend(words);
+    let mut command = home.command(&all);
+    command.env("PROVOST_RATE_LIMITS_ENABLED", "false");
+    Server::start(command, &home.path("stdout"))
+}
+
+#[test]
+fn what_was_acknowledged_survives_kills() {
+    for home in homes("history_kill") {
+        let mut server = unlimited(&home, &[]);
+        let token = server.token();
+        let acknowledged: Arc<Mutex<Vec<String>>> = Arc::default();
+        let mut sent = 0;
+        for round in 0..4 {
+            let is_over = Arc::new(AtomicBool::new(false));
+            let senders: Vec<_> = (0..4)
+                .map(|sender| {
+                    let (port, token, is_over) = (server.port, token.clone(), is_over.clone());
+                    let acknowledged = acknowledged.clone();
+                    thread::spawn(move || {
+                        let mut sent = 0;
+                        while !is_over.load(Ordering::SeqCst) {
+                            let source = format!("r{round}s{sender}n{sent}");
+                            sent += 1;
+                            match import(port, &token, &source, &body(&source, 20)) {
+                                Some((200, _)) => acknowledged.lock().unwrap().push(source),
+                                Some((503, _)) | None => {}
+                                Some((status, said)) => panic!("{status} {said}"),
+                            }
+                        }
+                        sent
+                    })
+                })
+                .collect();
+            thread::sleep(Duration::from_millis(200 + 130 * round));
+            server.child.kill().unwrap();
+            server.child.wait().unwrap();
+            is_over.store(true, Ordering::SeqCst);
+            sent += senders.into_iter().map(|sender| sender.join().unwrap()).sum::<usize>();
+            server = unlimited(&home, &[]);
+        }
+        let acknowledged = acknowledged.lock().unwrap().clone();
+        assert!(acknowledged.len() > 20, "{} of {sent}", acknowledged.len());
+        for source in &acknowledged {
+            assert_eq!(count(&server, &token, source), 20, "{source}");
+        }
+        // What was not acknowledged is there as a whole or not at all.
+        let events = read(&server, &token, "/status")["events"].as_u64().unwrap();
+        assert!(events % 20 == 0 && events >= 20 * acknowledged.len() as u64, "{events}");
+        assert!(events <= 20 * sent as u64);
+        assert_eq!(server.stop(), 0);
+        assert_eq!(home.run(&["store", "check"]), "the store is whole\n");
+    }
+}
+
+/// Seals what is there: old chunks come of a clock that is ahead, and the real one is not; so there are many events.
+fn sealed(server: &Server, token: &str) -> Value {
+    for part in 0..53 {
+        let source = format!("part{part}");
+        let answer = import(server.port, token, &source, &body(&source, 5_000));
+        assert_eq!(answer.unwrap().1["accepted"], 5_000);
+    }
+    for _ in 0..600 {
+        let status = read(server, token, "/status");
+        if status["segments"] == 1 {
+            return status;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    panic!("nothing was sealed");
+}
+
+#[test]
+fn backups_and_restores_take_the_segments_along() {
+    for (home, targets) in homes("history_backup").into_iter().zip([homes("history_restored1"), homes("history_restored2")]) {
+        let server = unlimited(&home, &[]);
+        let token = server.token();
+        let before = sealed(&server, &token);
+        let said = home.run(&["store", "backup", "backup.db"]);
+        assert!(said.contains("backup.db.history  1 segments of recorded history"), "{said}");
+        assert_eq!(home.run(&["store", "check"]), "the store is whole\n");
+        server.stop();
+        for target in &targets {
+            let command = |words: &[&str]| {
+                let mut command = target.command(words);
+                command.current_dir(&home.dir).env("PROVOST_KEYS_DIR", home.path("keys"));
+                command.env("PROVOST_HISTORY_FOLDER", target.path("segments"));
+                command
+            };
+            let folder = home.path("backup.db.history");
+            let hidden = home.path("hidden");
+            std::fs::rename(&folder, &hidden).unwrap();
+            let (_, said) = refuse(command(&["store", "restore", "backup.db"]));
+            assert!(said.contains("segments of recorded history"), "{said}");
+            std::fs::rename(&hidden, &folder).unwrap();
+            let made = succeed(command(&["store", "restore", "backup.db", "--json"]));
+            let made: Value = serde_json::from_str(made.lines().next().unwrap()).unwrap();
+            let token = made["token"].as_str().unwrap();
+            let mut serve = command(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
+            serve.env("PROVOST_RATE_LIMITS_ENABLED", "false");
+            let server = Server::start(serve, &target.path("stdout"));
+            let after = read(&server, token, "/status");
+            assert_eq!((&after["events"], &after["segments"]), (&before["events"], &before["segments"]));
+            assert_eq!(read(&server, token, "?limit=100&source=part0&tool=tool-3")["events"].as_array().unwrap().len(), 100);
+            server.stop();
+            assert_eq!(succeed(command(&["store", "check"])), "the store is whole\n");
+            // A damaged and a missing file are named.
+            let file = std::fs::read_dir(target.path("segments")).unwrap().next().unwrap().unwrap().path();
+            let mut bytes = std::fs::read(&file).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(&file, &bytes).unwrap();
+            let name = file.file_name().unwrap().to_str().unwrap();
+            let (_, said) = refuse(command(&["store", "check"]));
+            assert!(said.contains(name) && said.contains("is damaged"), "{said}");
+            std::fs::remove_file(&file).unwrap();
+            let (_, said) = refuse(command(&["store", "check"]));
+            assert!(said.contains(name) && said.contains("is not there"), "{said}");
+        }
+    }
+}
