@@ -1,7 +1,7 @@
 //! What an exporter is answered.
 //!
 //! Source: OTLP specification, "OTLP/HTTP Response": the encoding of the answer is that of the request; a partial
-//! success is told only if something was rejected; of failures only 429, 502, 503 and 504 are worth another attempt.
+//! success is told only if something was rejected.
 
 use crate::{Encoding, Signal};
 use prost::Message;
@@ -20,15 +20,6 @@ struct Partial {
     rejected: i64,
     #[prost(string, tag = "2")]
     error_message: String,
-}
-
-/// `google.rpc.Status`.
-#[derive(Clone, PartialEq, Message)]
-struct Status {
-    #[prost(int32, tag = "1")]
-    code: i32,
-    #[prost(string, tag = "2")]
-    message: String,
 }
 
 /// Returns the body of the answer to a request of which this many records were rejected, and why.
@@ -56,23 +47,6 @@ pub fn answer(signal: Signal, encoding: Encoding, rejected: u64, why: &str) -> V
     }
 }
 
-/// Returns the body of a failure: the specification asks for a status message whose code is not interpreted.
-pub fn failure(encoding: Encoding, message: &str) -> Vec<u8> {
-    match encoding {
-        Encoding::Protobuf => Status {
-            code: 0,
-            message: message.to_owned(),
-        }
-        .encode_to_vec(),
-        Encoding::Json => json!({ "message": message }).to_string().into_bytes(),
-    }
-}
-
-/// Returns whether an exporter sends the same body again after an answer with this status.
-pub const fn is_retryable(status: u16) -> bool {
-    matches!(status, 429 | 502 | 503 | 504)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,12 +70,5 @@ mod tests {
             String::from_utf8(answer(Signal::Logs, Encoding::Json, 3, "no")).unwrap(),
             r#"{"partialSuccess":{"errorMessage":"no","rejectedLogRecords":"3"}}"#
         );
-    }
-
-    #[test]
-    fn a_failure_is_a_status() {
-        assert_eq!(failure(Encoding::Protobuf, "no"), [0x12, 2, b'n', b'o']);
-        assert_eq!(failure(Encoding::Json, "no"), br#"{"message":"no"}"#);
-        assert!(is_retryable(503) && !is_retryable(500) && !is_retryable(413));
     }
 }

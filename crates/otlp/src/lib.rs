@@ -21,7 +21,7 @@
 //!   and not silently unmatched.
 //! - OT-6: of a record and its resource only the attributes that are named here are read; nothing else is kept.
 //!
-//! Absent on purpose: HTTP, organizations, names resolved to ids, metrics; the permission that an agent's user gave
+//! Absent on purpose: HTTP and its statuses, organizations, names resolved to ids, metrics; the permission that an agent's user gave
 //! (accept, reject) as a decision, for it is not the decision of a policy; OTLP over gRPC.
 
 mod answer;
@@ -36,9 +36,9 @@ mod outline;
 mod read;
 mod span;
 
-pub use answer::{answer, failure, is_retryable};
+pub use answer::answer;
 pub use body::{Encoding, MAX_EXPANDED, expand};
 pub use error::Error;
 pub use event::Event;
 pub use outline::MAX_RECORDS;
-pub use read::{MAX_RECORD, Reading, Signal, Skipped, read};
+pub use read::{MAX_RECORD, Reading, Signal, Skipped, Times, read};

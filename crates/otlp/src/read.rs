@@ -34,6 +34,17 @@ pub enum Skipped {
     Twice,
 }
 
+/// Which instants are taken. Units: milliseconds since the Unix epoch, UTC.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// The instant of records that have none.
+    pub now_ms: i64,
+    /// A record with an earlier event is rejected.
+    pub oldest_ms: i64,
+    /// A record with a later event is rejected.
+    pub newest_ms: i64,
+}
+
 /// What a payload says. Each record is counted once (OT-3): `read + skipped + rejected` is their number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
@@ -49,6 +60,12 @@ pub struct Reading {
     pub why: &'static str,
 }
 
+impl Times {
+    fn take(&self, event: &Event) -> bool {
+        (self.oldest_ms..=self.newest_ms).contains(&event.at_ms)
+    }
+}
+
 impl Reading {
     /// Counts records that could not be read.
     fn reject(&mut self, records: u64, why: &'static str) {
@@ -59,10 +76,11 @@ impl Reading {
     }
 }
 
-/// Returns what a payload says; `now_ms` is the time of records that have none.
+/// Returns what a payload says.
 ///
-/// Units: milliseconds since the Unix epoch, UTC. Errors: `Malformed`, when not even the outline can be read.
-pub fn read(signal: Signal, encoding: Encoding, payload: &[u8], now_ms: i64) -> Result<Reading, Error> {
+/// Errors: `Malformed`, when not even the outline can be read.
+pub fn read(signal: Signal, encoding: Encoding, payload: &[u8], times: Times) -> Result<Reading, Error> {
+    let now_ms = times.now_ms;
     let outline = Outline::of(signal, encoding, payload)?;
     let mut reading = Reading::default();
     for group in &outline.groups {
@@ -87,6 +105,9 @@ pub fn read(signal: Signal, encoding: Encoding, payload: &[u8], now_ms: i64) -> 
                 }),
             };
             match outcome {
+                Ok(Ok(events)) if !events.iter().all(|event| times.take(event)) => {
+                    reading.reject(1, "a record is older than events are kept, or of the future");
+                }
                 Ok(Ok(events)) => {
                     reading.read += 1;
                     reading.events.extend(events);

@@ -2,7 +2,13 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
-use provost_otlp::{Encoding, MAX_EXPANDED, MAX_RECORD, MAX_RECORDS, Signal, read};
+use provost_otlp::{Encoding, MAX_EXPANDED, MAX_RECORD, MAX_RECORDS, Signal, Times, read};
+
+const TIMES: Times = Times {
+    now_ms: 1,
+    oldest_ms: 0,
+    newest_ms: 2,
+};
 
 fn field(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut field = vec![(tag << 3) | 2];
@@ -52,7 +58,7 @@ fn the_worst_payloads_stay_within_their_bound() {
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = peak();
     for (what, payload) in worst {
-        drop(read(Signal::Logs, Encoding::Protobuf, &payload, 1));
+        drop(read(Signal::Logs, Encoding::Protobuf, &payload, TIMES));
         let grown = peak() - before;
         println!(
             "{what}: {} KiB, grown by {grown} KiB so far",

@@ -1,8 +1,8 @@
 //! Payloads that nobody means well with: nothing panics, nothing grows beyond what its bytes justify.
 
-use super::{NOW_MS, assert_readable, json, logs};
+use super::{TIMES, assert_readable, json, logs};
 use proptest::prelude::*;
-use provost_otlp::{Encoding, MAX_EXPANDED, MAX_RECORD, MAX_RECORDS, Signal, read};
+use provost_otlp::{Encoding, MAX_EXPANDED, MAX_RECORD, MAX_RECORDS, Signal, Times, read};
 use serde_json::json;
 fn field(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut field = vec![(tag << 3) | 2];
@@ -26,7 +26,7 @@ fn records_beyond_the_limit_are_counted_and_not_read() {
     // An empty record takes two bytes; 8 million of them fit into the limit of a body.
     let records: Vec<u8> = field(2, &[]).repeat((MAX_EXPANDED - 16) / 2);
     let count = (records.len() / 2) as u64;
-    let reading = read(Signal::Logs, Encoding::Protobuf, &payload(&records), NOW_MS).unwrap();
+    let reading = read(Signal::Logs, Encoding::Protobuf, &payload(&records), TIMES).unwrap();
     assert_eq!(reading.rejected, count - MAX_RECORDS as u64);
     assert_eq!(reading.skipped.values().sum::<u64>(), MAX_RECORDS as u64);
 
@@ -39,12 +39,12 @@ fn records_beyond_the_limit_are_counted_and_not_read() {
 #[test]
 fn resources_beyond_the_limit_refuse_the_payload() {
     let resources = field(1, &[]).repeat(1_001);
-    assert!(read(Signal::Logs, Encoding::Protobuf, &resources, NOW_MS).is_err());
-    assert!(read(Signal::Logs, Encoding::Protobuf, &resources[2..], NOW_MS).is_ok());
+    assert!(read(Signal::Logs, Encoding::Protobuf, &resources, TIMES).is_err());
+    assert!(read(Signal::Logs, Encoding::Protobuf, &resources[2..], TIMES).is_ok());
     let text = format!("{{\"resourceSpans\":[{}]}}", vec!["{}"; 1_001].join(","));
-    assert!(read(Signal::Traces, Encoding::Json, text.as_bytes(), NOW_MS).is_err());
+    assert!(read(Signal::Traces, Encoding::Json, text.as_bytes(), TIMES).is_err());
     let text = format!("{{\"resourceSpans\":[{}]}}", vec!["{}"; 1_000].join(","));
-    assert!(read(Signal::Traces, Encoding::Json, text.as_bytes(), NOW_MS).is_ok());
+    assert!(read(Signal::Traces, Encoding::Json, text.as_bytes(), TIMES).is_ok());
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_record_with_too_much_in_it_is_rejected() {
     let many = field(2, &field(6, &[]).repeat(1_025));
     let enough = field(2, &field(6, &[]).repeat(1_024));
     let records = [large, many, enough].concat();
-    let reading = read(Signal::Logs, Encoding::Protobuf, &payload(&records), NOW_MS).unwrap();
+    let reading = read(Signal::Logs, Encoding::Protobuf, &payload(&records), TIMES).unwrap();
     assert_eq!(
         (reading.rejected, reading.why),
         (2, "a record is larger than 1 MiB")
@@ -74,7 +74,7 @@ fn values_nested_too_deep_are_not_read() {
         ]
         .concat();
         let record = field(2, &[field(12, b"codex.tool_result"), attributes].concat());
-        let reading = read(Signal::Logs, Encoding::Protobuf, &payload(&record), NOW_MS).unwrap();
+        let reading = read(Signal::Logs, Encoding::Protobuf, &payload(&record), TIMES).unwrap();
         match depth {
             10 => assert!(reading.events[0].attributes.contains_key("tool.input")),
             40 => assert_eq!(reading.events[0].missing, ["tool.input"]),
@@ -89,9 +89,9 @@ proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
         for signal in [Signal::Logs, Signal::Traces] {
-            drop(read(signal, Encoding::Protobuf, &bytes, NOW_MS));
-            drop(read(signal, Encoding::Protobuf, &payload(&field(2, &bytes)), NOW_MS));
-            drop(read(signal, Encoding::Json, &bytes, NOW_MS));
+            drop(read(signal, Encoding::Protobuf, &bytes, TIMES));
+            drop(read(signal, Encoding::Protobuf, &payload(&field(2, &bytes)), TIMES));
+            drop(read(signal, Encoding::Json, &bytes, TIMES));
         }
     }
 
@@ -111,7 +111,8 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        if let Ok(reading) = read(signal, Encoding::Protobuf, &bytes, NOW_MS) {
+        let any = Times { oldest_ms: i64::MIN, newest_ms: i64::MAX, ..TIMES };
+        if let Ok(reading) = read(signal, Encoding::Protobuf, &bytes, any) {
             let counted = reading.read + reading.skipped.values().sum::<u64>() + reading.rejected;
             prop_assert!(counted <= (bytes.len() / 2) as u64);
             prop_assert!(reading.events.len() as u64 <= 2 * reading.read);

@@ -1,6 +1,6 @@
 //! Payloads in JSON, written by hand after the specification's rules.
 
-use super::{NOW_MS, assert_readable, json, logs};
+use super::{TIMES, assert_readable, json, logs};
 use provost_otlp::{Encoding, Error, Signal, Skipped, read};
 use provost_policy::Occasion;
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn a_record_of_another_form_is_rejected_alone() {
     let records = json!([{ "attributes": "text" }, good, 5, { "timeUnixNano": "noon" }]);
     let reading = json(Signal::Logs, &logs(&records));
     assert_eq!((reading.read, reading.rejected), (1, 3));
-    assert_eq!(reading.events[0].at_ms, NOW_MS);
+    assert_eq!(reading.events[0].at_ms, TIMES.now_ms);
     assert_eq!(reading.events[0].missing, ["tool.input"]);
 }
 
@@ -108,9 +108,32 @@ fn a_content_beyond_its_limit_is_missing_and_a_name_too() {
 }
 
 #[test]
+fn a_record_of_another_time_is_rejected_whole() {
+    let at = |millis: i64| (millis * 1_000_000).to_string();
+    let span = |begin: i64, end: i64| {
+        json!({ "startTimeUnixNano": at(begin), "endTimeUnixNano": at(end),
+                "attributes": [text("gen_ai.operation.name", "execute_tool")] })
+    };
+    let (oldest, newest) = (TIMES.oldest_ms, TIMES.newest_ms);
+    let spans = [
+        span(oldest, newest),
+        span(oldest - 1, oldest + 5),
+        span(newest, newest + 1),
+        span(newest + 1, newest + 1),
+    ];
+    let payload = json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] });
+    let reading = json(Signal::Traces, &payload);
+    assert_eq!((reading.read, reading.rejected, reading.events.len()), (1, 3, 2));
+    assert_eq!(
+        reading.why,
+        "a record is older than events are kept, or of the future"
+    );
+}
+
+#[test]
 fn what_is_no_payload_is_refused() {
     for bytes in [&b"{"[..], b"[]", b"{\"resourceLogs\": 5}", b"{} {}", b"\xff"] {
-        let outcome = read(Signal::Logs, Encoding::Json, bytes, NOW_MS);
+        let outcome = read(Signal::Logs, Encoding::Json, bytes, TIMES);
         assert_eq!(
             outcome,
             Err(Error::Malformed("OTLP message in JSON")),
@@ -118,7 +141,7 @@ fn what_is_no_payload_is_refused() {
         );
     }
     let cut = [0x0a, 5, 1];
-    assert!(read(Signal::Logs, Encoding::Protobuf, &cut, NOW_MS).is_err());
-    let empty = read(Signal::Logs, Encoding::Protobuf, b"", NOW_MS).unwrap();
+    assert!(read(Signal::Logs, Encoding::Protobuf, &cut, TIMES).is_err());
+    let empty = read(Signal::Logs, Encoding::Protobuf, b"", TIMES).unwrap();
     assert_eq!((empty.read, empty.rejected), (0, 0));
 }

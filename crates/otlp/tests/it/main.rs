@@ -6,13 +6,19 @@ mod hostile;
 mod json;
 mod recorded;
 
-use provost_otlp::{Encoding, Event, Reading, Signal, read};
+use provost_otlp::{Encoding, Event, Reading, Signal, Times, read};
 
 /// 2026-09-23T12:00:30Z: later than every record of the fixtures.
 const NOW_MS: i64 = 1_790_164_830_000;
 
+const TIMES: Times = Times {
+    now_ms: NOW_MS,
+    oldest_ms: NOW_MS - 86_400_000,
+    newest_ms: NOW_MS + 300_000,
+};
+
 fn json(signal: Signal, payload: &serde_json::Value) -> Reading {
-    read(signal, Encoding::Json, payload.to_string().as_bytes(), NOW_MS).unwrap()
+    read(signal, Encoding::Json, payload.to_string().as_bytes(), TIMES).unwrap()
 }
 
 /// A payload with one resource and these log records.

@@ -1,6 +1,6 @@
 //! The bodies in `fixtures/`, recorded from the Python exporters by `record.py`.
 
-use super::{NOW_MS, assert_readable};
+use super::{TIMES, assert_readable};
 use provost_otlp::{Encoding, Signal, Skipped, expand, read};
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn folder() -> std::path::PathBuf {
 
 /// Compares all events of a body with a golden; `UPDATE_GOLDENS=1` writes it.
 fn assert_events(signal: Signal, body: &str, golden: &str) -> provost_otlp::Reading {
-    let reading = read(signal, Encoding::Protobuf, &fixture(body), NOW_MS).unwrap();
+    let reading = read(signal, Encoding::Protobuf, &fixture(body), TIMES).unwrap();
     reading.events.iter().for_each(assert_readable);
     let mut lines = String::new();
     for event in &reading.events {
@@ -55,7 +55,7 @@ fn nothing_of_a_resource_but_whom_it_names_is_kept() {
     for (signal, body) in [(Signal::Logs, "logs.pb"), (Signal::Traces, "traces.pb")] {
         let bytes = fixture(body);
         assert!(String::from_utf8_lossy(&bytes).contains("of-the-resource"));
-        let reading = read(signal, Encoding::Protobuf, &bytes, NOW_MS).unwrap();
+        let reading = read(signal, Encoding::Protobuf, &bytes, TIMES).unwrap();
         assert!(!format!("{reading:?}").contains("of-the-resource"));
     }
 }
@@ -63,7 +63,7 @@ fn nothing_of_a_resource_but_whom_it_names_is_kept() {
 #[test]
 fn a_compressed_body_says_the_same() {
     let expanded = expand(Some("gzip"), &fixture("logs.pb.gz")).unwrap().into_owned();
-    let compressed = read(Signal::Logs, Encoding::Protobuf, &expanded, NOW_MS).unwrap();
-    let plain = read(Signal::Logs, Encoding::Protobuf, &fixture("logs.pb"), NOW_MS).unwrap();
+    let compressed = read(Signal::Logs, Encoding::Protobuf, &expanded, TIMES).unwrap();
+    let plain = read(Signal::Logs, Encoding::Protobuf, &fixture("logs.pb"), TIMES).unwrap();
     assert_eq!(compressed, plain);
 }
