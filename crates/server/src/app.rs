@@ -1,7 +1,7 @@
 //! The program without its command line: registry, kernel, routes, first organization.
 
 use crate::areas::{
-    audit, capabilities, directory, events, history, managed_config, policies, resource_credentials,
+    audit, capabilities, directory, events, history, managed_config, otlp, policies, resource_credentials,
     resources, service_accounts, settings, skill_registry, subjects,
 };
 use crate::store;
@@ -34,6 +34,7 @@ pub fn registry() -> Registry {
         .with(directory::operations())
         .with(subjects::operations())
         .with(history::operations())
+        .with(otlp::operations())
         .with(managed_config::operations())
         .with(skill_registry::operations())
         .with(resources::operations())

@@ -18,3 +18,5 @@ mod refusals;
 mod skills;
 #[path = "binary/store.rs"]
 mod store;
+#[path = "binary/telemetry.rs"]
+mod telemetry;

@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 
 use crate::failure::Outcome;
 use crate::postgres::{self, Cluster, Durability};
-use crate::{Engine, process, s3};
+use crate::{Engine, process, python, s3};
 
 /// Runs every test on both engines, with a throw-away PostgreSQL of its own.
 #[derive(clap::Args)]
@@ -43,6 +43,10 @@ pub fn test(arguments: &Arguments) -> Outcome<ExitCode> {
     runner.env("PROVOST_TEST_S3_ENDPOINT", &store.endpoint);
     // As for PostgreSQL.
     runner.env("PROVOST_TEST_REQUIRE_S3", "1");
+    let clients = process::root().join("crates/server/tests/clients/requirements.txt");
+    let exporter = python::programs("opentelemetry", &clients)?.join("python");
+    runner.env("PROVOST_TEST_EXPORTER_PYTHON", exporter);
+    runner.env("PROVOST_TEST_REQUIRE_EXPORTER", "1");
     let words: Vec<_> = runner.get_args().map(|word| word.to_string_lossy()).collect();
     println!(
         "Running cargo {} on {}.",

@@ -8,6 +8,7 @@ pub mod directory;
 pub mod events;
 pub mod history;
 pub mod managed_config;
+pub mod otlp;
 pub mod policies;
 pub mod resource_credentials;
 pub mod resources;

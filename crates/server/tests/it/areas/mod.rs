@@ -5,6 +5,7 @@
 pub mod directory;
 pub mod history;
 mod managed_config;
+mod otlp;
 pub mod policies;
 pub mod resources;
 pub mod skills;
@@ -97,6 +98,7 @@ pub fn content(operation: &str) -> Option<(&'static str, Vec<u8>)> {
     directory::content(operation)
         .or_else(|| history::content(operation))
         .or_else(|| managed_config::content(operation))
+        .or_else(|| otlp::content(operation))
         .or_else(|| resources::content(operation))
         .or_else(|| skills::content(operation))
 }

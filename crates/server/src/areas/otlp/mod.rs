@@ -1,0 +1,24 @@
+//! A receiver of OpenTelemetry: what agents export about themselves becomes history (D9.11).
+//!
+//! ```text
+//! request ── expand, read (provost-otlp) ── names to ids (history) ──► answer after the commit, in the request's encoding
+//! ```
+//!
+//! INVARIANT OT-7: a record is answered as accepted only when its events are durable; an exporter sends a batch that was
+//!   answered 429 or 503 again, and nothing of it was recorded.
+//!
+//! Source: OTLP specification 1.10, "OTLP/HTTP".
+//!
+//! Absent on purpose: metrics (their endpoint does not exist, so that an exporter says so); gRPC; finding out that a
+//! batch came twice, which OTLP has no word for; judging what comes: it has happened already.
+
+mod logs;
+mod receive;
+mod traces;
+
+use provost_kernel::operation::Entry;
+
+/// Returns the operations of the area.
+pub fn operations() -> Vec<Entry> {
+    vec![Entry::of::<logs::Receive>(), Entry::of::<traces::Receive>()]
+}
