@@ -560,6 +560,8 @@ pub struct Manager {
 pub struct Content {
     /// One of the declared media types, in lower case, without parameters.
     pub media_type: String,
+    /// How the bytes are compressed, as the header `Content-Encoding` says; the operation undoes it, with a limit.
+    pub encoding: Option<String>,
     /// The bytes.
     pub bytes: Bytes,
 }

@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::operation::{Consent, Content, Entry, Raw, authorize_performance};
 use crate::text::IdempotencyKey;
 use crate::wire::{MANAGER_HEADERS, Trio};
-use http::header::{CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use serde_json::{Map, Value, json};
 
 pub(super) struct Decoded {
@@ -119,8 +119,11 @@ fn content_of(entry: &Entry, request: &Request) -> Result<Option<Content>> {
         let message = format!("the body must be {}", consumes.media_types.join(" or "));
         return Err(Error::new(Code::UnsupportedMediaType, message));
     }
+    let encoding = request.headers.get(CONTENT_ENCODING);
+    let encoding = encoding.and_then(|v| v.to_str().ok()).map(str::to_owned);
     Ok(Some(Content {
         media_type,
+        encoding,
         bytes: request.body.clone(),
     }))
 }
