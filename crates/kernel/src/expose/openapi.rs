@@ -153,14 +153,22 @@ fn success(
         304 => return json!({ "description": "unchanged since the ETag of If-None-Match; no body" }),
         _ => {}
     }
-    let mut schema = match entry.meta.produces {
-        "application/json" => output(generator).to_value(),
-        text if text.starts_with("text/") || text.contains("json") => output(generator).to_value(),
-        _ => json!({ "type": "string", "format": "binary" }),
-    };
-    without_null(&mut schema);
+    let produces = [entry.meta.produces];
+    let consumed = entry.meta.consumes.map(|consumes| consumes.media_types);
+    // What takes the media type that it answers with answers each request in its own.
+    let media_types = consumed
+        .filter(|all| all.contains(&produces[0]))
+        .unwrap_or(&produces);
     let mut content = Map::new();
-    content.insert(entry.meta.produces.into(), json!({ "schema": schema }));
+    for media_type in media_types {
+        let mut schema = if media_type.starts_with("text/") || media_type.contains("json") {
+            output(generator).to_value()
+        } else {
+            json!({ "type": "string", "format": "binary" })
+        };
+        without_null(&mut schema);
+        content.insert((*media_type).into(), json!({ "schema": schema }));
+    }
     json!({ "description": "success", "content": content })
 }
 
