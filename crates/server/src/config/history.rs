@@ -2,9 +2,11 @@
 
 use super::Problem;
 use crate::areas::history::Place;
+use http::Uri;
 use provost_history::object_store::{ObjectStore, Options};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Handle;
 
@@ -70,6 +72,13 @@ impl History {
         if !url.starts_with("s3://") {
             return problem("history.url must be of the form s3://bucket/prefix");
         }
+        if self
+            .endpoint
+            .as_ref()
+            .is_some_and(|endpoint| !is_private(endpoint))
+        {
+            return problem("history.endpoint must be https://host[:port], or http:// to a loopback address");
+        }
         self.keys().map(drop)
     }
 
@@ -115,5 +124,61 @@ impl History {
             Problem(format!("history.url: {error}{}", cause.unwrap_or_default()))
         })?;
         Ok(Place(store))
+    }
+}
+
+/// Whether nobody on the way reads what is sent there.
+fn is_private(endpoint: &str) -> bool {
+    let Ok(uri) = endpoint.parse::<Uri>() else {
+        return false;
+    };
+    let host = uri.host().unwrap_or_default();
+    let address = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>();
+    match uri.scheme_str() {
+        Some("https") => !host.is_empty(),
+        Some("http") => address.is_ok_and(|address| address.is_loopback()),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_needs_its_keys_in_files_and_a_private_way() {
+        let whole = History {
+            url: Some("s3://bucket/history".into()),
+            access_key_id_file: Some("id".into()),
+            secret_access_key_file: Some("secret".into()),
+            ..History::default()
+        };
+        let with = |change: fn(&mut History)| {
+            let mut history = whole.clone();
+            change(&mut history);
+            history.check()
+        };
+        assert!(History::default().check().is_ok());
+        assert!(with(|_| {}).is_ok());
+        assert!(with(|history| history.endpoint = Some("https://minio.example.com:9000".into())).is_ok());
+        assert!(with(|history| history.endpoint = Some("http://127.0.0.1:9000".into())).is_ok());
+        assert!(with(|history| history.endpoint = Some("http://[::1]:9000".into())).is_ok());
+        for wrong in [
+            with(|history| history.url = Some("https://bucket".into())),
+            with(|history| history.endpoint = Some("http://minio:9000".into())),
+            with(|history| history.endpoint = Some("minio:9000".into())),
+            with(|history| history.secret_access_key_file = None),
+            with(|history| history.access_key_id_file = None),
+            with(|history| history.folder = Some("folder".into())),
+            with(|history| {
+                history.url = None;
+                history.endpoint = Some("https://minio.example.com".into());
+            }),
+        ] {
+            assert!(wrong.is_err());
+        }
     }
 }
