@@ -6,6 +6,7 @@ use crate::random::{self, Dice, START_MS};
 use crate::support::*;
 use provost_history::scan::Watch;
 use provost_replay::run::{Began, Control, Filters, Finished, Job, Outcome, Question, Tuning, run};
+use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -23,14 +24,29 @@ fn asked(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Events of some seconds, days or months.
+/// Events of some seconds, days or months; most behave like an earlier one.
 fn history(dice: &mut Dice, events: usize) -> Vec<Plain> {
     let scale = dice.pick(&[1, 1, 24, 700]);
     let mut history = random::history(dice, events, false);
-    for event in &mut history {
-        event.at_ms = START_MS + (event.at_ms - START_MS) * scale;
+    let distinct = 1 + dice.below(events);
+    for at in 0..events {
+        let at_ms = START_MS + (history[at].at_ms - START_MS) * scale;
+        if at >= distinct {
+            history[at] = history[dice.below(distinct)].clone();
+        }
+        history[at].at_ms = at_ms;
     }
     history
+}
+
+/// Lets a policy be excepted wherever it matches, until the instant of some event.
+fn except(dice: &mut Dice, policy: &mut Value, history: &[Plain]) {
+    let at_ms = history[dice.below(history.len())].at_ms;
+    let end = jiff::Timestamp::from_millisecond(at_ms).unwrap().to_string();
+    if let Some(conditions) = policy.get("conditions").cloned() {
+        policy["exceptions"] =
+            json!([{"id": "until", "reason": "wait", "conditions": conditions, "expiresAt": end}]);
+    }
 }
 
 fn question(dice: &mut Dice, history: &[Plain]) -> Question {
@@ -131,6 +147,11 @@ fn the_engine_equals_the_naive_evaluator_in_every_count() {
             }
         }
         let history = history(&mut dice, 60);
+        for (_, policy) in &mut after {
+            if dice.one_in(3) {
+                except(&mut dice, policy, &history);
+            }
+        }
         let question = question(&mut dice, &history);
         let sets = [compile(&before), compile(&after)];
         let expected = Naive {
