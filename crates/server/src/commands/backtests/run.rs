@@ -75,7 +75,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     let candidate = candidate(text("candidate").unwrap_or_default(), text("family"), terminal)?;
     let consent = Consent::of(matches, terminal, Confirm::Absent)?;
     let window = window::window(matches, &client).await?;
-    let body = body(matches, candidate, &window);
+    let body = body(matches, &candidate, &window);
     let path = ["policies", "backtests"];
     let created = client.send_json(Method::POST, &path, &body, &consent).await;
     let created = created.map_err(|failure| with_window(failure, &window))?;
@@ -92,7 +92,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     Ok(())
 }
 
-fn body(matches: &ArgMatches, candidate: Value, window: &Value) -> Value {
+fn body(matches: &ArgMatches, candidate: &Value, window: &Value) -> Value {
     let mut body = json!({ "candidate": candidate, "window": window });
     let text = |id: &str| matches.get_one::<String>(id);
     if let Some(name) = text("name") {
@@ -149,7 +149,7 @@ mod tests {
         let candidate = json!({ "kind": "draft", "policyId": "p" });
         let said = matches(&[]).unwrap();
         assert_eq!(
-            body(&said, candidate.clone(), &window),
+            body(&said, &candidate, &window),
             json!({ "candidate": candidate, "window": window })
         );
         let said = matches(&[
@@ -171,7 +171,7 @@ mod tests {
             "6",
         ]);
         assert_eq!(
-            body(&said.unwrap(), candidate.clone(), &window),
+            body(&said.unwrap(), &candidate, &window),
             json!({
                 "candidate": candidate, "window": window, "name": "n",
                 "baseline": { "kind": "version", "versionId": "psv_1" },

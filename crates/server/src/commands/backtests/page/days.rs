@@ -151,7 +151,7 @@ fn chart(html: &mut Html, bars: &[Bar], height: u64, class: &str, count: fn(&Bar
         for mark in marks {
             let above = (y(mark) - 4).to_string();
             html.element("text", &[("x", "0"), ("y", &above)], |html| {
-                html.text(&number(mark))
+                html.text(&number(mark));
             });
         }
     });

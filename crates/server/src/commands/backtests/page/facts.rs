@@ -51,7 +51,7 @@ fn list(html: &mut Html, run: &RunView) {
     }
     if let (Some(events), Some(seconds)) = (run.limits.max_events, run.limits.max_duration_seconds) {
         fact(html, "Limits", |html| {
-            html.text(&format!("{} events, {seconds} seconds", number(events)))
+            html.text(&format!("{} events, {seconds} seconds", number(events)));
         });
     }
     let times = [

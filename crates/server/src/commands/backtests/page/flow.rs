@@ -27,7 +27,7 @@ struct Node {
 }
 
 /// Adds the section; nothing where nothing changed.
-pub fn add(html: &mut Html, changes: &[Change], changed: u64) {
+pub fn add(html: &mut Html, changes: &[Change], decisions: u64) {
     if changes.is_empty() {
         return;
     }
@@ -37,7 +37,7 @@ pub fn add(html: &mut Html, changes: &[Change], changed: u64) {
             chart(html, changes);
             key(html, changes);
         });
-        table(html, changes, changed);
+        table(html, changes, decisions);
     });
 }
 
@@ -66,7 +66,7 @@ fn chart(html: &mut Html, changes: &[Change]) {
             ("preserveAspectRatio", "none"),
         ];
         html.element("svg", &inner, |html| {
-            bands(html, changes, whole, &mut before, &mut after)
+            bands(html, changes, whole, &mut before, &mut after);
         });
         for (nodes, bar, text, anchor) in [
             (&before, "34%", "32.5%", "end"),
@@ -203,7 +203,7 @@ fn key(html: &mut Html, changes: &[Change]) {
     });
 }
 
-fn table(html: &mut Html, changes: &[Change], changed: u64) {
+fn table(html: &mut Html, changes: &[Change], decisions: u64) {
     html.element("table", &[("class", "directions")], |html| {
         html.words("caption", "", "Changed decisions by direction");
         html.raw("<thead><tr><th scope=\"col\">Before</th><th scope=\"col\">After</th><th scope=\"col\" class=\"which\">Which is</th><th scope=\"col\" class=\"count\">Decisions</th><th scope=\"col\" class=\"count\">Share</th></tr></thead>\n");
@@ -219,7 +219,7 @@ fn table(html: &mut Html, changes: &[Change], changed: u64) {
                     html.words("td", "", &action(&change.to));
                     html.words("td", class, words);
                     html.words("td", "count", &number(change.count));
-                    html.words("td", "count", &percent(change.count, changed));
+                    html.words("td", "count", &percent(change.count, decisions));
                 });
             }
         });

@@ -89,7 +89,9 @@ fn top(html: &mut Html, run: &RunView) {
             html.element("div", &[("class", "caveats"), ("role", "note")], |html| {
                 html.words("h2", "", "Before you rely on these figures");
                 html.element("ul", &[], |html| {
-                    caveats.iter().for_each(|caveat| html.words("li", "", caveat));
+                    for caveat in &caveats {
+                        html.words("li", "", caveat);
+                    }
                 });
             });
         }

@@ -123,7 +123,7 @@ fn table(html: &mut Html, ranking: &Ranking<'_>, caption: &str, rows: &[Row<'_>]
                     ("Share", "count share"),
                 ] {
                     html.element("th", &[("scope", "col"), ("class", class)], |html| {
-                        html.text(head)
+                        html.text(head);
                     });
                 }
             });

@@ -33,7 +33,9 @@ fn table(html: &mut Html, caption: &str, samples: &[Sample]) {
         html.words("caption", "", caption);
         html.raw("<thead role=\"rowgroup\"><tr role=\"row\"><th scope=\"col\" role=\"columnheader\" class=\"when\">When</th><th scope=\"col\" role=\"columnheader\">Who</th><th scope=\"col\" role=\"columnheader\">What</th><th scope=\"col\" role=\"columnheader\" class=\"change\">Before → after</th><th scope=\"col\" role=\"columnheader\">Decided by</th><th scope=\"col\" role=\"columnheader\" class=\"count\">Times</th></tr></thead>\n");
         html.element("tbody", &[("role", "rowgroup")], |html| {
-            samples.iter().for_each(|sample| row(html, sample));
+            for sample in samples {
+                row(html, sample);
+            }
         });
     });
 }
@@ -43,7 +45,7 @@ fn row(html: &mut Html, sample: &Sample) {
         let head = [("scope", "row"), ("role", "rowheader"), ("class", "when")];
         html.element("th", &head, |html| {
             html.element("span", &[("title", &sample.event_id)], |html| {
-                html.text(&instant(&sample.at))
+                html.text(&instant(&sample.at));
             });
         });
         cell(html, "Who", "", |html| match &sample.subject_id {
@@ -63,10 +65,10 @@ fn row(html: &mut Html, sample: &Sample) {
             html.words("strong", "", &action(&sample.candidate.decision));
         });
         cell(html, "Decided by", "", |html| {
-            deciders(html, &sample.baseline, &sample.candidate)
+            deciders(html, &sample.baseline, &sample.candidate);
         });
         cell(html, "Times", "count", |html| {
-            html.text(&number(sample.count.unwrap_or(1)))
+            html.text(&number(sample.count.unwrap_or(1)));
         });
     });
 }
