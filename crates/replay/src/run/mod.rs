@@ -118,8 +118,26 @@ impl Default for Tuning {
     }
 }
 
-/// Gives the bytes of a checkpoint.
-pub type Encode<'a> = dyn Fn() -> Vec<u8> + 'a;
+/// A run that is not at its end.
+pub struct Part<'a> {
+    engine: &'a Engine<'a>,
+    plan: &'a Plan,
+    progress: &'a Progress,
+}
+
+impl Part<'_> {
+    /// Returns the bytes from which the run can go on.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.engine.encode(self.progress)
+    }
+
+    /// Returns what was found so far.
+    ///
+    /// Errors: those of reading the ids of samples.
+    pub fn results(&self) -> Result<Results> {
+        Results::of(self.engine, self.progress.totals.clone(), self.plan)
+    }
+}
 
 /// How a run is watched, stopped, and kept for later.
 #[derive(Clone, Copy)]
@@ -128,8 +146,8 @@ pub struct Control<'a> {
     pub watch: &'a Watch,
     /// Says whether the time of the run is over; asked at least every 4096 events, from all threads.
     pub is_expired: &'a (dyn Fn() -> bool + Sync),
-    /// Called when a part is done, with what gives the bytes from which the run can go on; making them takes time.
-    pub checkpoint: &'a (dyn Fn(&Encode<'_>) + Sync),
+    /// Called when a part is done, with what can be kept of the run; to ask it for something takes time.
+    pub checkpoint: &'a (dyn Fn(&Part<'_>) + Sync),
 }
 
 impl Control<'_> {

@@ -13,7 +13,7 @@ use super::frame::Frame;
 use super::judge::{Judge, Opened, Origin};
 use super::totals::Totals;
 use super::work::is_lost;
-use super::{Control, Engine};
+use super::{Control, Engine, Part};
 use provost_history::scan::ordered_or;
 use provost_history::{Batch, Error, MAX_EVENTS, Plan, Question, Result, Source, Unit};
 use provost_policy::WITHIN_LIMIT_MS;
@@ -167,8 +167,11 @@ impl Walk<'_> {
         if self.due() == 0 {
             self.since = 0;
             self.settle()?;
-            let (engine, progress) = (self.engine, &self.progress);
-            (self.control.checkpoint)(&|| engine.encode(progress));
+            (self.control.checkpoint)(&Part {
+                engine: self.engine,
+                plan: self.plan,
+                progress: &self.progress,
+            });
         }
         Ok(())
     }

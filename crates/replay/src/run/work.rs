@@ -7,7 +7,7 @@ use super::checkpoint::Progress;
 use super::frame::Frame;
 use super::judge::{Judge, Origin};
 use super::totals::Totals;
-use super::{Control, Engine};
+use super::{Control, Engine, Part};
 use provost_history::group::{Groups, Limits, group};
 use provost_history::{Batch, Error, Plan, Result, Unit};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -125,8 +125,11 @@ pub(super) fn run(
                 return Ok(());
             }
             progress.done[*at] = true;
-            let progress = &*progress;
-            (control.checkpoint)(&|| engine.encode(progress));
+            (control.checkpoint)(&Part {
+                engine,
+                plan,
+                progress: &progress,
+            });
         }
     };
     if engine.threads <= 1 {

@@ -94,11 +94,11 @@ fn with_kills(job: &Job, kills: &[usize]) -> Outcome {
             &Control {
                 watch: &watch,
                 is_expired: &|| false,
-                checkpoint: &|bytes| {
+                checkpoint: &|part| {
                     let mut last = last.lock().unwrap();
                     // What happens after the kill is lost.
                     if last.0 <= *after {
-                        *last = (last.0 + 1, Some(bytes()));
+                        *last = (last.0 + 1, Some(part.bytes()));
                     }
                     if last.0 > *after {
                         watch.cancel.store(true, Ordering::Relaxed);

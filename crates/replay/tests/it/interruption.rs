@@ -127,7 +127,7 @@ fn counters_never_decrease_and_a_checkpoint_of_something_else_starts_over() {
                 assert!(before.swap(now, Ordering::Relaxed) <= now);
                 false
             },
-            checkpoint: &|bytes| saved.lock().unwrap().push(bytes()),
+            checkpoint: &|part| saved.lock().unwrap().push(part.bytes()),
         };
         let expected = run(&job, None, &control).unwrap();
         let saved = saved.into_inner().unwrap();
@@ -198,8 +198,8 @@ fn what_cannot_be_read_counts_as_errors_and_nothing_else_is_lost() {
             let control = Control {
                 watch: &watch,
                 is_expired: &|| false,
-                checkpoint: &|bytes| {
-                    saved.lock().unwrap().get_or_insert_with(bytes);
+                checkpoint: &|part| {
+                    saved.lock().unwrap().get_or_insert_with(|| part.bytes());
                 },
             };
             run(&job, None, &control).unwrap();
