@@ -1,8 +1,8 @@
 //! The program without its command line: registry, kernel, routes, first organization.
 
 use crate::areas::{
-    audit, capabilities, directory, events, history, managed_config, otlp, policies, resource_credentials,
-    resources, service_accounts, settings, skill_registry, subjects,
+    audit, capabilities, decisions, directory, events, history, managed_config, otlp, policies,
+    resource_credentials, resources, service_accounts, settings, skill_registry, subjects,
 };
 use crate::store;
 use axum::Router;
@@ -40,6 +40,7 @@ pub fn registry() -> Registry {
         .with(resources::operations())
         .with(resource_credentials::operations())
         .with(policies::operations())
+        .with(decisions::operations())
         .with(capabilities::operations())
 }
 

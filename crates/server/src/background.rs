@@ -1,6 +1,8 @@
 //! The reconcilers and the job worker: periodic, without input, harmless when they run twice.
 
-use crate::areas::{audit, directory, history, managed_config, resource_credentials, service_accounts};
+use crate::areas::{
+    audit, decisions, directory, history, managed_config, resource_credentials, service_accounts,
+};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::jobs::{self, Handler};
 use provost_kernel::supervisor::Supervisor;
@@ -36,6 +38,9 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) {
     });
     every(supervisor, "rewrap", 60, kernel, |kernel| async move {
         resource_credentials::secrets::rewrap(&kernel).await.map(drop)
+    });
+    every(supervisor, "pasts", 5, kernel, |kernel| async move {
+        decisions::remember(&kernel).await
     });
     every(supervisor, "imports", 60, kernel, |kernel| async move {
         directory::tidy(&kernel).await.map(drop)

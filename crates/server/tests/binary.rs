@@ -4,6 +4,8 @@
 
 #[path = "binary/audit.rs"]
 mod audit;
+#[path = "binary/decisions.rs"]
+mod decisions;
 #[path = "binary/first_start.rs"]
 mod first_start;
 #[path = "binary/harness.rs"]

@@ -1,6 +1,7 @@
 //! Benchmarks of the shipped binary, with the machine's own limits beside them.
 
 mod api;
+mod decisions;
 mod figures;
 mod load;
 mod machine;
@@ -17,6 +18,7 @@ use crate::process;
 #[derive(clap::Subcommand)]
 pub enum Subject {
     Api(api::Arguments),
+    Decisions(decisions::Arguments),
     Resolve(resolve::Arguments),
 }
 
@@ -27,6 +29,7 @@ pub fn run(subject: &Subject) -> Outcome {
     }
     match subject {
         Subject::Api(arguments) => api::run(arguments),
+        Subject::Decisions(arguments) => decisions::run(arguments),
         Subject::Resolve(arguments) => resolve::run(arguments),
     }
 }

@@ -110,7 +110,8 @@ impl Installation {
             .context("cannot open the log")?;
         let listen = address.to_string();
         let mut command = self.command(&["serve", "--listen", &listen]);
-        command.args(["--metrics-listen", &free_address()?.to_string()]);
+        let metrics = free_address()?;
+        command.args(["--metrics-listen", &metrics.to_string()]);
         command
             .stdin(Stdio::null())
             .stdout(log.try_clone().context("cannot share the log")?)
@@ -121,6 +122,7 @@ impl Installation {
         Ok(Server {
             process,
             address,
+            metrics,
             log: self.log.clone(),
         })
     }
@@ -166,6 +168,8 @@ fn free_address() -> Outcome<SocketAddr> {
 pub struct Server {
     process: Child,
     pub address: SocketAddr,
+    /// Where `/metrics` is.
+    pub metrics: SocketAddr,
     log: PathBuf,
 }
 

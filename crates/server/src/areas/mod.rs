@@ -4,6 +4,7 @@
 
 pub mod audit;
 pub mod capabilities;
+pub mod decisions;
 pub mod directory;
 pub mod events;
 pub mod history;

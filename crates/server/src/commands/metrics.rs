@@ -18,6 +18,12 @@ const SECONDS: [f64; 13] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
 ];
 
+/// Upper bounds of the histogram of judging. Units: seconds.
+const JUDGING_SECONDS: [f64; 15] = [
+    0.000_001, 0.000_002, 0.000_005, 0.000_01, 0.000_02, 0.000_03, 0.000_05, 0.000_075, 0.000_1, 0.000_2,
+    0.000_5, 0.001, 0.01, 0.1, 1.0,
+];
+
 /// How often the histograms are folded together when nobody asks for them.
 const UPKEEP: Duration = Duration::from_secs(10);
 
@@ -43,6 +49,10 @@ pub async fn start(config: &Config, kernel: &Arc<Kernel>, supervisor: &Superviso
     };
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Full("provost_request_seconds".into()), &SECONDS)
+        .and_then(|builder| {
+            let judging = Matcher::Full("provost_decision_judge_seconds".into());
+            builder.set_buckets_for_metric(judging, &JUDGING_SECONDS)
+        })
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(|error| Failure::new(format!("the metrics cannot be started: {error}")))?;
     describe(kernel);
@@ -74,6 +84,14 @@ fn describe(kernel: &Kernel) {
     metrics::describe_histogram!(
         "provost_request_seconds",
         "Time from a request's head to its answer."
+    );
+    metrics::describe_histogram!(
+        "provost_decision_judge_seconds",
+        "Time to judge one event under the live policies, without reading, recording and answering."
+    );
+    metrics::describe_counter!(
+        "provost_decisions_total",
+        "Decisions that were given out, by action and mode."
     );
     metrics::describe_gauge!("provost_waiting_units", "Changes that wait for a writer.");
     metrics::describe_gauge!(

@@ -39,7 +39,10 @@ fn import(port: u16, token: &str, source: &str, body: &str) -> Option<(u16, Valu
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let status = answer.split(' ').nth(1)?.parse().ok()?;
-    Some((status, serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?))
+    Some((
+        status,
+        serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?,
+    ))
 }
 
 fn read(server: &Server, token: &str, rest: &str) -> Value {
@@ -101,7 +104,10 @@ fn what_was_acknowledged_survives_kills() {
             server.child.kill().unwrap();
             server.child.wait().unwrap();
             is_over.store(true, Ordering::SeqCst);
-            sent += senders.into_iter().map(|sender| sender.join().unwrap()).sum::<usize>();
+            sent += senders
+                .into_iter()
+                .map(|sender| sender.join().unwrap())
+                .sum::<usize>();
             server = unlimited(&home, &[]);
         }
         let acknowledged = acknowledged.lock().unwrap().clone();
@@ -111,7 +117,10 @@ fn what_was_acknowledged_survives_kills() {
         }
         // What was not acknowledged is there as a whole or not at all.
         let events = read(&server, &token, "/status")["events"].as_u64().unwrap();
-        assert!(events % 20 == 0 && events >= 20 * acknowledged.len() as u64, "{events}");
+        assert!(
+            events % 20 == 0 && events >= 20 * acknowledged.len() as u64,
+            "{events}"
+        );
         assert!(events <= 20 * sent as u64);
         assert_eq!(server.stop(), 0);
         assert_eq!(home.run(&["store", "check"]), "the store is whole\n");
@@ -137,18 +146,26 @@ fn sealed(server: &Server, token: &str) -> Value {
 
 #[test]
 fn backups_and_restores_take_the_segments_along() {
-    for (home, targets) in homes("history_backup").into_iter().zip([homes("history_restored1"), homes("history_restored2")]) {
+    for (home, targets) in homes("history_backup")
+        .into_iter()
+        .zip([homes("history_restored1"), homes("history_restored2")])
+    {
         let server = unlimited(&home, &[]);
         let token = server.token();
         let before = sealed(&server, &token);
         let said = home.run(&["store", "backup", "backup.db"]);
-        assert!(said.contains("backup.db.history  1 segments of recorded history"), "{said}");
+        assert!(
+            said.contains("backup.db.history  1 segments of recorded history"),
+            "{said}"
+        );
         assert_eq!(home.run(&["store", "check"]), "the store is whole\n");
         server.stop();
         for target in &targets {
             let command = |words: &[&str]| {
                 let mut command = target.command(words);
-                command.current_dir(&home.dir).env("PROVOST_KEYS_DIR", home.path("keys"));
+                command
+                    .current_dir(&home.dir)
+                    .env("PROVOST_KEYS_DIR", home.path("keys"));
                 command.env("PROVOST_HISTORY_FOLDER", target.path("segments"));
                 command
             };
@@ -165,12 +182,26 @@ fn backups_and_restores_take_the_segments_along() {
             serve.env("PROVOST_RATE_LIMITS_ENABLED", "false");
             let server = Server::start(serve, &target.path("stdout"));
             let after = read(&server, token, "/status");
-            assert_eq!((&after["events"], &after["segments"]), (&before["events"], &before["segments"]));
-            assert_eq!(read(&server, token, "?limit=100&source=part0&tool=tool-3")["events"].as_array().unwrap().len(), 100);
+            assert_eq!(
+                (&after["events"], &after["segments"]),
+                (&before["events"], &before["segments"])
+            );
+            assert_eq!(
+                read(&server, token, "?limit=100&source=part0&tool=tool-3")["events"]
+                    .as_array()
+                    .unwrap()
+                    .len(),
+                100
+            );
             server.stop();
             assert_eq!(succeed(command(&["store", "check"])), "the store is whole\n");
             // A damaged and a missing file are named.
-            let file = std::fs::read_dir(target.path("segments")).unwrap().next().unwrap().unwrap().path();
+            let file = std::fs::read_dir(target.path("segments"))
+                .unwrap()
+                .next()
+                .unwrap()
+                .unwrap()
+                .path();
             let mut bytes = std::fs::read(&file).unwrap();
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;

@@ -7,6 +7,7 @@ mod areas;
 mod audit_complete;
 mod clock;
 mod contract;
+mod decisions;
 mod directory;
 mod directory_import;
 mod escalation;

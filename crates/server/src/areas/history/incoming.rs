@@ -137,6 +137,16 @@ impl Incoming {
         self.missing.retain(|name| name != Field::GROUPS.name());
     }
 
+    /// Takes away groups that are nobody's; those of somebody unknown stay.
+    pub(super) fn have_no_user(&mut self) {
+        if self.missing.iter().any(|name| name == Field::USER.name()) {
+            self.miss_groups();
+            return;
+        }
+        self.attributes.remove(Field::GROUPS.name());
+        self.missing.retain(|name| name != Field::GROUPS.name());
+    }
+
     pub(super) fn miss_groups(&mut self) {
         let name = Field::GROUPS.name();
         let is_said = self.attributes.get(name).is_some_and(|groups| !groups.is_null());

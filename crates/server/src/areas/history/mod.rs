@@ -50,7 +50,7 @@ pub use retain::retain;
 pub use seal::seal;
 pub use sources::{Opened, SourceKind, SourceRow, Unreadable, open};
 pub use store::File;
-pub use store::{LiveChunk, STATEMENTS, chunks_after, sources};
+pub use store::{LiveChunk, STATEMENTS, chunks_after, last_chunk, sources};
 pub use vault::{files, verify};
 
 use crate::areas::settings;

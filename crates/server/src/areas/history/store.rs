@@ -15,6 +15,8 @@ provost_kernel::statements! {
     SOURCES = "SELECT 'chunk', c.id, c.id, c.schema_version, c.event_count, c.min_at, c.max_at, c.size_bytes, '' FROM history_chunks c WHERE c.organization_id = ?1 AND c.segment_id IS NULL AND c.max_at >= ?2 AND c.min_at < ?3 UNION ALL SELECT 'segment', s.id, s.name, 0, s.event_count, s.min_at, s.max_at, s.size_bytes, s.digest FROM history_segments s WHERE s.organization_id = ?1 AND s.state = 'sealed' AND s.max_at >= ?2 AND s.min_at < ?3";
     /// The contents of chunks after a number.
     AFTER = "SELECT sequence, event_count, content FROM history_chunks WHERE organization_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT 64";
+    /// The number of the newest chunk.
+    HEAD = "SELECT sequence FROM history_heads WHERE organization_id = ?1";
     /// The content of a chunk.
     CONTENT = "SELECT content FROM history_chunks WHERE organization_id = ?1 AND id = ?2";
     /// Sums of what counts.
@@ -136,6 +138,12 @@ pub fn chunks_after(tx: &mut Tx<'_>, org: &str, sequence: i64) -> Result<Vec<Liv
             content: row.get(2)?,
         })
     })
+}
+
+/// Returns the number of the newest chunk; 0 before the first one.
+pub fn last_chunk(tx: &mut Tx<'_>, org: &str) -> Result<i64> {
+    let last = tx.query_opt(&HEAD, params![org], |row| row.get(0))?;
+    Ok(last.unwrap_or(0))
 }
 
 /// Returns the bytes of a chunk, if it is there.

@@ -66,7 +66,11 @@ impl Statements {
         let key: Vec<String> = table.key.iter().map(|column| quoted(column)).collect();
         let after: Vec<String> = (1..=key.len()).map(|n| format!("?{n}")).collect();
         let (list, key, after) = (columns.join(", "), key.join(", "), after.join(", "));
-        let rows = if table.name == CHUNKS { PAGE_OF_CHUNKS } else { PAGE };
+        let rows = if table.name == CHUNKS {
+            PAGE_OF_CHUNKS
+        } else {
+            PAGE
+        };
         let page = format!("ORDER BY {key} LIMIT {rows}");
         Self {
             page: rows,

@@ -50,7 +50,9 @@ pub fn back_up(config: &Config, backup: &Path) -> Result<usize, Failure> {
     for file in &files {
         // The same file under a second name is a copy: segments never change. Another disk gets its own.
         let link = config.history.folder(&data_dir);
-        if link.is_none_or(|folder| std::fs::hard_link(folder.join(&file.name), target.join(&file.name)).is_err()) {
+        if link.is_none_or(|folder| {
+            std::fs::hard_link(folder.join(&file.name), target.join(&file.name)).is_err()
+        }) {
             copy(&from, &to, file)?;
         }
     }
@@ -85,7 +87,10 @@ pub fn restore(config: &Config, backup: &Path, staged: &Location) -> Outcome {
 
 /// Returns what is wrong with these files, in sentences.
 pub fn faults(place: &Place, files: &[File]) -> Vec<String> {
-    files.iter().filter_map(|file| history::verify(place, file)).collect()
+    files
+        .iter()
+        .filter_map(|file| history::verify(place, file))
+        .collect()
 }
 
 fn opened(folder: &Path) -> Result<Place, Failure> {

@@ -2,6 +2,7 @@
 //!
 //! One file each; a new path parameter or a new mutation that stands in none of them fails the nets.
 
+mod decisions;
 pub mod directory;
 pub mod history;
 mod managed_config;
@@ -86,7 +87,8 @@ pub async fn deleted(app: &App) -> BTreeMap<&'static str, String> {
 
 /// Returns a body, without the trio, with which the operation succeeds on this target.
 pub fn body(operation: &str, target: &Target) -> Option<Value> {
-    directory::body(operation, target)
+    decisions::body(operation, target)
+        .or_else(|| directory::body(operation, target))
         .or_else(|| managed_config::body(operation, target))
         .or_else(|| policies::body(operation, target))
         .or_else(|| resources::body(operation, target))

@@ -1,0 +1,211 @@
+//! What a decision looks like to who asked for it.
+
+use provost_kernel::Result;
+use provost_kernel::error::Error;
+use provost_policy::{Action, Family, Finding, Outcome, Reason, Transform};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The answer to a request.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PolicyDecisions")]
+pub struct Decisions {
+    pub policy_set_version: Version,
+    /// `enforce` or `monitor`, as asked for.
+    pub mode: &'static str,
+    /// Whether the decisions were on the disk when this was answered.
+    pub recorded: bool,
+    /// One for each event, in their order.
+    pub decisions: Vec<Decision>,
+}
+
+/// The version of the policy set that decided.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Version {
+    /// Its id.
+    pub id: String,
+    /// The digest of its policies: 64 hexadecimal digits.
+    pub digest: String,
+}
+
+/// What was decided on one event.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Decision {
+    /// The id under which the history keeps the event.
+    event_id: String,
+    /// What has to happen: `allow`, `flag_for_review`, `nudge`, `redact`, `filter`, `require_approval` or `block`.
+    action: &'static str,
+    /// Whether some policy could not be evaluated; it counted as matched.
+    unknown: bool,
+    /// The policies whose action this is, sorted; none when nothing matched.
+    policy_ids: Vec<String>,
+    /// Every policy that has a part in it.
+    reasons: Vec<Given>,
+    /// What has to be done to the request before it passes.
+    obligations: Vec<Obligation>,
+    /// What its author has to be told.
+    messages: Vec<String>,
+    /// How an approval comes about, when the action is `require_approval`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<Approval>,
+}
+
+/// The part of one policy.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+struct Given {
+    policy_id: String,
+    /// `content`, `access`, `resource` or `skill_acl`.
+    family: &'static str,
+    /// What it asks for.
+    action: &'static str,
+    /// `matched`, `not_allowed` (an allow list that does not cover the subject) or `evaluation_failed`.
+    reason: &'static str,
+    /// The word of its Rego module.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason_code: Option<String>,
+    /// False for a policy in monitor mode: it is only reported.
+    enforced: bool,
+    /// Whether its action is the decision.
+    decides: bool,
+}
+
+/// How a request has to be changed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+struct Obligation {
+    policy_id: String,
+    /// `redaction` or `filter`.
+    kind: &'static str,
+    /// As authored; of resource policies with `dataTarget`.
+    definition: Map<String, Value>,
+}
+
+/// How an approval comes about.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+struct Approval {
+    /// The policy that asks for it; of several the one that is hardest to satisfy.
+    policy_id: String,
+    /// `admin_approval` or `self_serve`; of access and resource policies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<String>,
+    /// Whether asking suffices; of content policies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auto_approve_on_request: Option<bool>,
+}
+
+impl Decision {
+    /// Returns what is said of an outcome.
+    ///
+    /// Errors: `Internal` when a policy's transformation is no object, which its contract excludes.
+    pub fn of(event_id: String, outcome: &Outcome) -> Result<Self> {
+        let passes = outcome.action != Action::Block;
+        let enforced = || outcome.findings.iter().filter(|finding| finding.enforced);
+        let mut obligations = Vec::new();
+        for finding in enforced().filter(|_| passes) {
+            obligations.extend(obligation(finding)?);
+        }
+        let mut messages: Vec<String> = Vec::new();
+        // What is blocked is not also nudged.
+        for finding in enforced().filter(|finding| passes || finding.decides) {
+            let message = finding.policy.message();
+            if let Some(message) = message.filter(|message| !messages.iter().any(|told| told == message)) {
+                messages.push(message.to_owned());
+            }
+        }
+        Ok(Self {
+            event_id,
+            action: outcome.action.word(),
+            unknown: outcome.unknown,
+            policy_ids: deciding(outcome),
+            reasons: outcome.findings.iter().map(given).collect(),
+            obligations,
+            messages,
+            approval: approval(outcome),
+        })
+    }
+}
+
+/// Returns the ids of the policies whose action the decision is, sorted, once each.
+pub fn deciding(outcome: &Outcome) -> Vec<String> {
+    let mut ids: Vec<String> = outcome.deciding().map(str::to_owned).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+fn given(finding: &Finding) -> Given {
+    Given {
+        policy_id: finding.policy.id().to_owned(),
+        family: finding.policy.family().word(),
+        action: finding.action.word(),
+        reason: match finding.reason {
+            Reason::Matched => "matched",
+            Reason::NotAllowed => "not_allowed",
+            Reason::EvaluationFailed => "evaluation_failed",
+        },
+        reason_code: finding.reason_code.clone(),
+        enforced: finding.enforced,
+        decides: finding.decides,
+    }
+}
+
+fn obligation(finding: &Finding) -> Result<Option<Obligation>> {
+    let (kind, authored) = match finding.policy.transform() {
+        None => return Ok(None),
+        Some(Transform::Redaction(authored)) => ("redaction", authored),
+        Some(Transform::Filter(authored)) => ("filter", authored),
+    };
+    let mut definition = match authored {
+        Value::Object(members) => members.clone(),
+        _ => return Err(Error::internal("a transformation that is no object")),
+    };
+    if finding.policy.family() == Family::Resource
+        && let Some(target) = finding.policy.authored().get("dataTarget")
+    {
+        definition.insert("dataTarget".to_owned(), target.clone());
+    }
+    Ok(Some(Obligation {
+        policy_id: finding.policy.id().to_owned(),
+        kind,
+        definition,
+    }))
+}
+
+fn approval(outcome: &Outcome) -> Option<Approval> {
+    if outcome.action != Action::RequireApproval {
+        return None;
+    }
+    let asked = outcome
+        .findings
+        .iter()
+        .filter(|finding| finding.decides)
+        .map(|finding| {
+            let authored = finding.policy.authored().get("approval");
+            let mode = || authored?.get("mode")?.as_str().map(str::to_owned);
+            let auto = || authored?.get("autoApproveOnRequest")?.as_bool();
+            // Source: client contract §3.6: `admin_approval` is what an access or resource policy means by nothing.
+            let default =
+                || (finding.policy.family() != Family::Content).then(|| "admin_approval".to_owned());
+            Approval {
+                policy_id: finding.policy.id().to_owned(),
+                mode: mode().or_else(default),
+                auto_approve_on_request: auto(),
+            }
+        });
+    // Of several the hardest: one person's word is not enough where another policy wants an administrator's.
+    asked.min_by_key(|asked| {
+        let is_easy =
+            asked.auto_approve_on_request == Some(true) || asked.mode.as_deref() == Some("self_serve");
+        (is_easy, asked.policy_id.clone())
+    })
+}

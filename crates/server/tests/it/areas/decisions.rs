@@ -1,0 +1,11 @@
+//! See the module above.
+
+use crate::samples::Target;
+use serde_json::{Value, json};
+
+pub fn body(operation: &str, target: &Target) -> Option<Value> {
+    // About a skill: what a gateway token may ask, too.
+    (operation == "createHeadlessPolicyDecisions").then(|| {
+        json!({ "events": [{ "occasion": "skill", "attributes": { "skill.id": target.others["itemRef"] } }] })
+    })
+}

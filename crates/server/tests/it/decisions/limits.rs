@@ -1,0 +1,91 @@
+//! Modules that take long or fail: bounded time, their own action, and a server that lives (DE-5, DE-8).
+
+use super::{ask, call, content, decide_one, policy, rego};
+use crate::support::{App, each};
+use provost_kernel::time::SystemClock;
+use provost_policy::Family;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Steps without an end in sight: 40^5 of them.
+const LOOP: &str = "package forge.content\n\
+    import rego.v1\n\
+    default match := {\"matched\": false}\n\
+    list := [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40]\n\
+    match := {\"matched\": true} if {\n\
+    some a in list\nsome b in list\nsome c in list\nsome d in list\nsome e in list\na + b + c + d + e == 1000\n}\n";
+
+const MATCHES: &str = "package forge.content\nimport rego.v1\n\
+    default match := {\"matched\": false}\n\
+    match := {\"matched\": true, \"reasonCode\": \"called\"} if input.tool.id == \"t\"\n";
+
+#[test]
+fn a_module_that_loops_counts_as_matched_within_bounded_time() {
+    each("decide_loops", |app: Arc<App>| async move {
+        for n in 0..40 {
+            policy(
+                &app,
+                Family::Content,
+                rego(&format!("loop-{n}"), &format!("{LOOP}# {n}\n")),
+            )
+            .await;
+        }
+        policy(&app, Family::Content, content("native", "redact", &json!({}))).await;
+        let events = vec![call(&json!({ "tool.id": "t" })); 200];
+        // The limit is one of time: this server has a clock that goes.
+        let server = app.beside(
+            Vec::new(),
+            Arc::new(SystemClock),
+            app.kernel.settings.clone(),
+            app.location(),
+        );
+        let start = Instant::now();
+        let (looping, reading) = tokio::join!(ask(&server, json!({ "events": events })), async {
+            // Who reads meanwhile is not kept waiting: each read is answered before the decisions are.
+            let mut slowest = Duration::ZERO;
+            for _ in 0..20 {
+                let start = Instant::now();
+                server.get("/service-accounts").await.ok();
+                slowest = slowest.max(start.elapsed());
+            }
+            slowest
+        });
+        let took = start.elapsed();
+        // The limit is two seconds, and one module may be at work when it comes; the rest is a slow machine's.
+        assert!(took < Duration::from_secs(15), "{took:?}");
+        assert!(reading < took, "a read took {reading:?} of {took:?}");
+        for decision in looping.ok()["decisions"].as_array().unwrap() {
+            assert_eq!(
+                (&decision["action"], &decision["unknown"]),
+                (&json!("block"), &json!(true))
+            );
+            let reasons = decision["reasons"].as_array().unwrap();
+            assert_eq!(reasons.len(), 41);
+            for reason in reasons {
+                let is_native = reason["policyId"] == "native";
+                let expected = if is_native { "matched" } else { "evaluation_failed" };
+                assert_eq!(reason["reason"], expected);
+            }
+        }
+        server.get("/service-accounts").await.ok();
+        server.kernel.stop().await;
+    });
+}
+
+#[test]
+fn a_module_says_why_in_its_own_word() {
+    each("decide_rego", |app: Arc<App>| async move {
+        policy(&app, Family::Content, rego("r", MATCHES)).await;
+        let decision = decide_one(&app, &json!({ "tool.id": "t" })).await;
+        assert_eq!(
+            (&decision["action"], &decision["unknown"]),
+            (&json!("block"), &json!(false))
+        );
+        assert_eq!(decision["reasons"][0]["reasonCode"], "called");
+        assert_eq!(
+            decide_one(&app, &json!({ "tool.id": "u" })).await["action"],
+            "allow"
+        );
+    });
+}
