@@ -1,7 +1,7 @@
 //! The program without its command line: registry, kernel, routes, first organization.
 
 use crate::areas::{
-    audit, capabilities, decisions, directory, events, history, managed_config, otlp, policies,
+    audit, backtests, capabilities, decisions, directory, events, history, managed_config, otlp, policies,
     resource_credentials, resources, service_accounts, settings, skill_registry, subjects,
 };
 use crate::store;
@@ -41,6 +41,7 @@ pub fn registry() -> Registry {
         .with(resource_credentials::operations())
         .with(policies::operations())
         .with(decisions::operations())
+        .with(backtests::operations())
         .with(capabilities::operations())
 }
 
@@ -69,6 +70,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         resource_credentials::secrets::STATEMENTS,
         policies::STATEMENTS,
         service_accounts::UPKEEP_STATEMENTS,
+        backtests::STATEMENTS,
         store::STATEMENTS,
     ];
     all.extend(directory::statements());

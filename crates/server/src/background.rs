@@ -1,9 +1,10 @@
 //! The reconcilers and the job worker: periodic, without input, harmless when they run twice.
 
 use crate::areas::{
-    audit, decisions, directory, history, managed_config, resource_credentials, service_accounts,
+    audit, backtests, decisions, directory, history, managed_config, resource_credentials, service_accounts,
 };
 use provost_kernel::auth::OrganizationId;
+use provost_kernel::error::Error;
 use provost_kernel::jobs::{self, Handler};
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::{Kernel, Result, idempotency, ledger, outbox, params};
@@ -20,7 +21,10 @@ pub fn handlers() -> Vec<Handler> {
 }
 
 /// Starts every reconciler under a supervisor.
-pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) {
+///
+/// Errors: `Internal` when the system has no thread left.
+pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
+    backtests::start(kernel, supervisor).map_err(Error::internal)?;
     let handlers = Arc::new(handlers());
     run_jobs(supervisor, kernel, handlers);
     every(supervisor, "uses", 60, kernel, |kernel| async move {
@@ -58,6 +62,7 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) {
     every(supervisor, "retention", 300, kernel, |kernel| async move {
         retain(&kernel).await
     });
+    Ok(())
 }
 
 /// Runs jobs when one is enqueued here, and every few seconds those of other servers and those that were put off.
@@ -120,6 +125,7 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
                 params![now.plus_secs(-idempotency::RETENTION_SECS)],
             )?;
             resource_credentials::prune_checks(cx, now)?;
+            backtests::prune(cx, now)?;
             cx.queue(&outbox::PRUNE, params![now.plus_secs(-outbox::RETENTION_SECS)])
         })
         .await?;

@@ -24,4 +24,5 @@ migrations! {
     7 "0007_resources";
     8 "0008_policies";
     9 "0009_history";
+    10 "0010_backtests";
 }

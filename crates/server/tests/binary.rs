@@ -4,6 +4,8 @@
 
 #[path = "binary/audit.rs"]
 mod audit;
+#[path = "binary/backtests.rs"]
+mod backtests;
 #[path = "binary/decisions.rs"]
 mod decisions;
 #[path = "binary/first_start.rs"]

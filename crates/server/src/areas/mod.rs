@@ -3,6 +3,7 @@
 //! Deleting an area's folder and its line leaves a program that compiles, apart from areas that name it.
 
 pub mod audit;
+pub mod backtests;
 pub mod capabilities;
 pub mod decisions;
 pub mod directory;

@@ -5,6 +5,8 @@
 mod accounts;
 mod areas;
 mod audit_complete;
+mod backtests;
+mod backtests_worker;
 mod clock;
 mod contract;
 mod decisions;

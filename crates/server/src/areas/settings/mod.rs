@@ -20,7 +20,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use model::{LlmGateway, ManagedConfig, Retention, Settings, Tokens};
+pub use model::{LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens};
 pub use store::STATEMENTS;
 
 use provost_kernel::db::Tx;

@@ -13,7 +13,7 @@ const DAY_SECS: i64 = 86_400;
 /// The automation settings of an organization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway", "retention"]))]
+#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway", "policies", "retention"]))]
 pub struct Settings {
     /// Tokens of service accounts.
     pub tokens: Tokens,
@@ -21,6 +21,8 @@ pub struct Settings {
     pub managed_config: ManagedConfig,
     /// The LLM gateway.
     pub llm_gateway: LlmGateway,
+    /// Policies and what is asked about them.
+    pub policies: Policies,
     /// How long what was recorded is kept.
     pub retention: Retention,
 }
@@ -58,6 +60,24 @@ pub struct LlmGateway {
     pub enabled: bool,
 }
 
+/// Policies and what is asked about them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(inline, extend("required" = ["maxBacktestDays"]))]
+pub struct Policies {
+    /// The longest window of a backtest; the history's retention bounds it as well. Units: days.
+    pub max_backtest_days: i64,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        // D9.5
+        Self {
+            max_backtest_days: 90,
+        }
+    }
+}
+
 /// How long what was recorded is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
@@ -93,11 +113,12 @@ impl Default for LlmGateway {
 
 impl Settings {
     /// Returns every member with its JSON Pointer, for the audit entry.
-    pub(super) fn members(&self) -> [(&'static str, Value); 7] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 8] {
         let Self {
             tokens,
             managed_config,
             llm_gateway,
+            policies,
             retention,
         } = self;
         [
@@ -113,6 +134,7 @@ impl Settings {
                 managed_config.require_preview.into(),
             ),
             ("/llmGateway/enabled", llm_gateway.enabled.into()),
+            ("/policies/maxBacktestDays", policies.max_backtest_days.into()),
             ("/retention/historyDays", retention.history_days.into()),
         ]
     }
@@ -126,6 +148,7 @@ pub(super) struct Wanted {
     tokens: WantedTokens,
     managed_config: WantedManagedConfig,
     llm_gateway: WantedLlmGateway,
+    policies: WantedPolicies,
     retention: WantedRetention,
 }
 
@@ -157,6 +180,25 @@ struct WantedManagedConfig {
 struct WantedLlmGateway {
     /// Whether the LLM gateway answers.
     enabled: bool,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+struct WantedPolicies {
+    /// The longest window of a backtest, in days; the history's retention bounds it as well.
+    max_backtest_days: Bounded<1, 3_650>,
+}
+
+impl Default for WantedPolicies {
+    fn default() -> Self {
+        #[expect(
+            clippy::expect_used,
+            reason = "the factory's value lies within the bounds; a test reads it"
+        )]
+        let max_backtest_days = Bounded::new(Policies::default().max_backtest_days).expect("within bounds");
+        Self { max_backtest_days }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -223,6 +265,9 @@ impl Wanted {
             },
             llm_gateway: LlmGateway {
                 enabled: self.llm_gateway.enabled,
+            },
+            policies: Policies {
+                max_backtest_days: self.policies.max_backtest_days.get(),
             },
             retention: Retention {
                 history_days: self.retention.history_days.get(),

@@ -19,6 +19,7 @@ fn factory() -> Value {
         },
         "managedConfig": { "requirePreview": false },
         "llmGateway": { "enabled": true },
+        "policies": { "maxBacktestDays": 90 },
         "retention": { "historyDays": 400 },
     })
 }
@@ -36,6 +37,7 @@ fn what_is_put_is_what_is_got() {
             },
             "managedConfig": { "requirePreview": true },
             "llmGateway": { "enabled": false },
+            "policies": { "maxBacktestDays": 30 },
             "retention": { "historyDays": 400 },
         });
         let put = world.put("admin", PUT, &wanted).json();

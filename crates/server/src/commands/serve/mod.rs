@@ -212,7 +212,7 @@ impl Server<'_> {
             &url,
         )
         .await?;
-        background::start(&kernel, supervisor);
+        background::start(&kernel, supervisor)?;
         let settings = EdgeSettings {
             trusted_proxies: config.http.networks()?,
             tls_is_ours: matches!(tls, Tls::Files { .. }),

@@ -2,6 +2,7 @@
 //!
 //! One file each; a new path parameter or a new mutation that stands in none of them fails the nets.
 
+pub mod backtests;
 mod decisions;
 pub mod directory;
 pub mod history;
@@ -49,6 +50,7 @@ impl Fixture {
 /// Returns well-formed ids of nothing, by path parameter. `ulid` is the part behind the prefix.
 pub fn absent(ulid: &str) -> BTreeMap<&'static str, String> {
     let mut all = BTreeMap::new();
+    all.extend(backtests::absent(ulid));
     all.extend(directory::absent(ulid));
     all.extend(history::absent(ulid));
     all.extend(managed_config::absent(ulid));
@@ -62,6 +64,7 @@ pub fn absent(ulid: &str) -> BTreeMap<&'static str, String> {
 /// ids in place. Parameters that are not an area's stay as they are.
 pub async fn make(app: &App, meta: &Meta, others: &mut BTreeMap<&'static str, String>) {
     let parameters = meta.path_parameters();
+    others.extend(backtests::make(app, meta.id, &parameters).await);
     others.extend(directory::make(app, meta.id, &parameters).await);
     others.extend(history::make(app, &parameters).await);
     others.extend(managed_config::make(app, meta.id, &parameters).await);
@@ -87,7 +90,8 @@ pub async fn deleted(app: &App) -> BTreeMap<&'static str, String> {
 
 /// Returns a body, without the trio, with which the operation succeeds on this target.
 pub fn body(operation: &str, target: &Target) -> Option<Value> {
-    decisions::body(operation, target)
+    backtests::body(operation, target)
+        .or_else(|| decisions::body(operation, target))
         .or_else(|| directory::body(operation, target))
         .or_else(|| managed_config::body(operation, target))
         .or_else(|| policies::body(operation, target))
@@ -124,6 +128,9 @@ pub fn takes_no_member(operation: &str) -> bool {
 
 /// Makes what a mutation needs and returns it; `None` for an operation of no area here.
 pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
+    if let Some(made) = backtests::fixture(app, operation, unique).await {
+        return Some(made);
+    }
     if let Some(made) = directory::fixture(app, operation, unique).await {
         return Some(made);
     }
@@ -141,7 +148,8 @@ pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture
 
 /// Returns the fixture's body with another, valid value of one member, where no general rule finds one.
 pub fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
-    directory::varied(operation, member, body)
+    backtests::varied(operation, member, body)
+        .or_else(|| directory::varied(operation, member, body))
         .or_else(|| managed_config::varied(operation, member, body))
         .or_else(|| policies::varied(operation, member, body))
         .or_else(|| resources::varied(operation, member, body))
@@ -151,6 +159,7 @@ pub fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
 /// Returns what no refused call may change.
 pub async fn state(app: &App) -> Value {
     json!([
+        backtests::state(app).await,
         directory::state(app).await,
         history::state(app).await,
         managed_config::state(app).await,

@@ -1,0 +1,84 @@
+//! Lists runs.
+
+use super::READERS;
+use super::model::Status;
+use super::question::Question;
+use super::results::Results;
+use super::store;
+use super::view::RunView;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// See [`Operation::META`].
+pub struct ListBacktests;
+
+/// What can be asked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct ListQuery {
+    /// Runs of this status alone.
+    status: Option<Status>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where an earlier page ended.
+    cursor: Option<Cursor>,
+}
+
+/// One page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct RunPage {
+    /// The runs, the newest first, without `results.samples`.
+    backtests: Vec<RunView>,
+    /// Where the list goes on; absent at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
+}
+
+impl Operation for ListBacktests {
+    const META: Meta = Meta::read("listHeadlessPolicyBacktests", "/policies/backtests", "policies")
+        .access("policies:read", READERS)
+        .command("backtests", "list")
+        .says(
+            "List backtests, the newest first",
+            "Without the samples of their results; those have a list of their own.",
+        );
+    type Path = Empty;
+    type Query = ListQuery;
+    type Body = Empty;
+    type Output = RunPage;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RunPage> {
+        let (query, keys, org) = (&input.query, &cx.kernel().keys, cx.org());
+        // A cursor of another status would be a place in another list.
+        let list = format!("{} {}", Self::META.id, query.status.map_or("", Status::as_str));
+        let cursor = query.cursor.as_ref();
+        let before = cursor.map_or(Ok(i64::MAX), |cursor| cursor.open(keys, org, &list))?;
+        let limit = usize::try_from(query.limit.get()).unwrap_or(usize::MAX);
+        let mut found = store::list(cx, query.status, before, query.limit.get() + 1)?;
+        let goes_on = found.len() > limit;
+        found.truncate(limit);
+        let last = found.last().filter(|_| goes_on);
+        let next_cursor = last.map(|(last, _)| Cursor::issue(keys, org, &list, last.seq));
+        let backtests = found.into_iter().map(|(run, content)| {
+            let shown = content.results.filter(|_| run.shows_results());
+            let results = shown.map(|text| Results::from_store(&text, None)).transpose()?;
+            Ok(RunView::of(
+                org,
+                run,
+                Question::from_store(&content.question)?,
+                results,
+            ))
+        });
+        Ok(RunPage {
+            backtests: backtests.collect::<Result<_>>()?,
+            next_cursor,
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! Backtests: what other policies would have decided on the recorded past (specification §3, §4.5, §4.9, §2.8;
+//! decisions.md section 9).
+//!
+//! ```text
+//! queued ─▶ running ─▶ succeeded | failed | canceled          queued ─▶ canceled
+//! ```
+//!
+//! INVARIANT BT-1: a run ends in one terminal state, and an ended run is never written again.
+//! INVARIANT BT-2: every state that is not terminal accepts cancel; on a canceled run it changes nothing.
+//! INVARIANT BT-3: the counters of a run never decrease.
+//! INVARIANT BT-4: of several workers of a run the last to claim it counts; what the others write is refused.
+//! INVARIANT BT-5: the same sets over the same data have the same result digest, however often and wherever the work
+//! was interrupted; results that were cut by duration have none.
+//! INVARIANT BT-6: what a run judges was pinned when it was made.
+//! INVARIANT BT-7: a run writes its own rows alone: no decision, no policy, nothing live.
+//!
+//! Absent on purpose: `canceling` (it would last milliseconds), runs that outlive their record, notifications of
+//! progress (a poll with `If-None-Match` costs one indexed read), a run's own copy of the events.
+
+mod body;
+mod cancel;
+mod create;
+mod engine;
+mod get;
+mod list;
+pub mod model;
+mod question;
+mod results;
+mod samples;
+mod sources;
+mod store;
+mod view;
+mod worker;
+
+pub use engine::at_work;
+pub use store::STATEMENTS;
+pub use worker::start;
+
+use provost_kernel::auth::Role::{self, Admin, Auditor, Operator, Viewer};
+use provost_kernel::operation::Entry;
+use provost_kernel::{Cx, Result, Timestamp};
+
+/// The roles that read policies and what is made of them.
+const READERS: &[Role] = &[Admin, Operator, Auditor, Viewer];
+/// The roles that run backtests.
+const RUNNERS: &[Role] = &[Admin, Operator];
+
+/// Returns the operations of the area.
+pub fn operations() -> Vec<Entry> {
+    vec![
+        Entry::of::<create::CreateBacktest>(),
+        Entry::of::<list::ListBacktests>(),
+        Entry::of::<get::GetBacktest>(),
+        Entry::of::<cancel::CancelBacktest>(),
+        Entry::of::<samples::ListSamples>(),
+    ]
+}
+
+/// Forgets the runs of every organization whose time is over (D9.5).
+pub fn prune(cx: &mut Cx<'_>, now: Timestamp) -> Result<()> {
+    store::prune(cx, now)
+}

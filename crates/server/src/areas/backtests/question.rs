@@ -1,0 +1,296 @@
+//! What a run asks, pinned at its creation: both sets as base and changes, window, filters, limits.
+//!
+//! INVARIANT BT-6: what a run judges is what was pinned; later writes of policies change neither set nor digest.
+//!
+//! The candidate is stored as bound changes of a base: a numbered version, or nothing for a whole set.
+
+use super::body::{
+    BaselineBody, BaselineKind, CandidateBody, CandidateKind, ChangeBody, ChangeOp, CreateBody, Filters,
+    Items, PolicyBody, Window, Word,
+};
+use crate::areas::policies::{self, Bound, Change};
+use crate::areas::{history, settings};
+use provost_kernel::db::Tx;
+use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::{Cx, Timestamp};
+use provost_policy::{Family, PolicySet};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+const DAY_MS: i64 = 86_400_000;
+
+/// What a run asks. Stored as JSON; members are only ever added, with a default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Question {
+    /// The policies that the candidate is compared with.
+    pub baseline: Baseline,
+    /// The policies that are tried.
+    pub candidate: Candidate,
+    /// The span of time.
+    pub window: Window,
+    /// Which events of it.
+    pub filters: Filters,
+    /// How many events at most.
+    pub max_events: i64,
+    /// How long workers may be at it. Units: seconds.
+    pub max_duration_secs: i64,
+}
+
+/// A pinned baseline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Baseline {
+    /// How it was named.
+    pub kind: BaselineKind,
+    /// The policy-set version that it is.
+    pub version_id: String,
+    /// That version's number.
+    pub sequence: i64,
+    /// Its policies, by family and id.
+    pub policy_ids: Vec<String>,
+    /// Its digest.
+    pub digest: String,
+}
+
+/// A pinned candidate; its changes lie beside the question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Candidate {
+    /// How it was named.
+    pub kind: CandidateKind,
+    /// The number of the version that the changes change; absent when they are the whole set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<i64>,
+    /// Its policies, by family and id.
+    pub policy_ids: Vec<String>,
+    /// Its digest.
+    pub digest: String,
+}
+
+impl Question {
+    /// Pins what a caller asks; returns it with the candidate's changes.
+    ///
+    /// Errors: `InvalidRequest` about window and limits, `InvalidDefinition` about candidate and baseline, each with
+    /// JSON Pointers.
+    pub fn pin(cx: &mut Cx<'_>, body: &CreateBody) -> Result<(Self, Vec<Bound>)> {
+        check_window(cx, body.window)?;
+        let limits = body.limits.unwrap_or_default();
+        let org = cx.org();
+        let live = policies::live(&mut cx.tx(), org)?;
+        let baseline = baseline(cx, body.baseline.as_ref(), &live)?;
+        let (changes, base) = changes(cx, &body.candidate)?;
+        let candidate = match base {
+            Base::Live => policies::with_changes(&live.set, &changes)?,
+            Base::Nothing => policies::with_changes(nothing()?.as_ref(), &changes)?,
+        };
+        let question = Self {
+            baseline,
+            candidate: Candidate {
+                kind: body.candidate.kind,
+                base: matches!(base, Base::Live).then_some(live.sequence),
+                policy_ids: ids(&candidate),
+                digest: candidate.digest().to_owned(),
+            },
+            window: body.window,
+            filters: body.filters.clone().unwrap_or_default(),
+            max_events: limits.events(),
+            max_duration_secs: limits.duration_secs(),
+        };
+        Ok((question, changes))
+    }
+
+    /// Returns the stored form of a question.
+    pub fn to_store(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(Error::internal)
+    }
+
+    /// Returns the question that a stored text spells.
+    pub fn from_store(text: &str) -> Result<Self> {
+        serde_json::from_str(text).map_err(Error::internal)
+    }
+
+    /// Returns baseline and candidate, compiled.
+    ///
+    /// Errors: `Internal` when they are not the ones that were pinned (BT-6).
+    pub fn sets(&self, tx: &mut Tx<'_>, org: &str, changes: &str) -> Result<[Arc<PolicySet>; 2]> {
+        let baseline = policies::at_sequence(tx, org, self.baseline.sequence)?.set;
+        let changes: Vec<Bound> = serde_json::from_str(changes).map_err(Error::internal)?;
+        let base = match self.candidate.base {
+            Some(sequence) => policies::at_sequence(tx, org, sequence)?.set,
+            None => nothing()?,
+        };
+        let candidate = policies::with_changes(&base, &changes)?;
+        let found = [baseline.digest(), candidate.digest()];
+        if found != [self.baseline.digest.as_str(), self.candidate.digest.as_str()] {
+            return Err(Error::internal("a pinned policy set has another digest"));
+        }
+        Ok([baseline, candidate])
+    }
+}
+
+/// What a candidate's changes change.
+#[derive(Clone, Copy)]
+enum Base {
+    Live,
+    Nothing,
+}
+
+fn nothing() -> Result<Arc<PolicySet>> {
+    PolicySet::new([]).map(Arc::new).map_err(Error::internal)
+}
+
+fn ids(set: &PolicySet) -> Vec<String> {
+    set.policies()
+        .iter()
+        .map(|policy| policy.id().to_owned())
+        .collect()
+}
+
+/// Returns the stored form of bound changes.
+pub fn changes_to_store(changes: &[Bound]) -> Result<String> {
+    serde_json::to_string(changes).map_err(Error::internal)
+}
+
+/// Errors: `InvalidRequest` when the window is too long, not over, or begins before the history does.
+fn check_window(cx: &mut Cx<'_>, window: Window) -> Result<()> {
+    let (org, now) = (cx.org(), cx.now());
+    if window.to > now {
+        return Err(Error::invalid("/window/to", "must not lie in the future"));
+    }
+    let retention_days = history::retention_days(&mut cx.tx(), org)?;
+    let oldest = Timestamp::from_ms(now.as_ms() - retention_days * DAY_MS);
+    if window.from < oldest {
+        let message = format!("must not lie further back than the history goes: {retention_days} days");
+        return Err(Error::invalid("/window/from", message));
+    }
+    let max_days = settings::load(cx)?.policies.max_backtest_days.min(retention_days);
+    if window.to.as_ms() - window.from.as_ms() > max_days * DAY_MS {
+        let message = format!("must lie at most {max_days} days before `to`");
+        return Err(Error::invalid("/window/from", message));
+    }
+    Ok(())
+}
+
+fn baseline(cx: &mut Cx<'_>, body: Option<&BaselineBody>, live: &policies::Live) -> Result<Baseline> {
+    let pinned = |kind, version: &policies::Live| Baseline {
+        kind,
+        version_id: version.version_id.clone(),
+        sequence: version.sequence,
+        policy_ids: ids(&version.set),
+        digest: version.set.digest().to_owned(),
+    };
+    let Some(named) = body.and_then(|body| body.version_id.as_ref()) else {
+        return Ok(pinned(BaselineKind::Live, live));
+    };
+    let org = cx.org();
+    let found = policies::version(&mut cx.tx(), org, named.as_str())?;
+    let version = found.ok_or_else(|| {
+        let message = "there is no such policy-set version in this organization";
+        invalid("/baseline/versionId", message)
+    })?;
+    Ok(pinned(BaselineKind::Version, &version))
+}
+
+fn invalid(pointer: impl Into<String>, message: &str) -> Error {
+    let pointer = pointer.into();
+    Error::new(Code::InvalidDefinition, format!("{pointer}: {message}")).and_field(pointer, message)
+}
+
+/// Returns the candidate's changes, with names resolved, and what they change.
+fn changes(cx: &mut Cx<'_>, body: &CandidateBody) -> Result<(Vec<Bound>, Base)> {
+    match body.kind {
+        CandidateKind::Draft => Ok((vec![draft(cx, body)?], Base::Live)),
+        CandidateKind::Inline => {
+            let family = body.family;
+            let family = family.ok_or_else(|| Error::internal("an inline candidate has no family"))?;
+            let definition = enabled(family, body.definition.clone().unwrap_or_default());
+            let change = Change::Set { family, definition };
+            let bound = policies::bind_at(cx, &[change], |_| "/candidate".to_owned())?;
+            Ok((bound, Base::Live))
+        }
+        CandidateKind::Changes => {
+            let asked = body.changes.as_ref().map_or(&[][..], Items::get);
+            let changes: Result<Vec<Change>> = asked.iter().map(change).collect();
+            let bound = policies::bind_at(cx, &changes?, |at| format!("/candidate/changes/{at}"))?;
+            Ok((bound, Base::Live))
+        }
+        CandidateKind::Set => {
+            let asked = body.policies.as_ref().map_or(&[][..], Items::get);
+            refuse_twins(asked)?;
+            let changes: Vec<Change> = asked.iter().map(set).collect();
+            let bound = policies::bind_at(cx, &changes, |at| format!("/candidate/policies/{at}"))?;
+            Ok((bound, Base::Nothing))
+        }
+    }
+}
+
+fn change(body: &ChangeBody) -> Result<Change> {
+    match (body.op, body.family, &body.definition, &body.policy_id) {
+        (ChangeOp::Set, Some(family), Some(definition), _) => Ok(Change::Set {
+            family,
+            definition: definition.clone().into(),
+        }),
+        (ChangeOp::Remove, family, _, Some(policy_id)) => Ok(Change::Remove {
+            family,
+            policy_id: policy_id.as_str().to_owned(),
+        }),
+        _ => Err(Error::internal("a change that lacks a member was accepted")),
+    }
+}
+
+fn set(body: &PolicyBody) -> Change {
+    Change::Set {
+        family: body.family,
+        definition: body.definition.clone().into(),
+    }
+}
+
+/// A definition under trial is judged as if it were enabled: a draft would else decide nothing. What an author must
+/// acknowledge before enabling it is what the run is to find out.
+fn enabled(family: Family, mut definition: Map<String, Value>) -> Value {
+    if definition.get("enabled") == Some(&json!(false)) {
+        definition.insert("enabled".to_owned(), json!(true));
+        if family != Family::SkillAcl {
+            definition.insert("acknowledgeBroadScope".to_owned(), json!(true));
+        }
+    }
+    definition.into()
+}
+
+/// Returns the change that a stored policy would be.
+fn draft(cx: &mut Cx<'_>, body: &CandidateBody) -> Result<Bound> {
+    let policy_id = body.policy_id.as_ref().map_or("", Word::as_str);
+    let absent = || {
+        let message = "names no policy of this family in this organization";
+        invalid("/candidate/policyId", message)
+    };
+    let family = policies::family_of(cx, policy_id)?.ok_or_else(absent)?;
+    let definition = policies::stored(cx, body.family.or(Some(family)), policy_id)?;
+    let definition = definition.ok_or_else(absent)?;
+    let definition = match definition {
+        Value::Object(members) => enabled(family, members),
+        other => other,
+    };
+    Ok(Bound {
+        family,
+        policy_id: policy_id.to_owned(),
+        definition: Some(definition),
+    })
+}
+
+fn refuse_twins(asked: &[PolicyBody]) -> Result<()> {
+    let mut seen = HashSet::new();
+    for (place, policy) in asked.iter().enumerate() {
+        let id = policy.definition.get("id").and_then(Value::as_str);
+        if let Some(id) = id
+            && !seen.insert((policy.family, id))
+        {
+            let pointer = format!("/candidate/policies/{place}/definition/id");
+            return Err(invalid(pointer, "stands in this set already"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! Lists examples of events that the candidate decides differently.
+
+use super::READERS;
+use super::body::Word;
+use super::get::RunPath;
+use super::results::{ChangeName, Sample, samples_from_store};
+use super::store;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::{Cx, Result};
+use provost_policy::sha256_hex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// See [`Operation::META`].
+pub struct ListSamples;
+
+/// What can be asked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct SampleQuery {
+    /// Samples of one change alone.
+    change: Option<ChangeName>,
+    /// Samples of one subject alone.
+    subject_id: Option<Word>,
+    /// Samples of one tool alone.
+    tool: Option<Word>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where an earlier page ended.
+    cursor: Option<Cursor>,
+}
+
+/// One page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct SamplePage {
+    /// The samples: those that stand for the most events first.
+    samples: Vec<Sample>,
+    /// Where the list goes on; absent at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
+}
+
+impl Operation for ListSamples {
+    const META: Meta = Meta::read(
+        "listHeadlessPolicyBacktestSamples",
+        "/policies/backtests/{runId}/samples",
+        "policies",
+    )
+    .access("policies:read", READERS)
+    .command("backtests", "samples")
+    .says(
+        "List examples of events that a backtest decided differently",
+        "At most 100 of a run, one for each distinct behaviour that changed: its newest event, and how many events \
+         it stands for. Ids and decisions, no prompts and no arguments. Empty before the run shows results.",
+    );
+    type Path = RunPath;
+    type Query = SampleQuery;
+    type Body = Empty;
+    type Output = SamplePage;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<SamplePage> {
+        let (query, keys, org) = (&input.query, &cx.kernel().keys, cx.org());
+        let run = store::get(cx, &input.path.run_id)?;
+        // A cursor of another run or another question would be a place in another list.
+        let asked = (query.change, query.subject_id.as_ref(), query.tool.as_ref());
+        let asked = sha256_hex(format!("{asked:?}").as_bytes());
+        let list = format!("{} {} {asked}", Self::META.id, run.id);
+        let cursor = query.cursor.as_ref();
+        let start = cursor.map_or(Ok(0), |cursor| cursor.open(keys, org, &list))?;
+        let stored = if run.shows_results() {
+            store::samples(cx, &run.id)?
+        } else {
+            None
+        };
+        let samples = stored.map_or(Ok(Vec::new()), |text| samples_from_store(&text))?;
+        let is_asked = |sample: &Sample| {
+            query.change.is_none_or(|change| sample.is_change(change))
+                && is(query.subject_id.as_ref(), sample.subject_id.as_deref())
+                && is(query.tool.as_ref(), sample.tool.as_deref())
+        };
+        let start = usize::try_from(start).unwrap_or(usize::MAX);
+        let limit = usize::try_from(query.limit.get()).unwrap_or(usize::MAX);
+        let mut rest = samples.into_iter().filter(is_asked).skip(start);
+        let samples: Vec<Sample> = rest.by_ref().take(limit).collect();
+        let place = i64::try_from(start + samples.len()).unwrap_or(i64::MAX);
+        let next_cursor = rest.next().map(|_| Cursor::issue(keys, org, &list, place));
+        Ok(SamplePage { samples, next_cursor })
+    }
+}
+
+fn is(asked: Option<&Word>, found: Option<&str>) -> bool {
+    asked.is_none_or(|word| found == Some(word.as_str()))
+}
