@@ -1,6 +1,6 @@
 //! Markup as text, in which only what is written in this program can be markup.
 //!
-//! INVARIANT RP-1: what comes from a run reaches the page as text or as the value of an attribute, escaped and
+//! INVARIANT PG-1: what comes from a run reaches the page as text or as the value of an attribute, escaped and
 //! without characters that reorder or hide what a reader sees. The types keep it: markup is `&'static str`.
 
 use crate::cli::visible;

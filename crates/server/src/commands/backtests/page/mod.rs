@@ -8,8 +8,8 @@
 //! The same run is always the same page: nothing here reads a clock. Charts are SVG whose lengths are shares of
 //! the page's width, so that their text keeps its size on a telephone.
 //!
-//! INVARIANT RP-1: nothing of a run can be markup ([`html`]).
-//! INVARIANT RP-2: the page asks for nothing and runs nothing; a browser is told so before the first content.
+//! INVARIANT PG-1: nothing of a run can be markup ([`html`]).
+//! INVARIANT PG-2: the page asks for nothing and runs nothing; a browser is told so before the first content.
 //!
 //! Absent on purpose: what the events held (the samples have ids and decisions only, D9.4), any link.
 
