@@ -28,7 +28,7 @@ pub fn compile(policies: &[(&'static str, Value)]) -> PolicySet {
     PolicySet::new(read).unwrap()
 }
 
-fn verdict(outcome: &Outcome) -> Verdict {
+pub fn verdict(outcome: &Outcome) -> Verdict {
     let word = |reason| match reason {
         Reason::Matched => "matched",
         Reason::NotAllowed => "not_allowed",

@@ -1,7 +1,8 @@
 //! The live past against the naive evaluator: every event in a table of its own, and memory that is always compacted.
 
+use crate::case::verdict;
 use crate::random::{self, Dice};
-use crate::{compile, naive, policies, read, verdict};
+use crate::{compile, naive, policies, read};
 use provost_policy::{Action, Chronicle, Past, PolicySet, Reason, Symbols};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -7,6 +7,7 @@ mod expected;
 mod interruption;
 #[path = "../../../policy/tests/differential/naive.rs"]
 mod naive;
+#[expect(dead_code, reason = "shared with the fuzz targets of the policy engine")]
 #[path = "../../../policy/tests/differential/random.rs"]
 mod random;
 mod record;

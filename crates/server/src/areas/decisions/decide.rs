@@ -10,7 +10,7 @@ use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Kernel, Result};
-use provost_policy::{Action, Chronicle, Occasion, Outcome, Symbols};
+use provost_policy::{Action, Chronicle, Field, FieldType, Occasion, Outcome, Symbols};
 use provost_replay::record::{self, Mode};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -70,11 +70,14 @@ impl JsonSchema for Events {
                 "occasion": { "enum": occasions, "description": "Where the request is judged." },
                 "attributes": {
                     "type": "object",
-                    "description": "Attributes of the catalogue by their flat names, for example tool.id.",
+                    "properties": attributes(),
+                    "additionalProperties": false,
+                    "description": "Attributes of the catalogue by their flat names, for example tool.id; null is absent.",
                 },
                 "missing": {
                     "type": "array",
-                    "items": { "type": "string" },
+                    "items": { "enum": Field::all().map(Field::name).collect::<Vec<_>>() },
+                    "uniqueItems": true,
                     "description": "Attributes that exist and whose values nobody can say.",
                 },
                 "session": { "type": "string", "minLength": 1, "maxLength": 256 },
@@ -85,6 +88,21 @@ impl JsonSchema for Events {
         });
         schemars::json_schema!({ "type": "array", "items": event, "minItems": 1, "maxItems": EVENTS })
     }
+}
+
+/// Returns the schema of each attribute.
+fn attributes() -> serde_json::Map<String, Value> {
+    let schema = |field: Field| match field.kind() {
+        FieldType::Text => serde_json::json!({ "type": ["string", "null"] }),
+        FieldType::Set => serde_json::json!({ "type": ["array", "null"], "items": { "type": "string" } }),
+        FieldType::Number => serde_json::json!({ "type": ["number", "null"] }),
+        FieldType::Boolean => serde_json::json!({ "type": ["boolean", "null"] }),
+        // A text, or a document of any form.
+        FieldType::Content | FieldType::Object => serde_json::json!({}),
+    };
+    Field::all()
+        .map(|field| (field.name().to_owned(), schema(field)))
+        .collect()
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]

@@ -36,7 +36,7 @@ fn a_module_that_loops_counts_as_matched_within_bounded_time() {
         // The limit is one of time: this server has a clock that goes.
         let server = app.beside(
             Vec::new(),
-            Arc::new(SystemClock),
+            Arc::new(SystemClock::new()),
             app.kernel.settings.clone(),
             app.location(),
         );
