@@ -138,6 +138,11 @@ fn clauses(changes: &[Change]) -> Vec<String> {
         }
     }
     by_end.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
+    if let [(to, count, from)] = by_end.as_slice() {
+        let all = if *count == 1 { "it" } else { "all" };
+        let before = from.and_then(was).map(|was| format!(" {was} and"));
+        return vec![format!("{all}{} {}", before.unwrap_or_default(), would(to))];
+    }
     let clause = |(to, count, from): &(&str, u64, Option<&str>)| {
         // That a request passed before goes without saying.
         let before = from
@@ -289,6 +294,32 @@ mod tests {
             plain(&sentence.unwrap()),
             "Of 1 164 tool calls between 22 Aug 2026 and 20 Nov 2026, 37 (3.2 %) would have been decided \
              differently: 35 would have needed approval, 2 that had been blocked would have passed."
+        );
+    }
+
+    #[test]
+    fn one_direction_is_not_counted_twice() {
+        let said = |changes: Value, changed: u64| {
+            let sentence = headline(&run(
+                &json!({ "eventsEvaluated": 10, "changed": changed, "byChange": changes }),
+            ));
+            plain(&sentence.unwrap())
+                .split_once("differently: ")
+                .unwrap()
+                .1
+                .to_owned()
+        };
+        assert_eq!(
+            said(json!({ "allow_to_block": 5 }), 5),
+            "all would have been blocked."
+        );
+        assert_eq!(
+            said(json!({ "allow_to_block": 1 }), 1),
+            "it would have been blocked."
+        );
+        assert_eq!(
+            said(json!({ "require_approval_to_block": 5 }), 5),
+            "all had needed approval and would have been blocked."
         );
     }
 

@@ -104,9 +104,13 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     let convert = convert(matches, &path)?;
     let client = Client::connect(matches, terminal)?;
     let (reader, size) = open(&path, terminal)?;
-    let sent = send_all(&client, &source, Chunks::new(reader, convert), size).await;
+    let sent = tokio::select! {
+        biased;
+        sent = send_all(&client, &source, Chunks::new(reader, convert), size) => sent,
+        Ok(()) = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+    };
     let total = sent.map_err(|failure| match failure.exit {
-        Exit::Unreachable | Exit::Unavailable | Exit::ServerFault => {
+        Exit::Unreachable | Exit::Unavailable | Exit::ServerFault | Exit::Interrupted => {
             failure.and("repeat the same command to go on: what has arrived is stored once")
         }
         _ => failure,

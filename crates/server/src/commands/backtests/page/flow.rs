@@ -5,7 +5,9 @@ use super::super::words::{action, number, percent};
 use super::html::{Html, scaled};
 use super::section;
 
-/// Pixels: how tall all decisions together are, how far their groups lie apart, and what two lines of text need.
+/// Pixels: how tall all decisions together are for each direction and at most, how far groups lie apart, and what two
+/// lines of text need.
+const BANDS_EACH: u64 = 72;
 const BANDS: u64 = 220;
 const GAP: u64 = 14;
 const LINES: u64 = 40;
@@ -48,7 +50,6 @@ fn chart(html: &mut Html, changes: &[Change]) {
             .map_or(0, |node| node.y + node.height.max(LINES * FINE))
     };
     let height = (bottom(&before).max(bottom(&after)) / FINE + 2).to_string();
-    let whole = total(changes);
     // The table below says the same.
     let svg = [
         ("width", "100%"),
@@ -66,7 +67,7 @@ fn chart(html: &mut Html, changes: &[Change]) {
             ("preserveAspectRatio", "none"),
         ];
         html.element("svg", &inner, |html| {
-            bands(html, changes, whole, &mut before, &mut after);
+            bands(html, changes, &mut before, &mut after);
         });
         for (nodes, bar, text, anchor) in [
             (&before, "34%", "32.5%", "end"),
@@ -79,7 +80,7 @@ fn chart(html: &mut Html, changes: &[Change]) {
     });
 }
 
-fn bands(html: &mut Html, changes: &[Change], whole: u64, before: &mut [Node], after: &mut [Node]) {
+fn bands(html: &mut Html, changes: &[Change], before: &mut [Node], after: &mut [Node]) {
     // Strictest last on both sides, so that bands cross as little as they can.
     let mut ordered: Vec<&Change> = changes.iter().collect();
     ordered.sort_by_key(|change| (rank(&change.from), rank(&change.to)));
@@ -89,7 +90,7 @@ fn bands(html: &mut Html, changes: &[Change], whole: u64, before: &mut [Node], a
         let (Some(from), Some(to)) = (from, to) else {
             continue;
         };
-        let thick = scaled(change.count, whole, BANDS * FINE, FINE);
+        let thick = thickness(change, changes);
         let (left, right) = (from.y + from.taken, to.y + to.taken);
         from.taken += thick;
         to.taken += thick;
@@ -152,10 +153,9 @@ fn label(html: &mut Html, node: &Node, bar: &str, text: &str, anchor: &str) {
 
 /// Returns the actions of one side, the weakest first, from the top down.
 fn side(changes: &[Change], word: fn(&Change) -> &String) -> Vec<Node> {
-    let whole = total(changes);
     let mut nodes: Vec<Node> = Vec::new();
     for change in changes {
-        let thick = scaled(change.count, whole, BANDS * FINE, FINE);
+        let thick = thickness(change, changes);
         if let Some(node) = nodes.iter_mut().find(|node| node.word == *word(change)) {
             node.count += change.count;
             node.height += thick;
@@ -176,6 +176,12 @@ fn side(changes: &[Change], word: fn(&Change) -> &String) -> Vec<Node> {
         y += node.height.max(LINES * FINE) + GAP * FINE;
     }
     nodes
+}
+
+/// Hundredths of a pixel; few bands are not blown up to fill a page.
+fn thickness(change: &Change, changes: &[Change]) -> u64 {
+    let all = (BANDS_EACH * changes.len() as u64).min(BANDS);
+    scaled(change.count, total(changes), all * FINE, FINE)
 }
 
 fn total(changes: &[Change]) -> u64 {
@@ -260,6 +266,7 @@ mod tests {
             }
         }
         assert_eq!(page(&changes).matches("<path").count(), 3);
+        assert_eq!(thickness(&changes[0], &changes[..1]), BANDS_EACH * FINE);
     }
 
     #[test]
