@@ -66,7 +66,6 @@ def before_call(context, case, kwargs):
             name_existing_account(case)
             name_existing_records(case)
         keep_lifetime(case)
-        give_or_miss(case)
         hold_a_line(case, kwargs)
         if next(turns) % 4:
             keep_the_rules(case)
@@ -227,15 +226,6 @@ def definition(family, policy):
     else:
         rest = {"action": "flag_for_review", "conditions": {"field": "resource.protocol", "op": "eq", "value": "http"}}
     return common | rest
-
-
-def give_or_miss(case):
-    """No attribute of an event is both given and missing."""
-    events = case.body.get("events") if isinstance(case.body, dict) else None
-    for event in events if isinstance(events, list) else []:
-        if isinstance(event, dict) and isinstance(event.get("missing"), list):
-            given = event.get("attributes") or {}
-            event["missing"] = [name for name in event["missing"] if given.get(name) is None]
 
 
 def collection(case):

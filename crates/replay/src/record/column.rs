@@ -26,7 +26,7 @@ pub(super) const CALL_ID: &str = "call_id";
 pub(super) const EXTERNAL_ID: &str = "external_id";
 pub(super) const MISSING: &str = "missing";
 
-/// The attributes in the order of their columns. New ones follow at the end (RC-2), with a new version.
+/// The attributes in the order of their columns. New ones follow at the end (RE-2), with a new version.
 const ATTRIBUTES: [(&str, Values); 93] = [
     ("account.access_state", Shared),
     ("account.posture", Shared),
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    // INVARIANT RC-2: this is the list of version 1, by the digest of its names and types.
+    // INVARIANT RE-2: this is the list of version 1, by the digest of its names and types.
     #[test]
     fn the_columns_of_version_1_stay_where_they_are() {
         let first: Vec<String> = schema().columns()[..103]

@@ -1,4 +1,4 @@
-//! What is recorded reads back as it was judged (RC-1).
+//! What is recorded reads back as it was judged (RE-1).
 
 use proptest::prelude::*;
 use provost_history::{Recorder, chunk};

@@ -81,14 +81,14 @@ fn policy(server: &Server, token: &str) {
 fn every_durable_decision_that_was_answered_is_in_the_history_after_a_kill() {
     for home in homes("decided") {
         let home: Home = home;
-        let server = home.serve(&[]);
+        let server = home.serve_unlimited();
         let token = server.token();
         policy(&server, &token);
         let mut answers = Vec::new();
         let mut server = server;
         for _ in 0..2 {
             answers.extend(kill_while_asked(server, &token));
-            server = home.serve(&[]);
+            server = home.serve_unlimited();
             for answer in &answers {
                 for decision in answer["decisions"].as_array().unwrap() {
                     let id = decision["eventId"].as_str().unwrap();

@@ -93,6 +93,13 @@ impl Home {
         Server::start(self.command(&all), &self.path("stdout"))
     }
 
+    /// Starts a server without rate limits.
+    pub fn serve_unlimited(&self) -> Server {
+        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
+        command.env("PROVOST_RATE_LIMITS_ENABLED", "false");
+        Server::start(command, &self.path("stdout"))
+    }
+
     /// Makes the organization `acme` and returns its token.
     pub fn init(&self) -> String {
         let made = self.run(&["init", "--organization", "Acme", "--json"]);

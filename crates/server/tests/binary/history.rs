@@ -2,6 +2,7 @@
 
 use crate::harness::{Home, Server, get, homes, refuse, succeed};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,31 +52,26 @@ fn read(server: &Server, token: &str, rest: &str) -> Value {
     serde_json::from_str(&body).unwrap()
 }
 
-/// Returns how many events of a source there are.
-fn count(server: &Server, token: &str, source: &str) -> usize {
-    let (mut events, mut cursor) = (0, String::new());
+/// Returns how many events of each source there are.
+fn counts(server: &Server, token: &str) -> HashMap<String, usize> {
+    let (mut counts, mut cursor) = (HashMap::new(), String::new());
     loop {
-        let page = read(server, token, &format!("?limit=100&source={source}{cursor}"));
-        events += page["events"].as_array().unwrap().len();
+        let page = read(server, token, &format!("?limit=100{cursor}"));
+        for event in page["events"].as_array().unwrap() {
+            let source = event["source"].as_str().unwrap().to_owned();
+            *counts.entry(source).or_default() += 1;
+        }
         match page["nextCursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
-            None => return events,
+            None => return counts,
         }
     }
-}
-
-fn unlimited(home: &Home, words: &[&str]) -> Server {
-    let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"];
-    all.extend(words);
-    let mut command = home.command(&all);
-    command.env("PROVOST_RATE_LIMITS_ENABLED", "false");
-    Server::start(command, &home.path("stdout"))
 }
 
 #[test]
 fn what_was_acknowledged_survives_kills() {
     for home in homes("history_kill") {
-        let mut server = unlimited(&home, &[]);
+        let mut server = home.serve_unlimited();
         let token = server.token();
         let acknowledged: Arc<Mutex<Vec<String>>> = Arc::default();
         let mut sent = 0;
@@ -108,13 +104,15 @@ fn what_was_acknowledged_survives_kills() {
                 .into_iter()
                 .map(|sender| sender.join().unwrap())
                 .sum::<usize>();
-            server = unlimited(&home, &[]);
+            server = home.serve_unlimited();
         }
         let acknowledged = acknowledged.lock().unwrap().clone();
         assert!(acknowledged.len() > 20, "{} of {sent}", acknowledged.len());
+        let counts = counts(&server, &token);
         for source in &acknowledged {
-            assert_eq!(count(&server, &token, source), 20, "{source}");
+            assert_eq!(counts.get(source), Some(&20), "{source}");
         }
+        assert!(counts.values().all(|count| *count == 20), "{counts:?}");
         // What was not acknowledged is there as a whole or not at all.
         let events = read(&server, &token, "/status")["events"].as_u64().unwrap();
         assert!(
@@ -150,7 +148,7 @@ fn backups_and_restores_take_the_segments_along() {
         .into_iter()
         .zip([homes("history_restored1"), homes("history_restored2")])
     {
-        let server = unlimited(&home, &[]);
+        let server = home.serve_unlimited();
         let token = server.token();
         let before = sealed(&server, &token);
         let said = home.run(&["store", "backup", "backup.db"]);

@@ -26,6 +26,7 @@ fn granted(role: &str, scope: &str) -> bool {
             let acts = [
                 "managed_config:rollback",
                 "policies:backtest",
+                "policies:decide",
                 "llm_gateway:resolve",
                 "resources:connect",
             ];

@@ -212,7 +212,8 @@ fn every_tool_can_be_offered_to_a_model() {
             assert!(names.get(parameter).is_some(), "{name}: {parameter}");
         }
         let is_write = entry.meta.kind == Kind::Write;
-        assert_eq!(tool["annotations"]["readOnlyHint"], !is_write, "{name}");
+        let is_read = !is_write && !entry.meta.ingests;
+        assert_eq!(tool["annotations"]["readOnlyHint"], is_read, "{name}");
         assert_eq!(names.get("idempotencyKey").is_some(), is_write, "{name}");
     }
 }

@@ -78,7 +78,7 @@ impl JsonSchema for Events {
                     "type": "array",
                     "items": { "enum": Field::all().map(Field::name).collect::<Vec<_>>() },
                     "uniqueItems": true,
-                    "description": "Attributes that exist and whose values nobody can say.",
+                    "description": "Attributes that exist and whose values nobody can say, whatever attributes says.",
                 },
                 "session": { "type": "string", "minLength": 1, "maxLength": 256 },
                 "callId": { "type": "string", "minLength": 1, "maxLength": 256 },
@@ -141,7 +141,6 @@ impl Operation for Decide {
         .accepts_gateway_token()
         .command("policies", "decide")
         .reads_up_to(8 << 20, 64)
-        .errors(&[400, 401, 403, 413, 503])
         .says(
             "Decide what the live policies say about events",
             "Judges up to 1 000 events, in their order, under the policies that are live now, and records each with its \

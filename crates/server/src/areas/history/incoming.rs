@@ -6,6 +6,7 @@ use provost_kernel::entropy::UnitRng;
 use provost_policy::{Action, Field, Occasion};
 use provost_replay::record::{Decision, Mode, Owned};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// LIMIT: characters of a session, a call id and an external id; policies that decided.
 const MAX_TEXT: usize = 256;
@@ -157,11 +158,18 @@ impl Incoming {
 
     /// Returns the event in the form in which it is kept, as of this instant. Units: milliseconds since the Unix epoch.
     ///
-    /// Errors: attributes that are not of the catalogue, have another type, or are both given and missing; an event
-    /// that is too large.
+    /// An attribute that is both given and missing is missing: what cannot be relied on is not.
+    ///
+    /// Errors: attributes that are not of the catalogue or have another type; an event that is too large.
     pub fn record(&self, at_ms: i64, source: &str) -> Result<Owned, Vec<Fault>> {
         let missing: Vec<&str> = self.missing.iter().map(String::as_str).collect();
-        let record = Owned::read(at_ms, self.occasion, &self.attributes, &missing);
+        let mut attributes = Cow::Borrowed(&self.attributes);
+        if missing.iter().any(|name| attributes.contains_key(*name)) {
+            attributes
+                .to_mut()
+                .retain(|name, _| !missing.contains(&name.as_str()));
+        }
+        let record = Owned::read(at_ms, self.occasion, &attributes, &missing);
         let mut record = record.map_err(|violations| {
             let pointer = |path: &str| match path {
                 path if path.starts_with("/missing/") => path.to_owned(),

@@ -20,13 +20,13 @@ provost_kernel::statements! {
     /// The content of a chunk.
     CONTENT = "SELECT content FROM history_chunks WHERE organization_id = ?1 AND id = ?2";
     /// Sums of what counts.
-    STATUS = "SELECT COUNT(*), COALESCE(SUM(event_count), 0), MIN(min_at), MAX(max_at), COALESCE(SUM(size_bytes), 0) FROM history_chunks WHERE organization_id = ?1 AND segment_id IS NULL UNION ALL SELECT COUNT(*), COALESCE(SUM(event_count), 0), MIN(min_at), MAX(max_at), COALESCE(SUM(size_bytes), 0) FROM history_segments WHERE organization_id = ?1 AND state = 'sealed'";
+    STATUS = "SELECT COUNT(*), CAST(COALESCE(SUM(event_count), 0) AS BIGINT), MIN(min_at), MAX(max_at), CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM history_chunks WHERE organization_id = ?1 AND segment_id IS NULL UNION ALL SELECT COUNT(*), CAST(COALESCE(SUM(event_count), 0) AS BIGINT), MIN(min_at), MAX(max_at), CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM history_segments WHERE organization_id = ?1 AND state = 'sealed'";
     /// What came of an import.
     IMPORT = "SELECT outcome FROM history_imports WHERE organization_id = ?1 AND source = ?2 AND sha256 = ?3";
     /// Remembers an import, unless it is known.
     ADD_IMPORT = "INSERT INTO history_imports (organization_id, source, sha256, outcome, created_at) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     /// How much waits to be sealed, by organization.
-    WAITING = unscoped("the sealer works for every organization") "SELECT organization_id, COUNT(*), SUM(event_count), MIN(created_at) FROM history_chunks WHERE segment_id IS NULL GROUP BY organization_id ORDER BY organization_id";
+    WAITING = unscoped("the sealer works for every organization") "SELECT organization_id, COUNT(*), CAST(SUM(event_count) AS BIGINT), MIN(created_at) FROM history_chunks WHERE segment_id IS NULL GROUP BY organization_id ORDER BY organization_id";
     /// The oldest chunks that are not sealed.
     UNSEALED = "SELECT sequence, id FROM history_chunks WHERE organization_id = ?1 AND segment_id IS NULL ORDER BY sequence LIMIT ?2";
     /// Claims the right to seal for an organization; nobody else has it.

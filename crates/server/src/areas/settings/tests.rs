@@ -93,7 +93,7 @@ fn values_outside_their_bounds_are_refused_and_nothing_changes() {
         let unknown = json!({ "retention": { "auditDays": 400 } });
         assert_eq!(
             world.put("admin", PUT, &unknown).json()["errors"][0]["path"],
-            "/retention"
+            "/retention/auditDays"
         );
     });
 }

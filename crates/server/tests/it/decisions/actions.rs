@@ -228,6 +228,10 @@ fn what_cannot_be_evaluated_counts_as_matched() {
         );
         assert_eq!(decision["reasons"][0]["reason"], "evaluation_failed");
         assert_eq!(decision["policyIds"], json!(["p"]));
+        // What is said to be missing is, whatever else is said of it.
+        let attributes = json!({ "tool.id": "t", "mcp.server_id": "another" });
+        let both = json!({ "occasion": "pre_tool", "attributes": attributes, "missing": ["mcp.server_id"] });
+        assert_eq!(decide(&app, &[both]).await[0]["unknown"], true);
         assert_eq!(decision["obligations"].as_array().unwrap().len(), 1);
         assert_eq!(
             decide_one(&app, &json!({ "tool.id": "t" })).await["action"],
@@ -254,10 +258,6 @@ fn an_event_that_cannot_be_read_refuses_the_whole_request() {
             (
                 json!({ "occasion": "prompt", "missing": ["tool.id", "no.such"] }),
                 "/events/1/missing/1",
-            ),
-            (
-                json!({ "occasion": "prompt", "attributes": { "tool.id": "t" }, "missing": ["tool.id"] }),
-                "/events/1/missing/0",
             ),
             (
                 json!({ "occasion": "prompt", "session": "" }),

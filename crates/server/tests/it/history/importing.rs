@@ -89,7 +89,6 @@ fn a_wrong_line_is_counted_and_listed_and_the_rest_is_kept() {
             (with("/session", json!("")), "/session"),
             (with("/attributes", json!([])), "/attributes"),
             (with("/attributes/tool.id", json!(7)), "/attributes/tool.id"),
-            (with("/missing", json!(["tool.id"])), "/missing/0"),
             (with("/missing", json!(["no.such"])), "/missing/0"),
             (with("/decision/action", json!("shrug")), "/decision/action"),
             (with("/decision/mode", json!("maybe")), "/decision/mode"),
