@@ -23,6 +23,9 @@
 //! - What would make the engine call itself until the stack ends, and with it the whole program, is refused when the
 //!   module is compiled: expressions of hundreds of operators, and rules that call themselves or one another too deep.
 //!
+//! - Numbers are exact, and so as long as their exponents say: large ones are refused in a module, and so are the
+//!   built-ins that read numbers from texts (`json.unmarshal`). An event's numbers are those of its document.
+//!
 //! Not stopped: one instruction that works long by itself. A module can build a value that holds the same part twice, 24
 //! times over, and compare it with another one; the comparison takes 2^24 steps inside one instruction, and 2^40 would
 //! take hours. The engine has no limit for it. Only somebody who may write policies can do this to the organization's
@@ -41,7 +44,10 @@
 //! allocator of its own for the whole program; time and steps bound what a module can allocate).
 
 mod calls;
+mod input;
 mod nesting;
+
+pub(crate) use input::value as input;
 
 use crate::contract::{REGO_LANGUAGE_VERSION, rego_entrypoint, rego_package};
 use crate::digest::sha256_hex;
@@ -69,7 +75,7 @@ const ENGINE: &str = "regorus 0.14.1";
 /// The version of OPA whose language the engine speaks.
 pub const OPA_VERSION: &str = "1.2.0";
 /// The built-ins that a module can call: none makes more than it is given.
-const BUILTINS: [&str; 62] = [
+const BUILTINS: [&str; 60] = [
     "__builtin_sets.intersection",
     "__builtin_sets.union",
     "abs",
@@ -98,9 +104,7 @@ const BUILTINS: [&str; 62] = [
     "is_set",
     "is_string",
     "json.filter",
-    "json.is_valid",
     "json.remove",
-    "json.unmarshal",
     "lower",
     "max",
     "min",
@@ -200,8 +204,9 @@ pub enum Failure {
 /// Source: client contract §3.1 `regoCompilerFingerprint`.
 pub fn compiler_fingerprint() -> String {
     let (nesting, chain, calls) = (nesting::NESTING_LIMIT, nesting::CHAIN_LIMIT, calls::CALL_LIMIT);
+    let exponent = nesting::EXPONENT_DIGITS;
     let limits = format!(
-        "{INSTRUCTION_LIMIT} {} {nesting} {chain} {calls}",
+        "{INSTRUCTION_LIMIT} {} {nesting} {chain} {calls} {exponent}",
         TIME_LIMIT.as_millis()
     );
     sha256_hex(
@@ -234,6 +239,10 @@ impl Module {
         }
         if nesting::is_too_long(source) {
             let message = "an expression of the module has more than 128 operators, references and brackets";
+            return Err(vec![Diagnostic::whole(message)]);
+        }
+        if nesting::has_large_exponent(source) {
+            let message = "a number of the module has an exponent of more than three digits";
             return Err(vec![Diagnostic::whole(message)]);
         }
         let refused = |error: &dyn fmt::Display| vec![diagnostic(&error.to_string())];
@@ -291,7 +300,8 @@ impl Module {
     ///
     /// Errors: it was stopped, it failed, or it gave no answer; the caller counts it as matched (RG-1).
     pub fn evaluate(&self, input: &serde_json::Value) -> Result<Answer, Failure> {
-        self.evaluate_value(Value::from(input.clone()))
+        // INVARIANT RG-1: the engine's own conversion can make a whole document undefined.
+        self.evaluate_value(input::value(input))
     }
 
     pub(crate) fn evaluate_value(&self, input: Value) -> Result<Answer, Failure> {

@@ -78,7 +78,7 @@ impl<'a> Row<'a> {
     fn ask(&self, module: &Module) -> Truth {
         let input = self
             .input
-            .get_or_init(|| regorus::Value::from(self.event.nested(self.symbols)));
+            .get_or_init(|| crate::rego::input(&self.event.nested(self.symbols)));
         let (truth, reason_code) = answer(self.event, module.evaluate_value(input.clone()));
         *self.reason_code.borrow_mut() = reason_code;
         truth

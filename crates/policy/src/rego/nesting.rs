@@ -13,6 +13,9 @@ const WORK_LIMIT: usize = 2 << 20;
 /// LIMIT: operators, steps of references and brackets of one expression that can wait for one another.
 pub(super) const CHAIN_LIMIT: usize = 128;
 
+/// LIMIT: digits of the exponent of a number; a double has three.
+pub(super) const EXPONENT_DIGITS: usize = 3;
+
 /// Returns whether the parser would work too long on a module.
 pub(super) fn is_too_much(source: &str) -> bool {
     let (mut depth, mut work) = (0_usize, 0_usize);
@@ -60,6 +63,42 @@ pub(super) fn is_too_long(source: &str) -> bool {
         }
     }
     false
+}
+
+/// Returns whether a number of a module has so large an exponent that reading it would take hours, or all memory.
+pub(super) fn has_large_exponent(source: &str) -> bool {
+    let mut rest = source.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'"' => skip_text(&mut rest),
+            b'`' => drop(rest.find(|byte| *byte == b'`')),
+            b'#' => drop(rest.find(|byte| *byte == b'\n')),
+            byte if byte.is_ascii_alphanumeric() || byte == b'_' => {
+                if exponent_digits(byte, &mut rest) > EXPONENT_DIGITS {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Passes over the rest of a name or number; returns how many digits the exponent has.
+fn exponent_digits(first: u8, rest: &mut std::str::Bytes<'_>) -> usize {
+    let is_number = first.is_ascii_digit();
+    let mut exponent: Option<usize> = None;
+    loop {
+        let mut ahead = rest.clone();
+        match ahead.next() {
+            Some(b'e' | b'E') if is_number && exponent.is_none() => exponent = Some(0),
+            Some(b'+' | b'-') if exponent == Some(0) => {}
+            Some(b'.') if is_number => {}
+            Some(byte) if byte.is_ascii_alphanumeric() || byte == b'_' => exponent = exponent.map(|n| n + 1),
+            _ => return exponent.unwrap_or(0),
+        }
+        *rest = ahead;
+    }
 }
 
 /// The operators of the expressions that are open.

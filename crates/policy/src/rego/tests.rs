@@ -131,6 +131,8 @@ fn builtins_that_grow_or_reach_out_are_refused() {
         "opa.runtime().x == 1",
         "concat(\",\", [\"a\", \"b\"]) != \"\"",
         "bits.lsh(1, 1000000000) > 1",
+        "json.unmarshal(input.x) == 1",
+        "json.is_valid(input.x)",
     ] {
         let body = format!("match := {{\"matched\": true}} if {call}");
         let refused = module(&body).map(|m| m.evaluate(&json!({})));
@@ -296,4 +298,32 @@ fn expressions_end_at_128_operators() {
     many.push_str(&"1 + 1, ".repeat(300));
     many.push_str("2]\n");
     assert!(module(&many).is_ok());
+}
+
+#[test]
+fn a_document_that_pretends_to_be_a_number_hides_nothing() {
+    for number in ["x", "1", "1e4000000000"] {
+        let input = json!({"tool": {"id": "shell"}, "event": {"$serde_json::private::Number": number}});
+        assert!(says(SHELL, &input).unwrap().matched, "{number}");
+        let seen =
+            format!("match := {{\"matched\": input.event[\"$serde_json::private::Number\"] == {number:?}}}");
+        assert_eq!(says(&seen, &input), MATCHED);
+    }
+}
+
+#[test]
+fn exponents_end_at_three_digits() {
+    for (number, is_fine) in [
+        ("1e308", true),
+        ("1.5e-10", true),
+        ("0e1000", false),
+        ("1.5e+33720368", false),
+        ("1e0000000001", false),
+        ("1e1_0000000", false),
+    ] {
+        let found = module(&format!("match := {{\"matched\": 1 == {number}}}"));
+        assert_eq!(found.is_ok(), is_fine, "{number} {found:?}");
+    }
+    let free = "a1e99999 := \"1e99999\" # 1e99999\nmatch := {\"matched\": a1e99999 == `2e88888`}";
+    assert_eq!(says(free, &json!({})), NOT_MATCHED);
 }

@@ -125,6 +125,12 @@ pub fn policies(data: &[u8]) {
     case.check_projection(0);
 }
 
+/// Matches where its input is seen at all.
+static PROBE: LazyLock<Module> = LazyLock::new(|| {
+    let source = "package forge.content\nimport rego.v1\nmatch := {\"matched\": input.is_seen}";
+    Module::compile(Family::Content, source).unwrap()
+});
+
 /// Any module on any input ends, and a failure is matched and never passed over in silence.
 pub fn modules(data: &[u8]) {
     let at = data.iter().position(|byte| *byte == 0xff).unwrap_or(data.len());
@@ -139,6 +145,9 @@ pub fn modules(data: &[u8]) {
         true => source.into_owned(),
         false => format!("package forge.content\nimport rego.v1\n{source}"),
     };
+    // Whatever stands in the input, the rest of it is seen (RG-1).
+    let seen = PROBE.evaluate(&json!({"is_seen": true, "rest": input}));
+    assert!(seen.is_ok_and(|answer| answer.matched));
     let began = now();
     let compiled = Module::compile(family, &source);
     assert!(began.elapsed() < PATIENCE, "compiling took {:?}", began.elapsed());

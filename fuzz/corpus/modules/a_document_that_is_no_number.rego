@@ -1,0 +1,1 @@
+match := {"matched": true} if input.tool.id == "shell"ÿ{"tool.id":"shell","tool.input":{"$serde_json::private::Number":"x"}}

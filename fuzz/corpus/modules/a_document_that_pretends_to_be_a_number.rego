@@ -1,0 +1,1 @@
+match := {"matched": input.x == 1}ÿ{"x":{"$serde_json::private::Number":"1e4000000000"}}
