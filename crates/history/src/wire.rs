@@ -160,6 +160,30 @@ pub(crate) fn column(reader: &mut Reader<'_>, kind: Kind, rows: usize) -> Result
     })
 }
 
+/// Passes over a column of `rows` rows, which must be of this type.
+pub(crate) fn skip_column(reader: &mut Reader<'_>, kind: Kind, rows: usize) -> Result<()> {
+    if reader.u8()? != kind.tag() {
+        return Err(Error::Corrupt("type of a column"));
+    }
+    let values = match kind {
+        Kind::Text | Kind::TextSet | Kind::Json => {
+            let count = reader.count()?;
+            let mut bytes = 0_usize;
+            for _ in 0..count {
+                bytes = bytes.saturating_add(reader.count()?);
+            }
+            reader.take(bytes)?;
+            count
+        }
+        Kind::Number | Kind::Instant => eights(reader)?.len(),
+        Kind::Boolean => 2,
+    };
+    let bytes = rows
+        .checked_mul(code_bytes(values))
+        .ok_or(Error::Corrupt("count"))?;
+    reader.take(bytes).map(drop)
+}
+
 fn code_bytes(values: usize) -> usize {
     match values {
         0..=0xff => 1,
@@ -193,7 +217,7 @@ fn texts(reader: &mut Reader<'_>) -> Result<Texts> {
     Ok(texts)
 }
 
-fn eights<'a>(reader: &mut Reader<'a>) -> Result<impl Iterator<Item = [u8; 8]> + use<'a>> {
+fn eights<'a>(reader: &mut Reader<'a>) -> Result<impl ExactSizeIterator<Item = [u8; 8]> + use<'a>> {
     let count = reader.count()?;
     let bytes = reader.take(count.checked_mul(8).ok_or(Error::Corrupt("count"))?)?;
     Ok(bytes.as_chunks::<8>().0.iter().copied())

@@ -61,16 +61,24 @@ pub(super) fn encode(columns: &[Column]) -> Vec<u8> {
     raw
 }
 
-/// Returns the columns of the table, of these types, with `rows` behaviours.
+/// Returns the columns of the table, of these types, with `rows` behaviours: those that are wanted.
 pub(super) fn decode(
     raw: &[u8],
     kinds: impl Iterator<Item = crate::schema::Kind>,
     rows: usize,
-) -> Result<Vec<Column>> {
+    is_wanted: impl Fn(usize) -> bool,
+) -> Result<Vec<Option<Column>>> {
     let mut reader = wire::Reader::new(raw);
-    let columns = kinds
-        .map(|kind| wire::column(&mut reader, kind, rows))
-        .collect::<Result<_>>()?;
+    let mut columns = Vec::new();
+    for (place, kind) in kinds.enumerate() {
+        // A table has dozens of columns, of which a question reads a few.
+        columns.push(if is_wanted(place) {
+            Some(wire::column(&mut reader, kind, rows)?)
+        } else {
+            wire::skip_column(&mut reader, kind, rows)?;
+            None
+        });
+    }
     if reader.is_at_end() {
         Ok(columns)
     } else {

@@ -210,14 +210,19 @@ impl Segment {
         if !columns.iter().all(is_known) {
             return Ok(None);
         }
+        let place_of = |index: &usize| {
+            let name = &schema.columns()[*index].name;
+            stored.iter().position(|stored| stored.name == *name)
+        };
+        let places: Vec<Option<usize>> = columns.iter().map(place_of).collect();
         let packed = self.read(table.piece)?;
         let raw = wire::unpack(&packed, table.raw_bytes as usize, TABLE_BYTES)?;
         let rows = table.rows as usize;
-        let all = behaviour::decode(&raw, stored.iter().map(|spec| spec.kind), rows)?;
-        let columns = columns.iter().map(|index| {
-            let spec = &schema.columns()[*index];
-            let place = stored.iter().position(|stored| stored.name == spec.name);
-            place.map_or_else(|| Column::missing(spec.kind, rows), |place| all[place].clone())
+        let kinds = stored.iter().map(|spec| spec.kind);
+        let all = behaviour::decode(&raw, kinds, rows, |place| places.contains(&Some(place)))?;
+        let columns = columns.iter().zip(&places).map(|(index, place)| {
+            let known = place.and_then(|place| all[place].clone());
+            known.unwrap_or_else(|| Column::missing(schema.columns()[*index].kind, rows))
         });
         Ok(Some(Behaviours {
             columns: columns.collect(),
