@@ -36,7 +36,7 @@ pub use condition::{
 };
 pub use definition::{Acl, Definition, Reference, Scope, Transform};
 pub use digest::{canonical, document_sha256, sha256_hex};
-pub use eval::{BATCH_ROWS, Batch, BatchFault, Chronicle, Comparison, Past, Scan, Tally};
+pub use eval::{BATCH_ROWS, Batch, BatchFault, Chronicle, Comparison, Pair, Past, Scan, Tally};
 pub use event::{Event, Value};
 pub use family::{Family, Occasion};
 pub use projection::Projection;

@@ -10,6 +10,7 @@ mod batch;
 mod check;
 mod chronicle;
 mod mask;
+mod pair;
 mod past;
 mod row;
 mod scan;
@@ -19,6 +20,7 @@ mod tracker;
 
 pub use batch::{BATCH_ROWS, Batch, BatchFault};
 pub use chronicle::Chronicle;
+pub use pair::Pair;
 pub use past::Past;
 pub(crate) use row::Row;
 pub use scan::Scan;

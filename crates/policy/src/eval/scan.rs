@@ -33,6 +33,8 @@ pub struct Scan<'a> {
     readers: Vec<usize>,
     sorted: Vec<Option<Sorted>>,
     rows: Bits,
+    /// For each node the one that asks the same in the set of the walk beside this one.
+    twins: Vec<Option<NodeId>>,
     pub(super) judged: Judged,
 }
 
@@ -82,12 +84,21 @@ impl<'a> Scan<'a> {
             readers,
             sorted: (0..FIELDS).map(|_| None).collect(),
             rows: [0; WORDS],
+            twins: Vec::new(),
             judged: Judged {
                 rows: 0,
                 actions: [[0; WORDS]; Action::ALL.len()],
                 unknown: [0; WORDS],
                 matched: vec![None; set.policies().len()],
             },
+        }
+    }
+
+    /// Returns a walk that takes from another one, over the same batches, what both sets ask.
+    pub(super) fn beside(set: &'a PolicySet, other: &Scan<'_>) -> Self {
+        Self {
+            twins: set.program.twins(&other.set.program),
+            ..Self::new(set)
         }
     }
 
@@ -108,6 +119,17 @@ impl<'a> Scan<'a> {
     ///
     /// Returns false if it was stopped: then nothing was decided on the batch.
     pub fn judge_until(&mut self, batch: &Batch, symbols: &Symbols, is_over: &dyn Fn() -> bool) -> bool {
+        self.walk(batch, symbols, is_over, None)
+    }
+
+    /// The same, where the walk beside this one has judged the batch.
+    pub(super) fn walk(
+        &mut self,
+        batch: &Batch,
+        symbols: &Symbols,
+        is_over: &dyn Fn() -> bool,
+        beside: Option<&Scan<'_>>,
+    ) -> bool {
         self.found.fill(Found::NotYet);
         self.sorted.fill_with(|| None);
         self.rows = first(batch.rows());
@@ -116,6 +138,7 @@ impl<'a> Scan<'a> {
             symbols,
             is_over,
             stopped: Cell::new(false),
+            beside,
         };
         self.past(&step);
         self.judged.rows = batch.rows();
@@ -193,7 +216,7 @@ impl<'a> Scan<'a> {
     /// Answers a node; false when it is false for every row.
     fn answer(&mut self, id: NodeId, step: &Step<'_>) -> bool {
         let at = id as usize;
-        if self.found[at] == Found::NotYet {
+        if self.found[at] == Found::NotYet && !self.borrow(at, step) {
             let set = self.set;
             let mask = match set.program.node(id) {
                 Node::Constant(truth) => self.everywhere(*truth),
@@ -220,6 +243,19 @@ impl<'a> Scan<'a> {
             self.keep(at, mask);
         }
         self.found[at] == Found::Mask
+    }
+
+    /// Takes over the answer of the walk beside this one, if it has one.
+    fn borrow(&mut self, at: usize, step: &Step<'_>) -> bool {
+        let (Some(beside), Some(Some(twin))) = (step.beside, self.twins.get(at)) else {
+            return false;
+        };
+        let twin = *twin as usize;
+        self.found[at] = beside.found[twin];
+        if self.found[at] == Found::Mask {
+            self.masks[at].clone_from(&beside.masks[twin]);
+        }
+        self.found[at] != Found::NotYet
     }
 
     fn keep(&mut self, at: usize, mask: Option<Mask>) {
@@ -285,7 +321,7 @@ impl<'a> Scan<'a> {
         let field = test.operand.field();
         let column = step.batch.column(field)?;
         let passing = self.known[at].judge(test, column, step.symbols);
-        if self.readers[field.index()] < SORT_READERS {
+        if self.readers[field.index()] < SORT_READERS || !Known::sorts(test) {
             return spread(column, None, &passing, &self.rows);
         }
         let sorted = self.sorted[field.index()].get_or_insert_with(|| Sorted::new(column));
@@ -296,6 +332,20 @@ impl<'a> Scan<'a> {
     fn past(&mut self, step: &Step<'_>) {
         let set = self.set;
         if !set.has_history() {
+            return;
+        }
+        // What the walk beside this one has answered it also remembers.
+        let open: Vec<(usize, usize)> = set
+            .program
+            .nodes
+            .iter()
+            .enumerate()
+            .filter_map(|(at, node)| match node {
+                Node::Past(tracker) if !self.borrow(at, step) => Some((at, *tracker)),
+                _ => None,
+            })
+            .collect();
+        if open.is_empty() {
             return;
         }
         let mut whose = Vec::with_capacity(step.batch.rows());
@@ -311,15 +361,12 @@ impl<'a> Scan<'a> {
                 },
             ));
         }
-        for (at, node) in set.program.nodes.iter().enumerate() {
-            let Node::Past(tracker) = node else {
-                continue;
-            };
-            let question = &set.program.trackers[*tracker].question;
+        for (at, tracker) in open {
+            let question = &set.program.trackers[tracker].question;
             for pattern in question.patterns() {
                 self.answer(*pattern, step);
             }
-            let mask = self.track(*tracker, step, &whose);
+            let mask = self.track(tracker, step, &whose);
             self.keep(at, Some(mask));
         }
     }
@@ -379,6 +426,7 @@ struct Step<'a> {
     symbols: &'a Symbols,
     is_over: &'a dyn Fn() -> bool,
     stopped: Cell<bool>,
+    beside: Option<&'a Scan<'a>>,
 }
 
 impl Step<'_> {

@@ -5,7 +5,7 @@
 
 use super::batch::Column;
 use super::mask::{Bits, Mask, pack, put};
-use crate::condition::{Check, Operand};
+use crate::condition::{Check, Operand, Order};
 use crate::event::Value;
 use crate::set::Test;
 use crate::symbols::Symbols;
@@ -42,6 +42,14 @@ impl Default for Codes {
 }
 
 impl Known {
+    /// Returns whether rows that are sorted by code help to find those that pass.
+    pub fn sorts(test: &Test) -> bool {
+        !matches!(
+            (&test.operand, &test.check),
+            (Operand::Field(_), Check::Number { .. })
+        )
+    }
+
     /// Returns which values of a column's dictionary pass.
     pub fn judge(&mut self, test: &Test, column: &Column, symbols: &Symbols) -> Passing {
         if let (
@@ -53,7 +61,7 @@ impl Known {
             },
         ) = (&test.operand, &test.check)
         {
-            return numbers(column, |number| order.holds(&number, value) != *negated);
+            return numbers(column, *order, *value, *negated);
         }
         let (mut sure, mut unknown) = (Vec::new(), Vec::new());
         for (code, found) in (0_u16..).zip(&column.dictionary) {
@@ -83,22 +91,31 @@ impl Known {
 }
 
 /// Returns which numbers pass. Numbers are rarely repeated: a table costs less than a list of half of them.
-fn numbers(column: &Column, holds: impl Fn(f64) -> bool) -> Passing {
-    let passes = |found: &Value| matches!(found, Value::Number(number) if holds(*number));
+fn numbers(column: &Column, order: Order, value: f64, negated: bool) -> Passing {
+    let table = match order {
+        Order::Equal => table(column, |number| order.holds(&number, &value) != negated),
+        Order::Greater => table(column, |number| (number > value) != negated),
+        Order::AtLeast => table(column, |number| (number >= value) != negated),
+        Order::Less => table(column, |number| (number < value) != negated),
+        Order::AtMost => table(column, |number| (number <= value) != negated),
+    };
     let is_unknown = |found: &Value| !matches!(found, Value::Number(_) | Value::Absent);
     let unknown = (0_u16..)
         .zip(&column.dictionary)
         .filter(|(_, found)| is_unknown(found));
     Passing {
         unknown: Codes::List(unknown.map(|(code, _)| code).collect()),
-        sure: Codes::Table(
-            column
-                .dictionary
-                .iter()
-                .map(|found| u8::from(passes(found)))
-                .collect(),
-        ),
+        sure: Codes::Table(table),
     }
+}
+
+/// Returns a byte for each value: whether it is a number that passes.
+fn table(column: &Column, passes: impl Fn(f64) -> bool) -> Vec<u8> {
+    let one = |found: &Value| match found {
+        Value::Number(number) => u8::from(passes(*number)),
+        _ => 0,
+    };
+    column.dictionary.iter().map(one).collect()
 }
 
 /// The rows of a column by their codes.

@@ -88,13 +88,25 @@ impl Comparison {
         each(&mut unknown, &after.unknown, |a, b| a | b);
         each(&mut unknown, counted, |a, b| a & b);
         let mut changed: Bits = [0; WORDS];
-        for (from, left) in before.actions.iter().enumerate() {
-            for (to, right) in after.actions.iter().enumerate().filter(|(to, _)| *to != from) {
+        let is_some = |bits: &Bits| bits.iter().any(|word| *word != 0);
+        let decided: Vec<(usize, &Bits)> = after
+            .actions
+            .iter()
+            .enumerate()
+            .filter(|(_, bits)| is_some(bits))
+            .collect();
+        for (from, left) in before
+            .actions
+            .iter()
+            .enumerate()
+            .filter(|(_, bits)| is_some(bits))
+        {
+            for (to, right) in decided.iter().filter(|(to, _)| *to != from) {
                 let mut rows = *left;
                 each(&mut rows, right, |a, b| a & b);
                 each(&mut rows, &unknown, |a, b| a & !b);
                 each(&mut rows, counted, |a, b| a & b);
-                self.by_change[from][to] += weigh(&rows);
+                self.by_change[from][*to] += weigh(&rows);
                 each(&mut changed, &rows, |a, b| a | b);
             }
         }

@@ -82,6 +82,42 @@ impl Question {
         }
     }
 
+    /// Returns the question about other nodes in place of its own; nothing where there is none for one of them.
+    fn renamed(&self, name: impl Fn(NodeId) -> Option<NodeId>) -> Option<Self> {
+        Some(match self {
+            Self::Prior(node) => Self::Prior(name(*node)?),
+            Self::Sequence {
+                within_ms,
+                ordered,
+                events,
+            } => Self::Sequence {
+                within_ms: *within_ms,
+                ordered: *ordered,
+                events: events.iter().map(|node| name(*node)).collect::<Option<_>>()?,
+            },
+            Self::Count {
+                within_ms,
+                matching,
+                compare,
+            } => Self::Count {
+                within_ms: *within_ms,
+                matching: name(*matching)?,
+                compare: *compare,
+            },
+            Self::Distinct {
+                within_ms,
+                operand,
+                matching,
+                compare,
+            } => Self::Distinct {
+                within_ms: *within_ms,
+                operand: operand.clone(),
+                matching: name(*matching)?,
+                compare: *compare,
+            },
+        })
+    }
+
     /// Returns what is asked of each event.
     pub fn patterns(&self) -> &[NodeId] {
         match self {
@@ -136,6 +172,37 @@ impl Program {
         id
     }
 
+    /// Returns for each node the node of another program that asks the same, if there is one.
+    pub fn twins(&self, other: &Self) -> Vec<Option<NodeId>> {
+        let mut keys = vec![""; self.nodes.len()];
+        for (key, id) in &self.places {
+            keys[*id as usize] = key;
+        }
+        // Children stand before their parents.
+        let mut twins: Vec<Option<NodeId>> = Vec::with_capacity(self.nodes.len());
+        for (node, key) in self.nodes.iter().zip(keys) {
+            let twin = |id: NodeId| twins[id as usize];
+            let all = |ids: &[NodeId]| ids.iter().map(|id| twin(*id)).collect::<Option<Vec<NodeId>>>();
+            let key = match node {
+                Node::All(ids) => all(ids).map(|ids| all_key(&ids)),
+                Node::Any(ids) => all(ids).map(|ids| any_key(&ids)),
+                Node::Not(id) => twin(*id).map(not_key),
+                Node::Module { module, guard } => twin(*guard).map(|guard| module_key(module, guard)),
+                Node::Past(tracker) => {
+                    let Tracker { family, question } = &self.trackers[*tracker];
+                    question
+                        .renamed(twin)
+                        .map(|question| past_key(*family, &question))
+                }
+                Node::Constant(_) | Node::Test(_) | Node::Occasions(_) | Node::Before(_) => {
+                    Some(key.to_owned())
+                }
+            };
+            twins.push(key.and_then(|key| other.places.get(&key).copied()));
+        }
+        twins
+    }
+
     pub fn constant(&mut self, truth: Truth) -> NodeId {
         self.add(format!("constant {truth:?}"), |_| Node::Constant(truth))
     }
@@ -149,14 +216,14 @@ impl Program {
     }
 
     pub fn not(&mut self, inner: NodeId) -> NodeId {
-        self.add(format!("not {inner}"), |_| Node::Not(inner))
+        self.add(not_key(inner), |_| Node::Not(inner))
     }
 
     pub fn all(&mut self, nodes: Vec<NodeId>) -> NodeId {
         match nodes.as_slice() {
             [one] => *one,
             [] => self.constant(Truth::True),
-            _ => self.add(format!("all {nodes:?}"), |_| Node::All(nodes)),
+            _ => self.add(all_key(&nodes), |_| Node::All(nodes)),
         }
     }
 
@@ -164,12 +231,12 @@ impl Program {
         match nodes.as_slice() {
             [one] => *one,
             [] => self.constant(Truth::False),
-            _ => self.add(format!("any {nodes:?}"), |_| Node::Any(nodes)),
+            _ => self.add(any_key(&nodes), |_| Node::Any(nodes)),
         }
     }
 
     pub fn module(&mut self, module: &Arc<Module>, guard: NodeId) -> NodeId {
-        let key = format!("module {} {guard}", module.artifact_fingerprint());
+        let key = module_key(module, guard);
         let module = Arc::clone(module);
         self.add(key, |_| Node::Module { module, guard })
     }
@@ -248,10 +315,31 @@ impl Program {
                 compare: *compare,
             },
         };
-        let key = format!("past {family:?} {question:?}");
+        let key = past_key(family, &question);
         self.add(key, |program| {
             program.trackers.push(Tracker { family, question });
             Node::Past(program.trackers.len() - 1)
         })
     }
+}
+
+// The keys of nodes that name other nodes.
+fn not_key(inner: NodeId) -> String {
+    format!("not {inner}")
+}
+
+fn all_key(nodes: &[NodeId]) -> String {
+    format!("all {nodes:?}")
+}
+
+fn any_key(nodes: &[NodeId]) -> String {
+    format!("any {nodes:?}")
+}
+
+fn module_key(module: &Module, guard: NodeId) -> String {
+    format!("module {} {guard}", module.artifact_fingerprint())
+}
+
+fn past_key(family: Family, question: &Question) -> String {
+    format!("past {family:?} {question:?}")
 }
