@@ -330,6 +330,17 @@ impl Unit {
         self.span
     }
 
+    /// Returns the place of the row of that number, counted from the first of the unit.
+    pub fn place(&self, row: usize) -> Place {
+        // Sources, row groups and rows are counted in 32 bits.
+        let index = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
+        Place {
+            source: index(self.source),
+            group: index(self.group),
+            row: index(self.rows.start + row),
+        }
+    }
+
     /// Takes the span from the instants of the row group or chunk.
     fn narrow(&mut self, at: &[i64]) {
         if let Some(at) = at.get(self.rows.clone())

@@ -128,29 +128,38 @@ pub fn ordered(
     plan: &Plan,
     columns: &[usize],
     watch: &Watch,
-    each: impl FnMut(&Batch, Range<usize>) -> Result<()>,
+    mut each: impl FnMut(&Batch, Range<usize>) -> Result<()>,
 ) -> Result<()> {
-    ordered_or(plan, columns, watch, each, |_, cause| Err(cause))
+    let projection = Projection {
+        columns,
+        with_ids: true,
+    };
+    let each = |_: &Unit, batch: &Batch, range| each(batch, range);
+    ordered_or(plan, projection, watch, each, |_, cause| Err(cause))
 }
 
-/// The same; `lost` decides what becomes of a unit that cannot be read, before any later event is given: the error, or
-/// going on without it.
+/// The same, with the unit that a batch is of; without ids those that tell the order are read all the same.
+///
+/// `lost` decides what becomes of a unit that cannot be read, before any later event is given: the error, or going on
+/// without it.
 ///
 /// Errors: `Canceled`, those of `each` and of `lost`.
 pub fn ordered_or(
     plan: &Plan,
-    columns: &[usize],
+    projection: Projection<'_>,
     watch: &Watch,
-    mut each: impl FnMut(&Batch, Range<usize>) -> Result<()>,
+    mut each: impl FnMut(&Unit, &Batch, Range<usize>) -> Result<()>,
     mut lost: impl FnMut(&Unit, Error) -> Result<()>,
 ) -> Result<()> {
     let mut waiting: Vec<&Unit> = plan.units().iter().collect();
-    waiting.sort_by_key(|unit| std::cmp::Reverse((unit.span.0, unit.source, unit.group)));
+    waiting.sort_by_key(|unit| (unit.span.0, unit.source, unit.group));
+    let mut waiting: Vec<(&Unit, bool)> = waiting.iter().copied().zip(mixed(&waiting)).collect();
+    waiting.reverse();
     let mut open: Vec<Open> = Vec::new();
     loop {
         watch.check()?;
         // A unit that may begin at or before the next event must be open before that event is chosen.
-        while let Some(unit) = waiting.last() {
+        while let Some((unit, is_mixed)) = waiting.last() {
             if open
                 .iter()
                 .map(|open| open.key().0)
@@ -159,12 +168,8 @@ pub fn ordered_or(
             {
                 break;
             }
-            match plan.read(unit, columns, true) {
-                Ok(batch) => open.push(Open {
-                    batch,
-                    row: 0,
-                    rank: (unit.source, unit.group),
-                }),
+            match plan.read(unit, projection.columns, projection.with_ids || *is_mixed) {
+                Ok(batch) => open.push(Open { unit, batch, row: 0 }),
                 Err(cause) => lost(unit, cause)?,
             }
             waiting.pop();
@@ -174,10 +179,10 @@ pub fn ordered_or(
         };
         let others = open.iter().enumerate().filter(|(index, _)| *index != first);
         let limit = others.map(|(_, other)| other.key()).min();
-        let begins = waiting.last().map(|unit| unit.span.0);
+        let begins = waiting.last().map(|(unit, _)| unit.span.0);
         let run = &open[first];
         let end = run.end(limit, begins);
-        each(&run.batch, run.row..end)?;
+        each(run.unit, &run.batch, run.row..end)?;
         watch.add(end - run.row);
         open[first].row = end;
         if end == open[first].batch.rows() {
@@ -186,22 +191,43 @@ pub fn ordered_or(
     }
 }
 
+/// Returns for each unit, which are sorted by their beginnings, whether it meets units of another source in time.
+///
+/// Where all events of some time are of one source, they lie in the order of (instant, event id): no id has to tell it.
+fn mixed(units: &[&Unit]) -> Vec<bool> {
+    let mut is_mixed = vec![false; units.len()];
+    let mut start = 0;
+    while let Some(first) = units.get(start) {
+        // Units that touch, if only through others.
+        let (mut end, mut last) = (start + 1, first.span.1);
+        while let Some(next) = units.get(end).filter(|next| next.span.0 <= last) {
+            last = last.max(next.span.1);
+            end += 1;
+        }
+        let is_one = units[start..end].iter().all(|unit| unit.source == first.source);
+        is_mixed[start..end].fill(!is_one);
+        start = end;
+    }
+    is_mixed
+}
+
 /// A batch that is being read in the order of time.
-struct Open {
+struct Open<'a> {
+    unit: &'a Unit,
     batch: Batch,
     row: usize,
-    rank: (usize, usize),
 }
 
 type Key<'a> = (i64, &'a str, (usize, usize));
 
-impl Open {
+impl Open<'_> {
     fn key(&self) -> Key<'_> {
         self.key_of(self.row)
     }
 
     fn key_of(&self, row: usize) -> Key<'_> {
-        (self.batch.at[row], self.batch.ids.get(row), self.rank)
+        let rank = (self.unit.source, self.unit.group);
+        (self.batch.at[row], self.batch.ids.get(row), rank)
     }
 
     /// Returns the end of the rows that come before `limit` and before the instant `begins`; at least one does.

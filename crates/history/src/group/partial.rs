@@ -127,7 +127,7 @@ impl Partial {
                     *known.group.insert(self.group(frame, &key)?)
                 };
                 let row = start + *last as usize;
-                known.newest = Some((run.at[row], run.place(row)));
+                known.newest = Some((run.at[row], run.unit.place(row)));
                 self.count_on(day, group, *count);
             }
             start = end;
@@ -306,19 +306,6 @@ impl Partial {
             first_day: frame.days.first,
             days,
         })
-    }
-}
-
-impl Run<'_> {
-    fn place(&self, row: usize) -> Place {
-        let Unit {
-            source, group, rows, ..
-        } = self.unit;
-        Place {
-            source: index(*source),
-            group: index(*group),
-            row: index(rows.start + row),
-        }
     }
 }
 

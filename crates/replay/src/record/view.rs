@@ -4,6 +4,7 @@ use super::column::position;
 use super::row::{PLACES, missing, occasion};
 use provost_history::{Batch as Rows, Column, Dictionary, Result};
 use provost_policy::{Field, Occasion, Symbols, Value};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Which attributes are read, and the columns in which they are.
@@ -129,6 +130,19 @@ impl View {
     /// Returns whether the attribute at this place of the lens is missing in a row that has no value for it.
     pub fn is_missing(&self, batch: &Rows, place: usize, row: usize) -> bool {
         self.columns[place].is_missing_at(batch, row)
+    }
+
+    /// Returns whether the attribute at this place of the lens is missing in some row of the batches of this view.
+    pub fn may_miss(&self, place: usize) -> bool {
+        self.columns[place].is_missing.is_some()
+    }
+
+    /// Returns whether all of these rows name their occasions.
+    pub fn knows_occasions(&self, batch: &Rows, range: &Range<usize>) -> bool {
+        self.occasions.iter().skip(1).all(Option::is_some)
+            && batch.columns[0].codes[range.clone()]
+                .iter()
+                .all(|code| *code != 0)
     }
 
     /// Returns the values that the attribute at this place of the lens has, by code; the first stands for absent or

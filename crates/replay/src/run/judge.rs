@@ -5,10 +5,10 @@ use super::kept::Mark;
 use super::marks::{Marks, mix};
 use super::names::Names;
 use super::totals::{Behaviour, SubjectKind, Totals, Whence};
-use crate::record::{Codes, Piece, View};
+use crate::record::{Codes, Lens, Piece, View};
 use provost_history::group::Groups;
 use provost_history::{Batch as Rows, Error, Place, Result, Unit};
-use provost_policy::{Action, Batch, Scan, Symbols};
+use provost_policy::{Action, Batch, Pair, Symbols};
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(super) struct Judge<'a> {
     symbols: Symbols,
     /// About how many bytes of texts the table of symbols has.
     bytes: usize,
-    scans: [Scan<'a>; 2],
+    pair: Pair<'a>,
     subjects: Names<'a>,
     tools: Names<'a>,
     marks: Marks,
@@ -60,8 +60,8 @@ pub(super) enum Origin<'a> {
     Unit(&'a Unit),
     /// Each is a group.
     Groups(&'a Groups),
-    /// From several batches; the id of each row.
-    Ids(&'a [Box<str>]),
+    /// From several units; where each row is.
+    Places(&'a [Place]),
 }
 
 impl<'a> Judge<'a> {
@@ -71,7 +71,7 @@ impl<'a> Judge<'a> {
             stop,
             symbols: Symbols::new(),
             bytes: 0,
-            scans: [Scan::new(frame.baseline), Scan::new(frame.candidate)],
+            pair: Pair::new(frame.baseline, frame.candidate),
             subjects: Names::new(frame.subjects.as_ref()),
             tools: Names::new(frame.tools.as_ref()),
             marks: Marks::default(),
@@ -89,6 +89,18 @@ impl<'a> Judge<'a> {
     /// Returns how many rows wait for `judge`.
     pub fn waiting(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Returns what is read of events.
+    pub fn lens(&self) -> &'a Lens {
+        &self.frame.lens
+    }
+
+    /// Starts a new table of symbols when this one has more bytes of texts; no batch may stay opened.
+    pub fn forget(&mut self, bytes: usize) {
+        if self.bytes > bytes {
+            self.renew();
+        }
     }
 
     /// Returns about how many bytes of texts are kept.
@@ -148,6 +160,20 @@ impl<'a> Judge<'a> {
         let [user, account, device] = places.subject.map(|place| &batch.columns[place + 2].codes);
         let [tool, mcp_tool] = places.tool.map(|place| &batch.columns[place + 2].codes);
         let resource = places.resource.map(|place| &batch.columns[place + 2].codes);
+        if self.is_plain(opened, batch, &range) {
+            let (users, tools) = (&opened.subjects[0], &opened.tools[0]);
+            let codes = user[range.clone()].iter().zip(&tool[range.clone()]);
+            let rows = range.clone().zip(&batch.at[range.clone()]).zip(codes);
+            self.rows.extend(rows.map(|((row, at_ms), (user, tool))| Row {
+                at_ms: *at_ms,
+                place: row,
+                subject: users[*user as usize],
+                tool: tools[*tool as usize],
+                weight: weight(row),
+            }));
+            self.piece.push(&opened.view, &mut opened.codes, batch, range);
+            return;
+        }
         for row in range.clone() {
             let subject = match (user[row], account[row], device[row]) {
                 (0, _, _) if opened.view.is_missing(batch, places.subject[0], row) => 0,
@@ -183,6 +209,20 @@ impl<'a> Judge<'a> {
         self.piece.push(&opened.view, &mut opened.codes, batch, range);
     }
 
+    /// Returns whether rows need no second look: users and tools alone tell subjects and tools, all occasions are known,
+    /// and every event counts.
+    fn is_plain(&self, opened: &Opened, batch: &Rows, range: &Range<usize>) -> bool {
+        let places = &self.frame.places;
+        let is_unused = |place: usize| opened.view.values(place).len() == 1 && !opened.view.may_miss(place);
+        let [user, account, device] = places.subject;
+        opened.resources.is_none()
+            && self.subjects.wants_all()
+            && self.tools.wants_all()
+            && !opened.view.may_miss(user)
+            && [account, device, places.tool[1]].into_iter().all(is_unused)
+            && opened.view.knows_occasions(batch, range)
+    }
+
     /// Judges the rows that wait.
     ///
     /// Errors: `Canceled` when it is told to stop; then nothing of them is counted.
@@ -196,12 +236,10 @@ impl<'a> Judge<'a> {
             .piece
             .take(&self.frame.lens)
             .map_err(|_| Error::Corrupt("batch"))?;
-        for scan in &mut self.scans {
-            if !scan.judge_until(&batch, &self.symbols, self.stop) {
-                return Err(Error::Canceled);
-            }
+        if !self.pair.judge_until(&batch, &self.symbols, self.stop) {
+            return Err(Error::Canceled);
         }
-        let [before, after] = &self.scans;
+        let (before, after) = (self.pair.baseline(), self.pair.candidate());
         let changed = if rows.iter().all(|row| row.weight == 1) {
             self.totals.comparison.add(before, after)
         } else {
@@ -249,8 +287,9 @@ impl<'a> Judge<'a> {
         let mut start = 0;
         while start < rows.len() {
             let day = rows[start].at_ms.div_euclid(DAY_MS);
+            let next_day = (day + 1).saturating_mul(DAY_MS);
             let (mut evaluated, mut differing) = (0, 0);
-            while start < rows.len() && rows[start].at_ms.div_euclid(DAY_MS) == day {
+            while start < rows.len() && rows[start].at_ms < next_day {
                 evaluated += rows[start].weight;
                 if changed.next_if_eq(&start).is_some() {
                     differing += rows[start].weight;
@@ -266,26 +305,20 @@ impl<'a> Judge<'a> {
 
     /// Counts a changed row's behaviour, and remembers its event if it is the newest.
     fn note(&mut self, batch: &Batch, nth: usize, row: &Row, origin: &Origin<'_>) {
-        let [from, to] = [0, 1].map(|which| self.scans[which].decision(nth).0);
+        let scans = [self.pair.baseline(), self.pair.candidate()];
+        let [from, to] = scans.map(|scan| scan.decision(nth).0);
         let (mark, occasion) = self.mark(batch, nth, row, (from, to));
         let Some(entry) = self.totals.behaviours.entry(mark) else {
             return;
         };
         let whence = match origin {
-            Origin::Unit(unit) => Whence::at(Place {
-                source: index(unit.source),
-                group: index(unit.group),
-                row: index(unit.rows.start + row.place),
-            }),
+            Origin::Unit(unit) => Whence::at(unit.place(row.place)),
             Origin::Groups(groups) => Whence::at(groups.newest[row.place]),
-            Origin::Ids(ids) => Whence {
-                place: None,
-                id: ids.get(nth).cloned(),
-            },
+            Origin::Places(places) => Whence::at(places[nth]),
         };
         let deciding = || {
-            let of = |which: usize| self.scans[which].deciding(nth).into_iter().map(index).collect();
-            [of(0), of(1)]
+            let scans = [self.pair.baseline(), self.pair.candidate()];
+            scans.map(|scan| scan.deciding(nth).into_iter().map(index).collect())
         };
         match entry {
             Entry::Occupied(mut slot) => {
@@ -354,9 +387,7 @@ impl<'a> Judge<'a> {
         self.subjects.settle(&mut self.totals.subjects, &self.symbols);
         self.tools.settle(&mut self.totals.tools, &self.symbols);
         let mut symbols = Symbols::new();
-        for scan in &mut self.scans {
-            scan.renew(&self.symbols, &mut symbols);
-        }
+        self.pair.renew(&self.symbols, &mut symbols);
         // About as many bytes as a text and its place take.
         self.bytes = 96 * symbols.len();
         self.symbols = symbols;

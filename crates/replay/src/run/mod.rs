@@ -110,8 +110,8 @@ pub struct Tuning {
 impl Default for Tuning {
     fn default() -> Self {
         Self {
-            // As many as a segment has.
-            stripe_events: provost_history::SEGMENT_EVENTS,
+            // As many as some segments have: what is grouped together is judged together.
+            stripe_events: 4 * provost_history::SEGMENT_EVENTS,
             symbol_bytes: 24 * 1024 * 1024,
             may_group: true,
         }

@@ -57,6 +57,11 @@ impl<'a> Names<'a> {
         values.iter().map(&mut number).collect()
     }
 
+    /// Returns whether every name is counted.
+    pub fn wants_all(&self) -> bool {
+        self.wanted.is_none()
+    }
+
     pub fn is_wanted(&self, number: u32) -> bool {
         self.all[number as usize].is_wanted
     }

@@ -14,8 +14,8 @@ use super::judge::{Judge, Opened, Origin};
 use super::totals::Totals;
 use super::work::is_lost;
 use super::{Control, Engine, Part};
-use provost_history::scan::ordered_or;
-use provost_history::{Batch, Error, MAX_EVENTS, Plan, Question, Result, Source, Unit};
+use provost_history::scan::{Projection, ordered_or};
+use provost_history::{Batch, Error, MAX_EVENTS, Place, Plan, Question, Result, Source, Unit};
 use provost_policy::WITHIN_LIMIT_MS;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -68,7 +68,7 @@ pub(super) fn run(
         control,
         judge: Judge::new(frame, &stop),
         views: HashMap::new(),
-        ids: Vec::new(),
+        places: Vec::new(),
         limit: engine.tuning.symbol_bytes,
         past: whole.events().saturating_sub(left),
         since: 0,
@@ -77,11 +77,15 @@ pub(super) fn run(
         progress,
     });
     let watch = control.watch.beside();
+    let projection = Projection {
+        columns: frame.lens.positions(),
+        with_ids: false,
+    };
     let end = ordered_or(
         &whole,
-        frame.lens.positions(),
+        projection,
         &watch,
-        |batch, range| walk.borrow_mut().take(batch, range),
+        |unit, batch, range| walk.borrow_mut().take(unit, batch, range),
         |unit, cause| walk.borrow_mut().lose(unit, &counted, cause),
     );
     let mut walk = walk.into_inner();
@@ -102,7 +106,8 @@ struct Walk<'a> {
     judge: Judge<'a>,
     /// The batches that are being read, by their first dictionaries.
     views: HashMap<usize, Opened>,
-    ids: Vec<Box<str>>,
+    /// Where the waiting events are.
+    places: Vec<Place>,
     limit: usize,
     /// How many of the next events are past only.
     past: u64,
@@ -117,7 +122,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Adds a run of rows.
-    fn take(&mut self, batch: &Batch, mut range: Range<usize>) -> Result<()> {
+    fn take(&mut self, unit: &Unit, batch: &Batch, mut range: Range<usize>) -> Result<()> {
         let key = self.open(batch)?;
         while !range.is_empty() {
             let end = range.end.min(range.start + self.judge.room());
@@ -132,8 +137,8 @@ impl Walk<'_> {
             };
             self.judge
                 .push(opened, batch, range.start..end, |row| u64::from(row >= past));
-            self.ids
-                .extend((range.start..end).map(|row| batch.ids.get(row).into()));
+            // The sources of both plans are the same, and so are places in them.
+            self.places.extend((range.start..end).map(|row| unit.place(row)));
             self.past -= (past - range.start) as u64;
             if past < end {
                 self.read += (end - past) as u64;
@@ -158,8 +163,8 @@ impl Walk<'_> {
         if self.judge.waiting() == 0 {
             return Ok(());
         }
-        self.judge.judge(&Origin::Ids(&self.ids))?;
-        self.ids.clear();
+        self.judge.judge(&Origin::Places(&self.places))?;
+        self.places.clear();
         let read = std::mem::take(&mut self.read);
         self.judge.totals().read += read;
         self.control.watch.add(usize::try_from(read).unwrap_or(0));

@@ -1,6 +1,6 @@
 //! The work of a run whose decisions depend on no other event: stripes, the newest first, on several threads.
 //!
-//! A stripe is what the plan has of one segment, or of several chunks, between two ends of exceptions. Its events are
+//! A stripe is a part of the plan between two ends of exceptions, mostly some segments. Its events are
 //! grouped and each group judged once; where they are too distinct for it, each event is judged.
 
 use super::checkpoint::Progress;
@@ -13,11 +13,11 @@ use provost_history::{Batch, Error, Plan, Result, Unit};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How many rows several chunks together have, and a part of a segment that modules have to judge.
-const SMALL_ROWS: usize = 65_536;
+/// How many rows a stripe has at least where there are more, a row group; and at most where modules have to judge.
+const LEAST_ROWS: u64 = 131_072;
 const MODULE_ROWS: usize = 16_384;
 /// How many stripes are judged event by event after one whose events were too distinct to group.
-const PAUSE: usize = 8;
+const PAUSE: usize = 4;
 
 /// Returns whether an error says that some events cannot be read, now or ever.
 pub(super) fn is_lost(cause: &Error) -> bool {
@@ -33,21 +33,22 @@ pub(super) fn is_lost(cause: &Error) -> bool {
 
 /// Returns the stripes of a plan, the newest first; the same for the same plan and sets.
 pub(super) fn stripes(plan: &Plan, frame: &Frame<'_>, stripe_events: usize) -> Result<Vec<Vec<Unit>>> {
-    // Events of one source share its table of behaviours; modules are so slow that nothing is shared.
-    let of_source = stripe_events
-        .max(1)
-        .min(if frame.has_rego { MODULE_ROWS } else { usize::MAX });
-    let of_several = of_source.min(SMALL_ROWS);
+    // What several sources have is grouped together and judged once; yet several threads shall have work. Modules are
+    // too slow for large stripes.
+    let share = usize::try_from((plan.events() / 8).max(LEAST_ROWS)).unwrap_or(usize::MAX);
+    let most_rows = match frame.has_rego {
+        true => MODULE_ROWS,
+        false => share,
+    };
+    let most_rows = most_rows.min(stripe_events.max(1));
     let mut stripes: Vec<(usize, Vec<Unit>)> = Vec::new();
     for unit in plan.units() {
         for (window, unit) in windows(plan, unit, frame.projection.instants())? {
-            for part in cut(&unit, of_source) {
+            for part in cut(&unit, most_rows) {
                 // Stripes of different windows alternate where a source is cut.
                 let open = stripes.iter_mut().rev().take(8).find(|(of, units)| {
                     let rows: usize = units.iter().map(|unit| unit.rows.len()).sum();
-                    let is_same = units.iter().all(|unit| unit.source == part.source);
-                    let limit = if is_same { of_source } else { of_several };
-                    *of == window && rows + part.rows.len() <= limit
+                    *of == window && rows + part.rows.len() <= most_rows
                 });
                 match open {
                     Some((_, units)) => units.push(part),
@@ -110,6 +111,7 @@ pub(super) fn run(
     let shared = Mutex::new(progress);
     let stop = || control.is_over();
     let one = || -> Result<()> {
+        let mut judge = Judge::new(frame, &stop);
         loop {
             let Some(at) = open.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 return Ok(());
@@ -118,7 +120,7 @@ pub(super) fn run(
                 return Ok(());
             }
             let stripe = &stripes[*at];
-            let (part, is_whole) = stripe_totals(engine, plan, frame, stripe, &pause, control, &stop)?;
+            let (part, is_whole) = stripe_totals(engine, plan, &mut judge, stripe, &pause, control)?;
             let mut progress = shared.lock().unwrap_or_else(PoisonError::into_inner);
             progress.totals.add(part, plan)?;
             if !is_whole {
@@ -156,11 +158,10 @@ pub(super) fn run(
 fn stripe_totals(
     engine: &Engine<'_>,
     plan: &Plan,
-    frame: &Frame<'_>,
+    judge: &mut Judge<'_>,
     stripe: &[Unit],
     pause: &AtomicUsize,
     control: &Control<'_>,
-    stop: &dyn Fn() -> bool,
 ) -> Result<(Totals, bool)> {
     let rests = |left: usize| left.checked_sub(1);
     let is_paused = pause
@@ -171,15 +172,13 @@ fn stripe_totals(
         let rows = usize::try_from(part.events()).unwrap_or(usize::MAX);
         match group(
             &part,
-            frame.lens.positions(),
+            judge.lens().positions(),
             limits(rows),
             1,
             &control.watch.beside(),
         ) {
             Ok(groups) => {
-                let mut judge = Judge::new(frame, stop);
-                let judged = judge_groups(&mut judge, groups);
-                match judged {
+                match judge_groups(judge, groups) {
                     Ok(()) => {}
                     // Half of the groups say nothing about the other half.
                     Err(Error::Canceled) => return Ok((Totals::new(), false)),
@@ -190,6 +189,7 @@ fn stripe_totals(
                 }
                 judge.totals().read += part.events();
                 control.watch.add(rows);
+                judge.forget(engine.tuning.symbol_bytes);
                 return Ok((judge.part(), true));
             }
             Err(Error::TooDistinct) => pause.store(PAUSE, Ordering::Relaxed),
@@ -199,28 +199,66 @@ fn stripe_totals(
             Err(cause) => return Err(cause),
         }
     }
-    let mut judge = Judge::new(frame, stop);
+    let mut all = Totals::new();
+    let mut walk = Walked::default();
     for unit in stripe {
-        match judge_unit(&mut judge, plan, frame, unit, control) {
+        if !walk.takes(unit) {
+            all.add(judge.part(), plan)?;
+            walk = Walked::default();
+        }
+        walk.add(unit);
+        match judge_unit(judge, plan, unit, control) {
             Ok(()) => {}
-            Err(Error::Canceled) => return Ok((judge.part(), false)),
+            Err(Error::Canceled) => {
+                all.add(judge.part(), plan)?;
+                return Ok((all, false));
+            }
             Err(cause) if is_lost(&cause) => {
                 judge.totals().lose(unit.rows.len() as u64);
                 control.watch.add(unit.rows.len());
             }
             Err(cause) => return Err(cause),
         }
-        if judge.bytes() > engine.tuning.symbol_bytes {
-            judge.renew();
-        }
+        judge.forget(engine.tuning.symbol_bytes);
     }
-    Ok((judge.part(), true))
+    all.add(judge.part(), plan)?;
+    Ok((all, true))
+}
+
+/// What one walk has seen. In it rows of one instant come in the order of their ids: so they are of one source.
+#[derive(Default)]
+struct Walked {
+    span: Option<(i64, i64)>,
+    /// The source, if it was only one.
+    source: Option<usize>,
+}
+
+impl Walked {
+    /// Returns whether the walk can go on with this unit.
+    fn takes(&self, unit: &Unit) -> bool {
+        let (first, last) = unit.span();
+        let meets = |(from, to): (i64, i64)| first <= to && from <= last;
+        self.source == Some(unit.source) || !self.span.is_some_and(meets)
+    }
+
+    fn add(&mut self, unit: &Unit) {
+        let (first, last) = unit.span();
+        self.source = match self.span {
+            None => Some(unit.source),
+            Some(_) => self.source.filter(|source| *source == unit.source),
+        };
+        self.span = Some(
+            self.span
+                .map_or((first, last), |(from, to)| (from.min(first), to.max(last))),
+        );
+    }
 }
 
 /// Grouping pays where a group stands for several events.
 fn limits(rows: usize) -> Limits {
     Limits {
-        groups: (rows / 2).clamp(1_024, 131_072),
+        // Fewer than the rows of a row group: whether events are too distinct turns out after one of them.
+        groups: (rows / 2).clamp(1_024, 65_536),
         cells: 4_194_304,
         value_bytes: 24 * 1024 * 1024,
     }
@@ -240,15 +278,9 @@ fn judge_groups(judge: &mut Judge<'_>, mut groups: Groups) -> Result<()> {
     Ok(())
 }
 
-fn judge_unit(
-    judge: &mut Judge<'_>,
-    plan: &Plan,
-    frame: &Frame<'_>,
-    unit: &Unit,
-    control: &Control<'_>,
-) -> Result<()> {
+fn judge_unit(judge: &mut Judge<'_>, plan: &Plan, unit: &Unit, control: &Control<'_>) -> Result<()> {
     // All of it is read before any is counted: a unit is lost wholly or not at all.
-    let batch = plan.read(unit, frame.lens.positions(), false)?;
+    let batch = plan.read(unit, judge.lens().positions(), false)?;
     let mut opened = judge.open(&batch)?;
     for range in batch.pieces(judge.room()) {
         let (start, rows) = (range.start, range.len());
