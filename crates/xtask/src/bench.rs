@@ -1,6 +1,7 @@
 //! Benchmarks of the shipped binary, with the machine's own limits beside them.
 
 mod api;
+mod backtest;
 mod decisions;
 mod figures;
 mod load;
@@ -18,17 +19,23 @@ use crate::process;
 #[derive(clap::Subcommand)]
 pub enum Subject {
     Api(api::Arguments),
+    Backtest(backtest::Arguments),
     Decisions(decisions::Arguments),
     Resolve(resolve::Arguments),
 }
 
 pub fn run(subject: &Subject) -> Outcome {
+    // Another program measures: how this one was built does not matter.
+    if let Subject::Backtest(arguments) = subject {
+        return backtest::run(arguments);
+    }
     // The load generator shares the cores with the server: an unoptimized one would measure itself.
     if cfg!(debug_assertions) {
         return run_optimized();
     }
     match subject {
         Subject::Api(arguments) => api::run(arguments),
+        Subject::Backtest(arguments) => backtest::run(arguments),
         Subject::Decisions(arguments) => decisions::run(arguments),
         Subject::Resolve(arguments) => resolve::run(arguments),
     }

@@ -44,7 +44,7 @@ impl Row {
 
 impl Goal {
     /// How often the goal is reached: 1 is just so, 2 is twice as good.
-    fn ratio(self, value: f64) -> Option<f64> {
+    pub fn ratio(self, value: f64) -> Option<f64> {
         match self {
             Self::AtLeast(goal) => Some(value / goal),
             Self::AtMost(goal) if value > 0.0 => Some(goal / value),
@@ -52,7 +52,7 @@ impl Goal {
         }
     }
 
-    fn text(self, unit: &str) -> String {
+    pub fn text(self, unit: &str) -> String {
         match self {
             Self::AtLeast(goal) => format!("≥ {}{unit}", figure(goal)),
             Self::AtMost(goal) => format!("≤ {}{unit}", figure(goal)),
