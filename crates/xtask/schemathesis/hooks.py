@@ -66,6 +66,7 @@ def before_call(context, case, kwargs):
             name_existing_account(case)
             name_existing_records(case)
         keep_lifetime(case)
+        look_back(case)
         hold_a_line(case, kwargs)
         if next(turns) % 4:
             keep_the_rules(case)
@@ -226,6 +227,14 @@ def definition(family, policy):
     else:
         rest = {"action": "flag_for_review", "conditions": {"field": "resource.protocol", "op": "eq", "value": "http"}}
     return common | rest
+
+
+def look_back(case):
+    """A window of a backtest begins before it ends, and ends in the past."""
+    if case.path.endswith("/policies/backtests") and isinstance(case.body, dict) and "window" in case.body:
+        now = datetime.datetime.now(datetime.timezone.utc)
+        text = lambda hours: (now - datetime.timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        case.body["window"] = {"from": text(48), "to": text(1)}
 
 
 def collection(case):

@@ -374,7 +374,9 @@ fn a_body_is_refused_exactly_when_the_schema_says_so() {
             texts: texts(),
         };
         for entry in app.kernel.registry.entries() {
-            if !entry.has_body || entry.meta.consumes.is_some() {
+            // A window that ends before it begins is 400, and no schema can say so; the area tests its bodies itself.
+            let has_window = entry.meta.id == "createHeadlessPolicyBacktest";
+            if !entry.has_body || entry.meta.consumes.is_some() || has_window {
                 continue;
             }
             let (taken, refused) = try_bodies(&app, &document, entry, &mut draw).await;

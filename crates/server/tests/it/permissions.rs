@@ -27,6 +27,7 @@ fn role_holds(role: Role, scope: &str) -> bool {
                 || [
                     "managed_config:rollback",
                     "policies:backtest",
+                    "policies:decide",
                     "llm_gateway:resolve",
                     "resources:connect",
                 ]

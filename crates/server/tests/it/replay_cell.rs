@@ -37,9 +37,15 @@ pub async fn everything(app: &App) -> Vec<u8> {
             None
         }
     };
-    for folder in [Some(app.keys_dir.clone()), folder].into_iter().flatten() {
-        for file in std::fs::read_dir(folder).unwrap() {
-            bytes.extend(std::fs::read(file.unwrap().path()).unwrap());
+    let mut folders: Vec<_> = [Some(app.keys_dir.clone()), folder].into_iter().flatten().collect();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                bytes.extend(std::fs::read(path).unwrap());
+            }
         }
     }
     assert!(bytes.len() > 1000);

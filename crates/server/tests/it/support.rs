@@ -466,6 +466,14 @@ impl Contract {
         let Some(schema) = responses[&declared].pointer("/content/application~1json/schema") else {
             return;
         };
+        // An answer in another form is told by its media type, and is no JSON.
+        let media_type = reply
+            .headers
+            .get("content-type")
+            .and_then(|value| value.to_str().ok());
+        if media_type == Some("application/x-protobuf") {
+            return;
+        }
         let validator = self.validator((template, verb, declared), schema);
         let errors: Vec<String> = validator
             .iter_errors(&reply.json)

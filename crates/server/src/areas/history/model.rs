@@ -51,16 +51,22 @@ pub(super) fn instant_of_place(place: u128) -> i64 {
     i64::try_from(place >> 80).unwrap_or(i64::MAX)
 }
 
-/// Returns whose event it is: the user's, else the service account's, else the device's.
+/// Returns whose event it is: the user's, else the service account's, else the device's; nobody's where one that
+/// comes first is missing, because nobody can say whose it is then.
 pub(super) fn subject(event: &Owned) -> Option<(&'static str, &str)> {
     let kinds = [
         ("user", Field::USER),
         ("service_account", Field::SERVICE_ACCOUNT),
         ("device", Field::DEVICE),
     ];
-    kinds
-        .into_iter()
-        .find_map(|(kind, field)| Some((kind, text(event, field)?)))
+    for (kind, field) in kinds {
+        match text(event, field) {
+            Some(id) => return Some((kind, id)),
+            None if event.missing().contains(&field) => return None,
+            None => {}
+        }
+    }
+    None
 }
 
 /// Returns the tool of the event, by its own id or by the one it has at its MCP server.
