@@ -65,6 +65,11 @@ impl Past {
         }
     }
 
+    /// Returns the attributes that are read of events, sorted by name.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
     /// Makes a recorded event, of any table, part of the past.
     ///
     /// Returns false when it came so late that its subject's past cannot be said any more.

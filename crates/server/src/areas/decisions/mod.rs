@@ -28,6 +28,7 @@ mod decide;
 mod gateway;
 mod judge;
 mod names;
+mod observer;
 mod past;
 
 pub use past::remember;

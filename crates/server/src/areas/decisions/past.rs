@@ -20,17 +20,19 @@
 //!
 //! Absent on purpose: a past in the store (it follows from the history); pasts of sets without history conditions.
 
+use super::observer::Observer;
 use crate::areas::history;
 use crate::areas::policies::{self, Live};
 use crate::store;
 use provost_history::scan::{Watch, ordered};
-use provost_history::{MAX_EVENTS, Plan, Question, chunk};
+use provost_history::{Batch, MAX_EVENTS, Plan, Question, chunk};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
 use provost_kernel::{Cx, Kernel, Result};
 use provost_policy::{Chronicle, Event, Past, PolicySet, Symbols};
 use provost_replay::record;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedMutexGuard, Semaphore};
@@ -44,8 +46,6 @@ const AHEAD_MS: i64 = 10 * 60 * 1_000;
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How soon a past is made again after it could not be, or was.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Texts of events on their way into a past; then their table is emptied. Units: bytes.
-const TABLE_BYTES: usize = 8 * 1024 * 1024;
 
 /// What the process keeps.
 pub struct Kept {
@@ -247,7 +247,8 @@ impl State {
 
     /// Makes the events of the next chunks part of the past.
     fn see(&mut self, chunks: Vec<history::LiveChunk>) -> Result<()> {
-        let (schema, mut symbols) = (record::schema(), Symbols::new());
+        let Some(past) = &mut self.past else { return Ok(()) };
+        let (schema, mut observer) = (record::schema(), Observer::new(past));
         for next in chunks {
             if next.sequence != self.seen + 1 {
                 // Chunks between were sealed and deleted: what they held is in segments.
@@ -256,12 +257,9 @@ impl State {
                 return Ok(());
             }
             let batch = chunk::decode(&schema, &next.content).map_err(Error::internal)?;
-            if let Some(past) = &mut self.past {
-                for row in 0..batch.rows() {
-                    let event = record::event(&batch, row, &mut symbols).map_err(Error::internal)?;
-                    self.is_late |= !past.observe(&event, &symbols);
-                }
-            }
+            let (rows, batch) = (0..batch.rows(), observer.narrow(batch));
+            let in_time = observer.observe(past, &batch, rows).map_err(Error::internal)?;
+            self.is_late |= !in_time;
             self.seen = next.sequence;
         }
         Ok(())
@@ -345,21 +343,11 @@ fn whole(kernel: &Arc<Kernel>, organization: &OrganizationId, set: &Arc<PolicySe
         to,
         max_events: MAX_EVENTS,
     };
+    let plan = Plan::new(record::schema(), opened.sources, question).map_err(Error::internal)?;
     let mut past = Past::new(set.clone());
-    let schema = record::schema();
-    let columns: Vec<usize> = (0..schema.columns().len()).collect();
-    let plan = Plan::new(schema, opened.sources, question).map_err(Error::internal)?;
-    let mut symbols = Symbols::new();
-    let observe = |batch: &provost_history::Batch, rows: std::ops::Range<usize>| {
-        for row in rows {
-            let event = record::event(batch, row, &mut symbols)?;
-            past.observe(&event, &symbols);
-        }
-        if symbols.bytes() > TABLE_BYTES {
-            symbols = Symbols::new();
-        }
-        Ok(())
-    };
+    let mut observer = Observer::new(&past);
+    let columns = observer.columns().to_vec();
+    let observe = |batch: &Batch, rows: Range<usize>| observer.observe(&mut past, batch, rows).map(drop);
     ordered(&plan, &columns, &Watch::default(), observe).map_err(Error::internal)?;
     Ok((past, seen))
 }
