@@ -43,6 +43,13 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     every(supervisor, "rewrap", 60, kernel, |kernel| async move {
         resource_credentials::secrets::rewrap(&kernel).await.map(drop)
     });
+    // Decisions may come with the first request.
+    let first = kernel.clone();
+    supervisor.spawn("first-pasts", async move {
+        if let Err(error) = decisions::remember(&first).await {
+            tracing::warn!(reconciler = "pasts", cause = ?error.private(), "{error}");
+        }
+    });
     every(supervisor, "pasts", 5, kernel, |kernel| async move {
         decisions::remember(&kernel).await
     });
