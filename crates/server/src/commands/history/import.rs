@@ -125,10 +125,12 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     };
     printer.object(&total.json(&source))?;
     if total.refused > 0 && !matches.get_flag("allow-refused") {
-        let line = format!(
-            "{} of {} lines were refused; the others are imported",
-            total.refused, total.lines
-        );
+        let rest = if total.accepted > 0 {
+            "; the others are imported"
+        } else {
+            ""
+        };
+        let line = format!("{} of {} lines were refused{rest}", total.refused, total.lines);
         return Err(Failure::new(Exit::Refused, line));
     }
     Ok(())
