@@ -301,10 +301,10 @@ impl Module {
     /// Errors: it was stopped, it failed, or it gave no answer; the caller counts it as matched (RG-1).
     pub fn evaluate(&self, input: &serde_json::Value) -> Result<Answer, Failure> {
         // INVARIANT RG-1: the engine's own conversion can make a whole document undefined.
-        self.evaluate_value(input::value(input))
+        self.evaluate_value(&input::value(input))
     }
 
-    pub(crate) fn evaluate_value(&self, input: Value) -> Result<Answer, Failure> {
+    pub(crate) fn evaluate_value(&self, input: &Value) -> Result<Answer, Failure> {
         use regorus::rvm::vm::VmError as E;
         let run = || {
             let mut vm = RegoVM::new_with_policy(self.policy.clone());
@@ -326,7 +326,7 @@ impl Module {
         }
     }
 
-    fn interpret(&self, interpreter: &Engine, input: Value) -> Result<Answer, Failure> {
+    fn interpret(&self, interpreter: &Engine, input: &Value) -> Result<Answer, Failure> {
         let run = || {
             let mut engine = interpreter.clone();
             engine.set_input(input.clone());

@@ -54,7 +54,7 @@ pub fn chunks(data: &[u8]) {
             // A set may be spelled wrongly, which its reader says.
             match column.dictionary.entry(*code) {
                 Ok(Entry::Number(number)) => {
-                    assert!(number.is_finite() && !(number == 0.0 && number.is_sign_negative()))
+                    assert!(number.is_finite() && !(number == 0.0 && number.is_sign_negative()));
                 }
                 entry => assert!(entry.is_ok() || column.dictionary.sets().is_err()),
             }

@@ -79,7 +79,7 @@ impl<'a> Row<'a> {
         let input = self
             .input
             .get_or_init(|| crate::rego::input(&self.event.nested(self.symbols)));
-        let (truth, reason_code) = answer(self.event, module.evaluate_value(input.clone()));
+        let (truth, reason_code) = answer(self.event, module.evaluate_value(input));
         *self.reason_code.borrow_mut() = reason_code;
         truth
     }

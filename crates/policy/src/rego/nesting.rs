@@ -73,11 +73,8 @@ pub(super) fn has_large_exponent(source: &str) -> bool {
             b'"' => skip_text(&mut rest),
             b'`' => drop(rest.find(|byte| *byte == b'`')),
             b'#' => drop(rest.find(|byte| *byte == b'\n')),
-            byte if byte.is_ascii_alphanumeric() || byte == b'_' => {
-                if exponent_digits(byte, &mut rest) > EXPONENT_DIGITS {
-                    return true;
-                }
-            }
+            byte if !byte.is_ascii_alphanumeric() && byte != b'_' => {}
+            byte if exponent_digits(byte, &mut rest) > EXPONENT_DIGITS => return true,
             _ => {}
         }
     }

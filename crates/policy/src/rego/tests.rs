@@ -288,11 +288,9 @@ fn expressions_end_at_128_operators() {
     // Many expressions are fine, and so are operators in texts and remarks.
     let mut many = "default match := {\"matched\": false}\n".to_owned();
     for n in 0..100 {
-        many.push_str(&format!(
-            "r{n} if {{\n  input.a.b[0] == {n} # {}\n  input.c != \"{}\"\n}}\n",
-            "+".repeat(300),
-            "-".repeat(300)
-        ));
+        let (plus, minus) = ("+".repeat(300), "-".repeat(300));
+        let rule = format!("r{n} if {{\n  input.a.b[0] == {n} # {plus}\n  input.c != \"{minus}\"\n}}\n");
+        many.push_str(&rule);
     }
     many.push_str("list := [");
     many.push_str(&"1 + 1, ".repeat(300));

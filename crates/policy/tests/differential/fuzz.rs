@@ -37,9 +37,10 @@ pub fn documents(data: &[u8]) {
         b's' => Family::SkillAcl,
         _ => Family::Content,
     };
-    let document = match letter.is_ascii_uppercase() {
-        true => around(family, document),
-        false => document,
+    let document = if letter.is_ascii_uppercase() {
+        around(family, document)
+    } else {
+        document
     };
     match Definition::read(family, &document) {
         Err(faults) => {
@@ -72,7 +73,7 @@ fn around(family: Family, condition: Value) -> Value {
             policy["customFields"] = CUSTOM.iter().map(random::declared).collect();
         }
         Family::Access => {
-            policy["enforcementSurfaces"] = json!(["inline_hook", "endpoint_route", "provider"])
+            policy["enforcementSurfaces"] = json!(["inline_hook", "endpoint_route", "provider"]);
         }
         Family::Resource | Family::SkillAcl => policy["enforcement"] = json!("enforce"),
     }
@@ -141,9 +142,10 @@ pub fn modules(data: &[u8]) {
         .into_iter()
         .find(|family| contract::rego_package(*family).is_some_and(|package| source.contains(package)))
         .unwrap_or(Family::Content);
-    let source = match source.contains("package") {
-        true => source.into_owned(),
-        false => format!("package forge.content\nimport rego.v1\n{source}"),
+    let source = if source.contains("package") {
+        source.into_owned()
+    } else {
+        format!("package forge.content\nimport rego.v1\n{source}")
     };
     // Whatever stands in the input, the rest of it is seen (RG-1).
     let seen = PROBE.evaluate(&json!({"is_seen": true, "rest": input}));
@@ -209,9 +211,10 @@ fn decided(family: Family, source: &str, module: &Module, input: &Value) {
             assert_eq!(columns, (Action::Block, true));
         }
         Ok(Answer { matched, .. }) => {
-            let expected = match matched {
-                true => (Action::Block, false),
-                false => (Action::Allow, false),
+            let expected = if matched {
+                (Action::Block, false)
+            } else {
+                (Action::Allow, false)
             };
             for decision in [(outcome.action, outcome.unknown), columns] {
                 assert!(

@@ -60,9 +60,9 @@ fn events_of_one_request_see_those_before_them() {
                 );
                 chronicle.observe(&set, event, &symbols);
             }
-            events.iter().for_each(|event| {
+            for event in &events {
                 past.observe(event, &symbols);
-            });
+            }
         }
     }
 }

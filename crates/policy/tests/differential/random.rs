@@ -17,7 +17,7 @@ impl Dice {
     }
 
     pub fn told(bytes: &[u8]) -> Self {
-        Self::Told(bytes.to_vec().into_iter())
+        Self::Told(Vec::from(bytes).into_iter())
     }
 
     pub fn below(&mut self, end: usize) -> usize {

@@ -81,9 +81,9 @@ pub fn measure(
         }
     }
     let rate = |costs: &[Cost], events| measure::rates(events, arguments.threads, costs);
-    backtests
-        .iter()
-        .for_each(|backtest| backtest.line(arguments.threads));
+    for backtest in &backtests {
+        backtest.line(arguments.threads);
+    }
     let title = &backtests[0].table;
     for (costs, what) in decoded.iter().zip(HISTORIES) {
         let (values, busy) = rate(costs, arguments.events);
@@ -152,6 +152,7 @@ impl Bench<'_> {
         Ok(())
     }
 
+    #[expect(clippy::too_many_lines, reason = "one measurement after the other")]
     fn backtests(&self) -> Result<Vec<Backtest>, Fault> {
         let (large, small) = (self.arguments.events, self.arguments.events / 10);
         let policies = self.arguments.policies;

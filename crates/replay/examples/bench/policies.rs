@@ -63,7 +63,7 @@ pub fn policies(world: &World, count: usize, reads: Reads) -> Vec<Policy> {
     let policy = |n: usize| Policy {
         id: format!("p{n:03}"),
         // A third is for everybody, a tenth about every tool.
-        groups: if n % 3 == 0 {
+        groups: if n.is_multiple_of(3) {
             Vec::new()
         } else {
             some(&world.groups, n, 2)
@@ -80,7 +80,7 @@ pub fn policies(world: &World, count: usize, reads: Reads) -> Vec<Policy> {
             (0 | 1, _) => Rest::Labels(vec![LABELS[n % 4], LABELS[(n + 1) % 4]]),
             (2, _) => Rest::ServerNotIn(vec![SERVERS[n % 4], SERVERS[(n + 1) % 4], SERVERS[(n + 2) % 4]]),
             (3, _) => Rest::Users(some(&world.users, n, 20)),
-            _ => Rest::ModelStarts(if n % 2 == 0 { "gpt-4o" } else { "gpt-5" }),
+            _ => Rest::ModelStarts(if n.is_multiple_of(2) { "gpt-4o" } else { "gpt-5" }),
         },
         action: ACTIONS[n % 4],
     };

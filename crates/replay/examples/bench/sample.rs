@@ -38,12 +38,12 @@ impl Sample {
                 .filter(|finding| finding.reason == Reason::Matched);
             matched.count() as u64
         });
-        let matched = matches.sum();
+        let total = matches.sum();
         Ok(Self {
             events,
             symbols,
             policies,
-            matched,
+            matched: total,
         })
     }
 

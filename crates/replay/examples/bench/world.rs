@@ -229,7 +229,7 @@ fn hash(event: &Owned, all: bool) -> u64 {
     hasher.finish()
 }
 
-/// Returns a number that looks like chance (the finalizer of SplitMix64).
+/// Returns a number that looks like chance (the finalizer of `SplitMix64`).
 fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -270,7 +270,9 @@ pub fn world(recording: &Recording, users: u32) -> Result<World, Box<dyn Error>>
             {
                 put(0, tool);
                 put(1, user);
-                groups.iter().for_each(|group| put(2, group));
+                for group in groups {
+                    put(2, group);
+                }
             }
         });
     }

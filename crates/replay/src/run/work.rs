@@ -36,10 +36,7 @@ pub(super) fn stripes(plan: &Plan, frame: &Frame<'_>, stripe_events: usize) -> R
     // What several sources have is grouped together and judged once; yet several threads shall have work. Modules are
     // too slow for large stripes.
     let share = usize::try_from((plan.events() / 8).max(LEAST_ROWS)).unwrap_or(usize::MAX);
-    let most_rows = match frame.has_rego {
-        true => MODULE_ROWS,
-        false => share,
-    };
+    let most_rows = if frame.has_rego { MODULE_ROWS } else { share };
     let most_rows = most_rows.min(stripe_events.max(1));
     let mut stripes: Vec<(usize, Vec<Unit>)> = Vec::new();
     for unit in plan.units() {

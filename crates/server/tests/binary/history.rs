@@ -1,6 +1,6 @@
 //! Recorded events through kills, backups, restores and moves of the real binary.
 
-use crate::harness::{Home, Server, get, homes, refuse, succeed};
+use crate::harness::{Server, get, homes, refuse, succeed};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -116,7 +116,7 @@ fn what_was_acknowledged_survives_kills() {
         // What was not acknowledged is there as a whole or not at all.
         let events = read(&server, &token, "/status")["events"].as_u64().unwrap();
         assert!(
-            events % 20 == 0 && events >= 20 * acknowledged.len() as u64,
+            events.is_multiple_of(20) && events >= 20 * acknowledged.len() as u64,
             "{events}"
         );
         assert!(events <= 20 * sent as u64);

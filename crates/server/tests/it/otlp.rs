@@ -84,9 +84,9 @@ fn what_real_exporters_send_becomes_history() {
         let whole = details(&app, after).await;
         assert_eq!(
             whole["attributes"]["tool.input"],
-            r#"{"amount":12.5,"order":"A-1"}"#
+            json!({ "amount": 12.5, "order": "A-1" })
         );
-        assert_eq!(whole["attributes"]["tool.result"], r#"{"ok":true}"#);
+        assert_eq!(whole["attributes"]["tool.result"], json!({ "ok": true }));
         assert_eq!(whole["missing"], json!(["identity.group_ids"]));
         assert!(!whole.to_string().contains("of-the-resource"));
     });

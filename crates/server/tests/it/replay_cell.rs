@@ -37,7 +37,10 @@ pub async fn everything(app: &App) -> Vec<u8> {
             None
         }
     };
-    let mut folders: Vec<_> = [Some(app.keys_dir.clone()), folder].into_iter().flatten().collect();
+    let mut folders: Vec<_> = [Some(app.keys_dir.clone()), folder]
+        .into_iter()
+        .flatten()
+        .collect();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

@@ -7,6 +7,7 @@ use super::expect;
 use super::guide::{Guide, text};
 use crate::failure::{Context, Outcome};
 
+#[expect(clippy::too_many_lines, reason = "one walk, told step by step")]
 pub fn visit(guide: &mut Guide) -> Outcome {
     let calls = guide.repository("docs/guide/data/agent-tool-calls-airline.jsonl");
     let strict = guide.repository("docs/guide/data/refunds-every-cancellation.json");

@@ -61,7 +61,7 @@ impl Operation for CreateBacktest {
         let reason = input.reason.as_ref().map_or("", Reason::as_str);
         let mut run = Run::queued(id, principal(cx), reason, cx.now());
         run.name = input.body.name.as_ref().map(|name| Name::as_str(name).to_owned());
-        run.engine_version = engine::VERSION.to_owned();
+        engine::VERSION.clone_into(&mut run.engine_version);
         store::insert(cx, &run, &question.to_store()?, &changes_to_store(&changes)?)?;
         let digest = question.candidate.digest.as_str();
         cx.change("/policySet/candidate/digest", serde_json::Value::Null, digest);

@@ -231,7 +231,7 @@ fn judge(kernel: &Arc<Kernel>, task: Task) -> Result<End> {
             match snapshot(part, &sources) {
                 Ok(snapshot) => control.put(snapshot),
                 Err(error) => {
-                    tracing::warn!(cause = ?error.private(), "no checkpoint of a backtest was made")
+                    tracing::warn!(cause = ?error.private(), "no checkpoint of a backtest was made");
                 }
             }
         }

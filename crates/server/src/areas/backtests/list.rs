@@ -64,8 +64,8 @@ impl Operation for ListBacktests {
         let mut found = store::list(cx, query.status, before, query.limit.get() + 1)?;
         let goes_on = found.len() > limit;
         found.truncate(limit);
-        let last = found.last().filter(|_| goes_on);
-        let next_cursor = last.map(|(last, _)| Cursor::issue(keys, org, &list, last.seq));
+        let end = found.last().filter(|_| goes_on);
+        let next_cursor = end.map(|(last, _)| Cursor::issue(keys, org, &list, last.seq));
         let backtests = found.into_iter().map(|(run, content)| {
             let shown = content.results.filter(|_| run.shows_results());
             let results = shown.map(|text| Results::from_store(&text, None)).transpose()?;

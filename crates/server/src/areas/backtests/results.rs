@@ -173,7 +173,7 @@ impl Results {
     }
 
     /// Returns the two texts that are stored.
-    pub fn to_store(mut self) -> Result<(String, String)> {
+    pub fn into_store(mut self) -> Result<(String, String)> {
         let samples = self.samples.take().unwrap_or_default();
         let write = |value: serde_json::Result<String>| value.map_err(Error::internal);
         Ok((

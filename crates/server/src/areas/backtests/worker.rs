@@ -356,7 +356,7 @@ struct Written {
 
 impl Written {
     fn of(snapshot: Snapshot) -> Result<Self> {
-        let (results, samples) = snapshot.results.to_store()?;
+        let (results, samples) = snapshot.results.into_store()?;
         let Pinned { sources, checkpoint } = snapshot.pinned;
         Ok(Self {
             results,
@@ -368,7 +368,7 @@ impl Written {
 }
 
 async fn succeed(kernel: &Kernel, claimed: &Claimed, end: End, worked: Duration) -> Result<()> {
-    let (results, samples) = end.results.to_store()?;
+    let (results, samples) = end.results.into_store()?;
     change(kernel, claimed, move |cx, run, epoch| {
         let counts = run.succeed(epoch, end.verdict.clone(), in_ms(worked), cx.now());
         if counts {

@@ -18,6 +18,7 @@ pub struct Decisions {
     /// Whether the decisions were on the disk when this was answered.
     pub recorded: bool,
     /// One for each event, in their order.
+    #[expect(clippy::struct_field_names, reason = "the names on the wire")]
     pub decisions: Vec<Decision>,
 }
 

@@ -324,8 +324,8 @@ impl Asking {
             Kept::Buffered => Durability::Buffered,
         };
         let recorder = history::recorder(&self.kernel);
-        let recorded = recorder.append(&self.organization, events, durability).await;
-        recorded.map_err(|error| match error.code() {
+        let written = recorder.append(&self.organization, events, durability).await;
+        written.map_err(|error| match error.code() {
             Code::Unavailable => error,
             _ => {
                 Error::unavailable("the decision could not be recorded and is not given out").caused_by(error)

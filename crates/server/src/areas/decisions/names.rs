@@ -22,15 +22,12 @@ pub fn resolve_skills(cx: &mut Cx<'_>, events: &mut [Incoming]) -> Result<()> {
         let Some(name) = named.filter(|name| !is_id(name) && !name.contains('\0')) else {
             continue;
         };
-        let ids = match known.get(name) {
-            Some(ids) => ids,
-            None => {
-                let found = skill_registry::find_exact(cx, name)?;
-                let ids = found.into_iter().map(|(id, _)| id).collect();
-                known.entry(name.to_owned()).or_insert(ids)
-            }
-        };
-        match ids.as_slice() {
+        if !known.contains_key(name) {
+            let found = skill_registry::find_exact(cx, name)?;
+            known.insert(name.to_owned(), found.into_iter().map(|(id, _)| id).collect());
+        }
+        let ids = known.get(name).map(Vec::as_slice).unwrap_or_default();
+        match ids {
             [] => {}
             [id] => drop(event.attributes.insert(skill.to_owned(), id.as_str().into())),
             _ => {

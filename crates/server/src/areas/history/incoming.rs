@@ -102,9 +102,8 @@ impl Incoming {
             ("attributes", Value::Object(attributes)) => self.attributes = attributes,
             ("attributes", _) => return Err(vec![fault("/attributes", "must be an object")]),
             ("missing", member) => {
-                let names = match member {
-                    Value::Array(names) => names,
-                    _ => return Err(vec![fault("/missing", "must be an array of attributes' names")]),
+                let Value::Array(names) = member else {
+                    return Err(vec![fault("/missing", "must be an array of attributes' names")]);
                 };
                 let mut faults = Vec::new();
                 for (place, name) in names.into_iter().enumerate() {

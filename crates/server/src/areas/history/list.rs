@@ -83,6 +83,7 @@ word!(OccasionWord, Occasion, "must be an occasion");
 #[schemars(inline)]
 pub struct Events {
     /// Newest first.
+    #[expect(clippy::struct_field_names, reason = "the names on the wire")]
     events: Vec<EventView>,
     /// Where the next page goes on; absent at the end. A page may hold fewer events than asked for and have one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -71,7 +71,7 @@ struct Waiting {
 struct Append {
     events: Vec<NewEvent>,
     answer: Option<oneshot::Sender<Result<()>>>,
-    _room: OwnedSemaphorePermit,
+    room: OwnedSemaphorePermit,
 }
 
 impl Recorder {
@@ -113,7 +113,7 @@ impl Recorder {
         lane.push(Append {
             events,
             answer: awaited.then_some(answer),
-            _room: room,
+            room,
         })
         .map_err(|()| stopping())?;
         if awaited {
@@ -311,7 +311,7 @@ async fn fly(kernel: Weak<Kernel>, organization: OrganizationId, appends: Vec<Ap
         }
         events.extend(append.events);
         answers.extend(append.answer);
-        rooms.push(append._room);
+        rooms.push(append.room);
     }
     let outcome = match kernel.upgrade() {
         Some(kernel) => write(&kernel, organization, events).await,

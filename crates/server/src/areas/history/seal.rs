@@ -218,6 +218,6 @@ fn collect(
     if taken.is_empty() {
         return Ok(None);
     }
-    let sealed = sealer.seal(storage, name).map_err(Error::internal)?;
-    Ok(Some((sealed, taken)))
+    let segment = sealer.seal(storage, name).map_err(Error::internal)?;
+    Ok(Some((segment, taken)))
 }

@@ -47,6 +47,7 @@ impl Received {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "given to map_err")]
 fn refused(error: provost_otlp::Error) -> Error {
     let code = match error {
         provost_otlp::Error::UnknownCompression => Code::UnsupportedMediaType,

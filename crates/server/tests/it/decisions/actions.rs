@@ -63,9 +63,10 @@ fn the_strongest_of_every_combination_of_actions_is_decided() {
                 .map(|one| one["policyId"].as_str().unwrap())
                 .collect();
             assert_eq!(ids, owed, "{named:?}");
-            let told: Vec<String> = match is_blocked {
-                true => vec!["about block".to_owned()],
-                false => sorted.iter().map(|word| format!("about {word}")).collect(),
+            let told: Vec<String> = if is_blocked {
+                vec!["about block".to_owned()]
+            } else {
+                sorted.iter().map(|word| format!("about {word}")).collect()
             };
             assert_eq!(decision["messages"], json!(told), "{named:?}");
             assert_eq!(

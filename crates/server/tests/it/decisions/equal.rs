@@ -141,7 +141,7 @@ fn answers_are_those_of_the_engine_on_random_sets_and_events() {
             with_history += usize::from(judge.set.has_history());
             for request in 0..12 {
                 app.advance(60 + dice.below(3_600) as u64);
-                let events: Vec<Value> = (0..1 + dice.below(6)).map(|_| event(&mut dice)).collect();
+                let events: Vec<Value> = (0..=dice.below(6)).map(|_| event(&mut dice)).collect();
                 let reply = ask(&app, json!({ "events": events })).await;
                 let at_ms = app.now().as_ms();
                 let decisions = reply.ok()["decisions"].as_array().unwrap();

@@ -1,5 +1,7 @@
 //! Modules that take long or fail: bounded time, their own action, and a server that lives (DE-5, DE-8).
 
+#![expect(clippy::disallowed_methods, reason = "a test measures how long others wait")]
+
 use super::{ask, call, content, decide_one, policy, rego};
 use crate::support::{App, each};
 use provost_kernel::time::SystemClock;

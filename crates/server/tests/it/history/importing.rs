@@ -199,6 +199,7 @@ fn the_limits_of_a_body_are_exact() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story")]
 fn users_are_those_of_the_directory_with_their_groups_of_now() {
     each("history_people", |app: Arc<App>| async move {
         let user = |login: &str, email: &str| json!({ "loginName": login, "email": email });

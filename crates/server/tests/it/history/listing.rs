@@ -1,5 +1,7 @@
 //! Lists, single events, what they show to whom.
 
+#![expect(clippy::items_after_statements, reason = "a name for a long type")]
+
 use super::{all_events, assert_all, external, import, lines, seal, status};
 use crate::support::{App, each};
 use serde_json::{Value, json};

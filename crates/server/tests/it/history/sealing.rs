@@ -1,5 +1,7 @@
 //! Chunks to segments, beside readers, other servers and crashes; and the end of both (HS-2 to HS-4, HS-7).
 
+#![expect(clippy::disallowed_methods, reason = "tasks of a test beside the server")]
+
 use super::{all_events, assert_all, external, files, import, lines, place, seal, soon, status};
 use crate::support::{App, each};
 use bytes::Bytes;

@@ -36,7 +36,7 @@ pub fn add_policies(server: &Server, bootstrap: &Bootstrap, numbers: Range<usize
 }
 
 fn definition(number: usize) -> Value {
-    let conditions = if number % BROAD == 0 {
+    let conditions = if number.is_multiple_of(BROAD) {
         json!({ "all": [
             { "field": "tool.input.command", "op": "matches", "value": format!("rm -rf /{number}(/|$)") },
             { "not": { "field": "llm.model", "op": "eq", "value": "small" } },
@@ -85,7 +85,7 @@ fn event(number: usize, policies: usize) -> Value {
             "identity.group_ids": ["engineering", "on-call"],
             "tool.id": format!("tool-{}", number * 7 % TOOLS.min(policies)),
             "tool.input": { "command": command, "workdir": "/srv/app", "retries": number % 4 },
-            "mcp.server_id": if number % 8 == 0 { "production" } else { "staging" },
+            "mcp.server_id": if number.is_multiple_of(8) { "production" } else { "staging" },
             "llm.model": "large", "llm.provider": "anthropic", "llm.input_tokens": 900 + number % 4000,
         },
     })

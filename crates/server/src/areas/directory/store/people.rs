@@ -83,6 +83,11 @@ impl People {
 /// Returns whom these words mean.
 ///
 /// Cost: two statements, whatever the number of words; none without words.
+#[expect(
+    clippy::implicit_hasher,
+    clippy::similar_names,
+    reason = "one caller; words and what they name"
+)]
 pub fn people(tx: &mut Tx<'_>, org: &str, words: &HashSet<&str>) -> Result<People> {
     // PostgreSQL takes no NUL in a text, and nobody has one in a name.
     let keys: HashMap<&str, String> = words
