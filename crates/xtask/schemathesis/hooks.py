@@ -82,7 +82,6 @@ def after_call(context, case, response):
     is_json = response.headers.get("content-type", [""])[0].startswith("application/json")
     if response.status_code in (200, 201) and is_json and not case.path.endswith("/export"):
         remember_records(case, response.json())
-    if response.status_code in (200, 201) and is_json:
         remember_policy(case, response.json())
     if response.status_code == 204:
         policies.get(collection(case), {}).pop((case.path_parameters or {}).get("policyId"), None)
