@@ -409,6 +409,7 @@ mod tests {
             id: "sa_1".into(),
             display: "deploy \u{2028} \"bot\" \u{1b}".into(),
             permission: Permission::effective(Role::Admin, Some(ScopeSet::of(&["audit:read"])), None),
+            has_role: true,
             token: Some(TokenRef {
                 id: "sat_1".into(),
                 prefix: "prov_sat_x".into(),

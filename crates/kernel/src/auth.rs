@@ -336,6 +336,15 @@ impl Permission {
             all_of_role: account.is_none() && token.is_none(),
         }
     }
+
+    /// Returns the permission to do nothing.
+    pub fn none() -> Self {
+        Self {
+            role: Role::Viewer,
+            scopes: ScopeSet::default(),
+            all_of_role: false,
+        }
+    }
 }
 
 /// Refuses a caller who would hand out more than they hold (decision I, D3.3).
@@ -367,6 +376,8 @@ pub struct Actor {
     pub display: String,
     /// What the principal may do by this credential.
     pub permission: Permission,
+    /// Whether the principal has a role; without one every operation is refused (D2.6).
+    pub has_role: bool,
     /// The credential's id and its public prefix.
     pub token: Option<TokenRef>,
     /// The credential is dead for everything but the replay of its own rotation (D5.5).
@@ -397,6 +408,7 @@ impl Actor {
                 scopes: ScopeSet::all(),
                 all_of_role: true,
             },
+            has_role: true,
             token: None,
             replay_only: false,
             item: None,

@@ -1,10 +1,13 @@
 //! From a presented token to an actor (decisions.md section 2).
 //!
 //! The kernel recognizes tokens and judges their state; where the rows lie is an area's matter, behind the
-//! port [`Credentials`]. Validity is read in the request's own snapshot and never cached (D2.9).
+//! ports [`Credentials`] and [`Sessions`]. What a delegated token says is checked by [`Verifier`], which may ask
+//! others; whether its session still stands is read like everything else. Validity is read in the request's own
+//! snapshot and never cached (D2.9).
 //!
-//! INVARIANT CR-1: a token is accepted iff its MAC matches, `now < expiresAt`, it is not revoked and its
-//! account is enabled, all in one snapshot.
+//! INVARIANT CR-1: a token is accepted iff its MAC matches (or its signature was verified), `now < expiresAt`, it is
+//! not revoked and its account or session stands, all in one snapshot.
+//! INVARIANT CR-2: a delegated token can do what its session can and what its own scopes say, never more.
 
 use crate::auth::{Actor, OrganizationId, Permission, Role, ScopeSet, TokenRef};
 use crate::cx::Cx;
@@ -13,10 +16,16 @@ use crate::error::{Code, Error, Result};
 use crate::keys::Keys;
 use crate::time::Timestamp;
 use crate::token::{self, TokenKind};
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, Method};
+use std::any::Any;
 use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
 use subtle::ConstantTimeEq;
+
+/// LIMIT: bytes of a presented token (D2.1).
+pub const MAX_TOKEN_BYTES: usize = 8 * 1024;
 
 /// How long a token that rotated itself may fetch the lost answer. Units: seconds (D5.5).
 pub const SELF_REPLAY_SECS: i64 = 600;
@@ -32,8 +41,8 @@ pub struct Credential {
     pub principal_id: String,
     /// The principal's name.
     pub display: String,
-    /// The principal's role.
-    pub role: Role,
+    /// The principal's role; without one it may do nothing at all (D2.6).
+    pub role: Option<Role>,
     /// The account's scopes; `None` is all of its role.
     pub account_scopes: Option<ScopeSet>,
     /// The token's scopes; `None` is all of the account.
@@ -83,11 +92,194 @@ pub trait Credentials: Send + Sync + 'static {
 
     /// Reacts to a dead token that was presented again (D2.10).
     fn reused(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()>;
+
+    /// Where sessions lie; without them no delegated token is accepted and nobody can come by MCP.
+    fn sessions(&self) -> Option<&dyn Sessions> {
+        None
+    }
 }
 
-/// One use of a token.
+/// Where sessions lie (decisions.md section 7).
+pub trait Sessions: Send + Sync {
+    /// Returns the statement that finds a session and the state of its principal by its grant (`?1`).
+    fn lookup(&self) -> &'static Statement;
+
+    /// Reads a row of that statement. The token's id is the session's.
+    fn read(&self, row: &Row<'_>) -> Result<Credential>;
+
+    /// Makes the session of a token that another issuer gave out and that is seen for the first time (D7.1).
+    ///
+    /// Errors: `Unauthenticated` when the organization knows no such principal.
+    fn open(&self, cx: &mut Cx<'_>, verified: &Verified) -> Result<()>;
+
+    /// Says whether a service account's token may come by MCP from a client (D7.11).
+    fn admit(&self, tx: &mut Tx<'_>, credential: &Credential, client: &McpClient) -> Result<Admission>;
+
+    /// Makes the session of a service account's token and a client.
+    fn join(&self, cx: &mut Cx<'_>, credential: &Credential, client: &McpClient) -> Result<()>;
+
+    /// Notes a use that is 60 seconds newer than the stored one (D7.3).
+    fn touch(&self, cx: &mut Cx<'_>, used: &Use) -> Result<()>;
+}
+
+/// What the sessions say of a service account's token at the MCP endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// A session of this token was cut.
+    Refused,
+    /// The session is there.
+    Known {
+        /// The session.
+        session_id: String,
+        /// Its last use, as stored.
+        last_used_at: Timestamp,
+    },
+    /// There is none yet.
+    New,
+}
+
+/// A client of the MCP endpoint, in its own words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpClient {
+    /// The client's name for itself; 1 to 128 visible characters.
+    pub id: String,
+    /// How people call it.
+    pub display: Option<String>,
+}
+
+/// A delegated access token of which everything was checked that can be checked without a store.
+#[derive(Clone)]
+pub struct Verified {
+    /// The organization in which it acts.
+    pub organization: OrganizationId,
+    /// Finds the session.
+    pub grant: String,
+    /// What the token itself allows.
+    pub scopes: ScopeSet,
+    /// The end of its life, the leeway for clocks included.
+    pub expires_at: Timestamp,
+    /// What the session is made of, if this token may make it: a matter of the area behind [`Sessions::open`].
+    pub opening: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl std::fmt::Debug for Verified {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Verified")
+            .field("organization", &self.organization)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a token is checked against.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The surface that was called.
+    pub surface: &'a Surface,
+    /// The method of the HTTP request.
+    pub method: &'a Method,
+    /// The raw path of the HTTP request, without its query.
+    pub path: &'a str,
+    /// All headers, for proofs of possession.
+    pub headers: &'a HeaderMap,
+}
+
+/// By which door a request came.
+#[derive(Clone, Debug, Default)]
+pub enum Surface {
+    /// As an HTTP operation.
+    #[default]
+    Http,
+    /// Through the MCP endpoint.
+    Mcp(McpClient),
+}
+
+impl Surface {
+    /// Returns the path of the resource that a token must name as its audience (D2.6).
+    pub const fn audience(&self) -> &'static str {
+        match self {
+            Surface::Http => "/api/headless/v1",
+            Surface::Mcp(_) => "/mcp",
+        }
+    }
+}
+
+/// Checks delegated tokens. One of the kernel's extras, as `Arc<dyn Verifier>`.
+pub trait Verifier: Send + Sync + 'static {
+    /// Checks a token; may ask its issuer.
+    ///
+    /// Errors: `Unauthenticated` for whatever is wrong with it, `Unavailable` when its issuer cannot be asked.
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+        ask: Ask<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Verified>> + Send + 'a>>;
+}
+
+/// What kind of row a token stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A service account's token.
+    ServiceAccount,
+    /// A gateway token.
+    Gateway,
+    /// A session, by a delegated token.
+    Session,
+}
+
+/// Finds the row of a caller again, and bounds it.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub kind: Kind,
+    pub lookup: String,
+    verified: Option<Arc<Verified>>,
+}
+
+impl Caller {
+    /// Returns the statement that finds the row.
+    pub fn statement(kind: Kind, credentials: &dyn Credentials) -> Result<&'static Statement> {
+        match kind {
+            Kind::ServiceAccount | Kind::Gateway => Ok(credentials.lookup()),
+            Kind::Session => Ok(sessions(credentials)?.lookup()),
+        }
+    }
+
+    /// Reads the row.
+    pub fn read(kind: Kind, credentials: &dyn Credentials, row: &Row<'_>) -> Result<Credential> {
+        match kind {
+            Kind::ServiceAccount | Kind::Gateway => credentials.read(row),
+            Kind::Session => sessions(credentials)?.read(row),
+        }
+    }
+
+    /// Takes from a session what its token does not say (CR-2).
+    ///
+    /// Errors: `Unauthenticated` for a session of another organization.
+    pub fn bound(&self, mut credential: Credential) -> Result<Credential> {
+        let Some(verified) = &self.verified else {
+            return Ok(credential);
+        };
+        if credential.organization != verified.organization {
+            return Err(invalid_token());
+        }
+        let own = verified.scopes.closed();
+        let granted = credential
+            .token_scopes
+            .map_or(own, |granted| granted.closed().and(own));
+        credential.token_scopes = Some(granted);
+        credential.expires_at = credential.expires_at.min(verified.expires_at);
+        Ok(credential)
+    }
+}
+
+pub(crate) fn sessions(credentials: &dyn Credentials) -> Result<&dyn Sessions> {
+    credentials.sessions().ok_or_else(invalid_token)
+}
+
+/// One use of a token or of a session.
 #[derive(Clone, Debug)]
 pub struct Use {
+    /// Whether a token or a session was used.
+    pub kind: Kind,
     /// The token's organization.
     pub organization: OrganizationId,
     /// The token.
@@ -98,48 +290,99 @@ pub struct Use {
     pub source_ip: IpAddr,
 }
 
-/// A token as it was presented: well formed, its checksum right, not looked up yet.
+/// A token as it was presented: well formed and its checksum right, or verified; its row is not looked up yet.
 pub struct Presented {
-    /// The public lookup id.
-    pub lookup_id: String,
-    /// What the token is for.
-    pub kind: TokenKind,
-    token: crate::Secret<String>,
+    pub(crate) caller: Caller,
+    /// The token itself, where its row holds a MAC of it.
+    token: Option<crate::Secret<String>>,
+}
+
+impl std::fmt::Debug for Presented {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Presented({:?})", self.caller.kind)
+    }
 }
 
 impl Presented {
-    /// Reads the one `Authorization` header (D2.1).
+    /// Recognizes the token of a request (D2.1): ours by its text, a delegated one by `verifier`.
     ///
-    /// Errors: `Unauthenticated` for none, two, another scheme, a malformed value or a wrong checksum.
-    pub fn from_headers(headers: &HeaderMap) -> Result<Self> {
-        let mut values = headers.get_all(AUTHORIZATION).iter();
-        let value = values
-            .next()
-            .ok_or_else(|| unauthenticated("this needs a bearer token"))?;
-        if values.next().is_some() {
-            return Err(invalid_token());
+    /// Errors: `Unauthenticated` for no header, two, another scheme, a malformed value or a wrong checksum; those of
+    /// the verifier.
+    pub(crate) async fn recognize(verifier: Option<&dyn Verifier>, ask: Ask<'_>) -> Result<Self> {
+        let (scheme, token) = bearer(ask.headers)?;
+        if let Some(parsed) = token::parse(token).filter(|_| scheme == Scheme::Bearer) {
+            let kind = match parsed.kind {
+                TokenKind::ServiceAccount => Kind::ServiceAccount,
+                TokenKind::Gateway => Kind::Gateway,
+            };
+            let caller = Caller {
+                kind,
+                lookup: parsed.lookup_id.to_owned(),
+                verified: None,
+            };
+            return Ok(Self {
+                caller,
+                token: Some(crate::Secret::new(token.to_owned())),
+            });
         }
-        let bytes = value.as_bytes();
-        let is_bearer = bytes.len() > 7 && bytes[..7].eq_ignore_ascii_case(b"bearer ");
-        let token = if is_bearer {
-            std::str::from_utf8(&bytes[7..]).ok()
-        } else {
-            None
-        };
-        let token = token.ok_or_else(invalid_token)?;
-        let parsed = token::parse(token).ok_or_else(invalid_token)?;
+        let verifier = verifier.filter(|_| !token.starts_with("prov_"));
+        let verified = verifier.ok_or_else(invalid_token)?.verify(token, ask).await?;
         Ok(Self {
-            lookup_id: parsed.lookup_id.to_owned(),
-            kind: parsed.kind,
-            token: crate::Secret::new(token.to_owned()),
+            caller: Caller {
+                kind: Kind::Session,
+                lookup: verified.grant.clone(),
+                verified: Some(Arc::new(verified)),
+            },
+            token: None,
         })
+    }
+
+    /// Returns what kind of row the token stands for.
+    pub fn kind(&self) -> Kind {
+        self.caller.kind
+    }
+
+    /// Returns what was verified of a delegated token.
+    pub(crate) fn verified(&self) -> Option<&Arc<Verified>> {
+        self.caller.verified.as_ref()
     }
 
     /// Says whether this is the token behind a row. Constant time in the token's bytes.
     pub fn matches(&self, credential: &Credential, keys: &Keys) -> bool {
-        keys.token_mac(&credential.pepper_id, self.token.expose())
+        let Some(token) = &self.token else {
+            return self.caller.verified.is_some();
+        };
+        keys.token_mac(&credential.pepper_id, token.expose())
             .is_some_and(|mac| mac.as_slice().ct_eq(&credential.mac).into())
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scheme {
+    Bearer,
+    /// Of a token that is bound to a key (RFC 9449).
+    Dpop,
+}
+
+/// Reads the one `Authorization` header.
+fn bearer(headers: &HeaderMap) -> Result<(Scheme, &str)> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values
+        .next()
+        .ok_or_else(|| unauthenticated("this needs a bearer token"))?;
+    if values.next().is_some() {
+        return Err(invalid_token());
+    }
+    let bytes = value.as_bytes();
+    let schemes = [(Scheme::Bearer, &b"bearer "[..]), (Scheme::Dpop, b"dpop ")];
+    let found = schemes.into_iter().find_map(|(scheme, lead)| {
+        let (head, token) = bytes.split_at_checked(lead.len())?;
+        head.eq_ignore_ascii_case(lead).then_some((scheme, token))
+    });
+    found
+        .filter(|(_, token)| !token.is_empty() && token.len() <= MAX_TOKEN_BYTES)
+        .and_then(|(scheme, token)| Some((scheme, std::str::from_utf8(token).ok()?)))
+        .ok_or_else(invalid_token)
 }
 
 /// Returns the 401 that says nothing about what was presented.
@@ -176,7 +419,11 @@ impl Credential {
             kind: self.kind,
             id: self.principal_id.clone(),
             display: self.display.clone(),
-            permission: Permission::effective(self.role, self.account_scopes, self.token_scopes),
+            permission: match self.role {
+                Some(role) => Permission::effective(role, self.account_scopes, self.token_scopes),
+                None => Permission::none(),
+            },
+            has_role: self.role.is_some(),
             token: Some(TokenRef {
                 id: self.token_id.clone(),
                 prefix: self.prefix.clone(),
@@ -202,7 +449,7 @@ mod tests {
             kind: "service_account",
             principal_id: "sa_1".into(),
             display: "bot".into(),
-            role: Role::Admin,
+            role: Some(Role::Admin),
             account_scopes: None,
             token_scopes: None,
             enabled: true,

@@ -44,6 +44,8 @@ pub(crate) struct Traces {
     pub later: Option<Later>,
     pub reveal: Option<Reveal>,
     pub secret_at: Option<usize>,
+    /// The unit changed what more callers may do than its target.
+    pub stale_callers: bool,
     /// Tokens whose replay cells the unit erased.
     pub erased: Vec<String>,
 }
@@ -231,6 +233,12 @@ impl<'a> Cx<'a> {
     /// Wakes the worker of this name in this server once the transaction is durable ([`Kernel::woken`]).
     pub fn wake(&mut self, worker: &'static str) {
         self.traces.wakes.push(worker);
+    }
+
+    /// Says that the unit changed what callers may do whom its target does not name, so that units behind it in one
+    /// transaction judge their callers anew (WK-4).
+    pub fn judge_callers_anew(&mut self) {
+        self.traces.stale_callers = true;
     }
 
     /// Sets a header of the answer.

@@ -6,7 +6,7 @@
 
 use crate::audit::{Decision, Note};
 use crate::auth::OrganizationId;
-use crate::credential::Use;
+use crate::credential::{Kind, Use};
 use crate::error::{Code, Error, Result};
 use crate::kernel::Kernel;
 use crate::time::Timestamp;
@@ -259,7 +259,11 @@ pub async fn flush_uses(kernel: &Arc<Kernel>) -> Result<()> {
                 .system(organization.clone(), None, move |cx| {
                     chunk
                         .iter()
-                        .try_for_each(|used| shared.credentials.touch(cx, used))
+                        .try_for_each(|used| match (used.kind, shared.credentials.sessions()) {
+                            (Kind::Session, Some(sessions)) => sessions.touch(cx, used),
+                            (Kind::Session, None) => Ok(()),
+                            (Kind::ServiceAccount | Kind::Gateway, _) => shared.credentials.touch(cx, used),
+                        })
                 })
                 .await?;
         }

@@ -758,6 +758,10 @@ pub fn authorize(meta: &Meta, actor: &Actor, path: &Value) -> Result<()> {
     if actor.item.is_some() {
         return Ok(());
     }
+    if !actor.has_role {
+        let message = "this user has no role; an administrator gives it one (permissionRole)";
+        return Err(Error::new(Code::RoleForbidden, message));
+    }
     match meta.access {
         Access::Authenticated => Ok(()),
         Access::Scoped { scope, roles } => scoped(actor, scope, roles),
@@ -782,6 +786,14 @@ pub fn authorize(meta: &Meta, actor: &Actor, path: &Value) -> Result<()> {
 pub fn authorize_performance(meta: &Meta, actor: &Actor) -> Result<()> {
     meta.performance
         .map_or(Ok(()), |needs| scoped(actor, needs.scope, needs.roles))
+}
+
+/// Says whether an actor may call an operation for at least some path: what a list of tools shows.
+pub fn may_call(meta: &Meta, actor: &Actor) -> bool {
+    let own = |scope| actor.has_role && actor.permission.scopes.has(scope);
+    actor.item.is_none()
+        && (authorize(meta, actor, &Value::Null).is_ok()
+            || matches!(meta.access, Access::ScopedOrSelf { self_scope, .. } if own(self_scope)))
 }
 
 fn scoped(actor: &Actor, scope: &'static str, roles: &[Role]) -> Result<()> {

@@ -8,26 +8,29 @@
 //! INVARIANT DP-2: nothing about schema, existence or state is said to a caller who may not call.
 
 mod decode;
+mod identify;
 mod in_flight;
 mod record;
 
+pub use crate::credential::{McpClient, Presented, Surface};
 pub use decode::percent_decode;
+pub use identify::{Identity, Knock, identify};
 pub(crate) use in_flight::InFlight;
 
 use crate::auth::{Actor, OrganizationId, Origin};
-use crate::credential::{self, Credential, Presented};
+use crate::credential::{self, Credential, Kind, Verified};
 use crate::cx::{Cx, Later, Traces};
-use crate::db::{Conn, Param, Tx};
+use crate::db::{Conn, Tx};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, buckets};
-use crate::operation::{Answer, Entry, Kind, authorize};
+use crate::operation::{self, Answer, Entry, authorize};
 use crate::rate::{Bucket, Taken};
 use crate::supervisor::catch_panic;
-use crate::token::TokenKind;
 use crate::work::{Call, Run, Unit};
 use bytes::Bytes;
 use decode::{Decoded, decode, path_of};
-use http::HeaderMap;
+use http::{HeaderMap, Method};
+use identify::Found;
 use record::{BREATH, known_but_dead, note_denial, note_use, record_read, stranger};
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -51,6 +54,13 @@ pub struct Request {
     pub body: Bytes,
     /// Where it came from.
     pub origin: Origin,
+    /// By which door it came.
+    pub surface: Surface,
+    /// The method of the HTTP request, and its raw path without query.
+    pub line: (Method, String),
+    /// The caller's token, where it was recognized before: by [`precheck`] or [`identify`]. A proof of possession
+    /// serves once.
+    pub presented: Option<Arc<Presented>>,
 }
 
 /// What came of a request.
@@ -74,8 +84,9 @@ impl Outcome {
 /// What a reader thread found out.
 enum Step {
     Done(Outcome),
-    /// The token is used for the first time: its replay must end before the request goes on (D4.8).
-    FirstUse(OrganizationId, String),
+    /// Something must be written before the request goes on: the token is used for the first time, so that its
+    /// replay ends (D4.8), or its session is not there yet (D7.1).
+    First(OrganizationId, First),
     /// The snapshot is released; the rest of the answer is what a future gives.
     Later(Box<Promised>),
     /// A writer answers.
@@ -85,6 +96,14 @@ enum Step {
     ),
     /// A writer answers a revoked token that may only fetch the lost answer of its own rotation.
     Fetching(oneshot::Receiver<Result<Answer>>, Box<Credential>),
+}
+
+/// What is written before a request goes on.
+#[derive(Clone)]
+enum First {
+    Use(String),
+    Open(Arc<Verified>),
+    Join(Box<Credential>, McpClient),
 }
 
 /// An answer to a read whose bytes come later ([`Cx::later`]).
@@ -98,9 +117,15 @@ struct Promised {
 }
 
 /// Answers a request.
-pub async fn dispatch(kernel: &Arc<Kernel>, request: Request) -> Outcome {
+pub async fn dispatch(kernel: &Arc<Kernel>, mut request: Request) -> Outcome {
+    if request.presented.is_none() {
+        match identify::present(kernel, &request.knock()).await {
+            Ok(presented) => request.presented = Some(presented),
+            Err(outcome) => return outcome,
+        }
+    }
     let request = Arc::new(request);
-    // Twice at most: a first use is settled once, then the token is an ordinary one.
+    // Three times at most: a first use and a first session are settled once each.
     for _ in 0..3 {
         let (reply, answer) = oneshot::channel();
         let (shared, asked) = (kernel.clone(), request.clone());
@@ -110,10 +135,7 @@ pub async fn dispatch(kernel: &Arc<Kernel>, request: Request) -> Outcome {
             let _ = reply.send(step);
         });
         if let Err(error) = submitted {
-            return Outcome {
-                result: Err(error),
-                rate: None,
-            };
+            return Outcome::refused(error, None);
         }
         match answer.await {
             Ok(Step::Done(outcome)) => return outcome,
@@ -130,26 +152,20 @@ pub async fn dispatch(kernel: &Arc<Kernel>, request: Request) -> Outcome {
                     .unwrap_or_else(|_| Err(Error::unavailable("the server is shutting down")));
                 return match result {
                     Err(error) if error.code() == Code::TokenRevoked => {
-                        known_but_dead(kernel, &request, &credential, error)
+                        known_but_dead(kernel, &request.origin, Kind::ServiceAccount, &credential, error)
                     }
                     result => Outcome { result, rate: None },
                 };
             }
-            Ok(Step::FirstUse(organization, token_id)) => {
-                if let Err(error) = first_use(kernel, organization, token_id).await {
-                    return Outcome {
-                        result: Err(error),
-                        rate: None,
-                    };
+            Ok(Step::First(organization, first)) => {
+                if let Err(outcome) = settle(kernel, &request.origin, organization, first).await {
+                    return outcome;
                 }
             }
             Err(_) => break,
         }
     }
-    Outcome {
-        result: Err(Error::unavailable("the server is busy; try again")),
-        rate: None,
-    }
+    Outcome::refused(Error::unavailable("the server is busy; try again"), None)
 }
 
 /// Waits for the rest of an answer, and remembers the read as it came out.
@@ -180,13 +196,33 @@ async fn keep(kernel: &Arc<Kernel>, request: &Request, promised: Promised) -> Ou
     }
 }
 
-async fn first_use(kernel: &Arc<Kernel>, organization: OrganizationId, token_id: String) -> Result<()> {
+/// Writes what must be there before a request goes on.
+///
+/// Errors: the outcome that answers the request.
+async fn settle(
+    kernel: &Arc<Kernel>,
+    origin: &Origin,
+    organization: OrganizationId,
+    first: First,
+) -> std::result::Result<(), Outcome> {
     let shared = kernel.clone();
-    let run = move |cx: &mut Cx<'_>| {
-        cx.erase_replay(&token_id)?;
-        shared.credentials.first_use(cx, &token_id)
+    let is_stranger = matches!(first, First::Open(_));
+    let run = move |cx: &mut Cx<'_>| match &first {
+        First::Use(token_id) => {
+            cx.erase_replay(token_id)?;
+            shared.credentials.first_use(cx, token_id)
+        }
+        First::Open(verified) => credential::sessions(shared.credentials.as_ref())?.open(cx, verified),
+        First::Join(credential, client) => {
+            credential::sessions(shared.credentials.as_ref())?.join(cx, credential, client)
+        }
     };
-    kernel.system(organization, None, run).await
+    kernel.system(organization, None, run).await.map_err(|error| {
+        if is_stranger && error.code().status() < 500 {
+            return stranger(kernel, origin, "invalid", credential::invalid_token());
+        }
+        Outcome::refused(error, None)
+    })
 }
 
 fn refused(error: Error, rate: Rate) -> Step {
@@ -194,100 +230,49 @@ fn refused(error: Error, rate: Rate) -> Step {
 }
 
 /// Says, before the body of a request is read, whether its caller may call at all: steps 3 to 5 for operations
-/// that take large bodies (D1.10). What `request` holds of a body is not looked at.
+/// that take large bodies (D1.10). What `request` holds of a body is not looked at. Returns the caller's token, for
+/// the request itself.
 ///
 /// Errors: the outcome that answers the request.
-pub async fn precheck(kernel: &Arc<Kernel>, request: Request) -> std::result::Result<(), Outcome> {
-    let (reply, answer) = oneshot::channel();
-    let shared = kernel.clone();
-    let submitted = kernel.submit_read(move |conn| {
-        let checked = catch_unwind(AssertUnwindSafe(|| may_send(&shared, conn, &request)));
-        let panicked = |_| Err(Outcome::refused(Error::internal("a reader panicked"), None));
-        let _ = reply.send(checked.unwrap_or_else(panicked));
-    });
-    submitted.map_err(|error| Outcome::refused(error, None))?;
-    let busy = |_| {
-        Err(Outcome::refused(
-            Error::unavailable("the server is busy; try again"),
-            None,
-        ))
-    };
-    answer.await.unwrap_or_else(busy)
-}
-
-fn may_send(kernel: &Arc<Kernel>, conn: &mut Conn, request: &Request) -> std::result::Result<(), Outcome> {
+pub async fn precheck(
+    kernel: &Arc<Kernel>,
+    request: Request,
+) -> std::result::Result<Arc<Presented>, Outcome> {
+    let identity = identify::identify_for(kernel, request.knock(), Some(request.place)).await?;
     let entry = &kernel.registry.entries()[request.place];
-    let presented = present(kernel, entry, request)?;
-    let checked = conn.read(|tx| {
-        let credential = match find(kernel, tx, request, &presented)? {
-            Ok(credential) => credential,
-            Err(outcome) => return Ok(Err(outcome)),
-        };
-        let actor = match credential.judge(kernel.clock.now()) {
-            Ok(actor) if !actor.replay_only => actor,
-            Ok(_) => {
-                return Ok(Err(known_but_dead(
-                    kernel,
-                    request,
-                    &credential,
-                    credential::only_replays(),
-                )));
-            }
-            Err(error) => return Ok(Err(known_but_dead(kernel, request, &credential, error))),
-        };
-        Ok(admit(entry, request, &actor, &path_of(request)).map_err(|error| {
-            note_denial(kernel, entry, request, &actor, &error);
-            Outcome::refused(error, peek_rate(kernel, entry, &actor))
-        }))
-    });
-    checked.unwrap_or_else(|error| Err(Outcome::refused(error, None)))
-}
-
-/// Reads the token, if the operation takes tokens of its kind.
-fn present(
-    kernel: &Arc<Kernel>,
-    entry: &Entry,
-    request: &Request,
-) -> std::result::Result<Presented, Outcome> {
-    let presented = Presented::from_headers(&request.headers).map_err(|error| {
-        let is_there = request.headers.contains_key(http::header::AUTHORIZATION);
-        let code = if is_there { "invalid" } else { "absent" };
-        stranger(kernel, request, code, error)
+    admit(entry, &request, &identity.actor, &path_of(&request)).map_err(|error| {
+        note_denial(kernel, entry, &request, &identity.actor, &error);
+        Outcome::refused(error, peek_rate(kernel, entry, &identity.actor))
     })?;
-    if presented.kind == TokenKind::Gateway && !entry.meta.gateway {
-        return Err(stranger(kernel, request, "invalid", credential::invalid_token()));
-    }
-    Ok(presented)
+    Ok(identity.presented)
 }
 
-/// Finds whose token this is.
-fn find(
-    kernel: &Arc<Kernel>,
-    tx: &mut Tx<'_>,
-    request: &Request,
-    presented: &Presented,
-) -> Result<std::result::Result<Credential, Outcome>> {
-    let found = match presented.kind {
-        TokenKind::ServiceAccount => {
-            let lookup = [Param::from(presented.lookup_id.as_str())];
-            tx.query_opt(kernel.credentials.lookup(), &lookup, |row| {
-                kernel.credentials.read(row)
-            })?
+impl Request {
+    fn knock(&self) -> Knock {
+        Knock {
+            headers: self.headers.clone(),
+            origin: self.origin.clone(),
+            surface: self.surface.clone(),
+            line: self.line.clone(),
         }
-        TokenKind::Gateway => kernel.credentials.gateway(tx, &presented.lookup_id)?,
-    };
-    let found = found.filter(|credential| presented.matches(credential, &kernel.keys));
-    Ok(found.ok_or_else(|| stranger(kernel, request, "invalid", credential::invalid_token())))
+    }
 }
 
 /// Everything between the bytes of a request and either its answer or its unit.
 fn on_reader(kernel: &Arc<Kernel>, conn: &mut Conn, request: &Request) -> Step {
     let entry = &kernel.registry.entries()[request.place];
-    let presented = match present(kernel, entry, request) {
-        Ok(presented) => presented,
-        Err(outcome) => return Step::Done(outcome),
+    let Some(presented) = &request.presented else {
+        return refused(Error::internal("a request without its token"), None);
     };
-    let step = conn.read(|tx| in_snapshot(kernel, tx, entry, request, &presented));
+    if presented.kind() == Kind::Gateway && !entry.meta.gateway {
+        return Step::Done(stranger(
+            kernel,
+            &request.origin,
+            "invalid",
+            credential::invalid_token(),
+        ));
+    }
+    let step = conn.read(|tx| in_snapshot(kernel, tx, entry, request, presented));
     step.unwrap_or_else(|error| refused(error, None))
 }
 
@@ -298,14 +283,12 @@ fn in_snapshot(
     request: &Request,
     presented: &Presented,
 ) -> Result<Step> {
-    let credential = match find(kernel, tx, request, presented)? {
-        Ok(credential) => credential,
-        Err(outcome) => return Ok(Step::Done(outcome)),
-    };
     let now = kernel.clock.now();
-    let actor = match credential.judge(now) {
-        Ok(actor) => actor,
-        Err(error) => return Ok(Step::Done(known_but_dead(kernel, request, &credential, error))),
+    let found = identify::in_snapshot(kernel, tx, &request.origin, &request.surface, presented, now)?;
+    let (actor, credential) = match found {
+        Found::Known(known) => *known,
+        Found::First(organization, first) => return Ok(Step::First(organization, first)),
+        Found::Refused(outcome) => return Ok(Step::Done(outcome)),
     };
     if actor.replay_only {
         return Ok(fetch_lost_answer(
@@ -313,9 +296,9 @@ fn in_snapshot(
         ));
     }
     if credential.replay_pending {
-        return Ok(Step::FirstUse(actor.organization, credential.token_id));
+        return Ok(Step::First(actor.organization, First::Use(credential.token_id)));
     }
-    note_use(kernel, request, &credential, now);
+    note_use(kernel, &request.origin, presented.kind(), &credential, now);
     let path = path_of(request);
     if let Err(error) = admit(entry, request, &actor, &path) {
         note_denial(kernel, entry, request, &actor, &error);
@@ -333,13 +316,13 @@ fn in_snapshot(
         }
     };
     let kind = if decoded.is_preview {
-        Kind::Read
+        operation::Kind::Read
     } else {
         entry.meta.kind
     };
     match kind {
-        Kind::Read => read(kernel, tx, entry, request, actor, &decoded, now, rate),
-        Kind::Write => Ok(queue(
+        operation::Kind::Read => read(kernel, tx, entry, request, actor, &decoded, now, rate),
+        operation::Kind::Write => Ok(queue(
             kernel, entry, request, actor, presented, decoded, now, rate,
         )),
     }
@@ -367,7 +350,13 @@ fn fetch_lost_answer(
 ) -> Step {
     let dead = || {
         let error = credential::only_replays();
-        Step::Done(known_but_dead(kernel, request, &credential, error))
+        Step::Done(known_but_dead(
+            kernel,
+            &request.origin,
+            Kind::ServiceAccount,
+            &credential,
+            error,
+        ))
     };
     let path = path_of(request);
     if !entry.meta.reveals_secret || admit(entry, request, &actor, &path).is_err() {
@@ -484,7 +473,7 @@ fn queue(
         meta: entry.meta,
         bound: decoded.bound,
         path: decoded.path,
-        lookup_id: presented.lookup_id.clone(),
+        caller: presented.caller.clone(),
         principal_id: actor.id,
         key,
         origin: request.origin.clone(),

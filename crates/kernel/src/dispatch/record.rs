@@ -2,8 +2,8 @@
 
 use super::{Outcome, Request};
 use crate::audit::{Decision, Note};
-use crate::auth::Actor;
-use crate::credential::{Credential, Use};
+use crate::auth::{Actor, OrganizationId, Origin};
+use crate::credential::{Credential, Kind, Use};
 use crate::cx::{Cx, Traces};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, buckets};
@@ -17,15 +17,15 @@ use std::time::Duration;
 pub(super) const BREATH: Duration = Duration::from_micros(200);
 
 /// Counts a failure of somebody unknown.
-pub(super) fn stranger(kernel: &Kernel, request: &Request, code: &'static str, error: Error) -> Outcome {
-    kernel.ledger.count_stranger(code, request.origin.source_ip);
-    failed(kernel, request, error)
+pub(super) fn stranger(kernel: &Kernel, origin: &Origin, code: &'static str, error: Error) -> Outcome {
+    kernel.ledger.count_stranger(code, origin.source_ip);
+    failed(kernel, origin, error)
 }
 
 /// Answers a failed authentication; beyond the limit of its network with 429 (D1.11).
-fn failed(kernel: &Kernel, request: &Request, error: Error) -> Outcome {
+pub(super) fn failed(kernel: &Kernel, origin: &Origin, error: Error) -> Outcome {
     let bucket = &buckets::AUTHENTICATION;
-    let network = network(request.origin.source_ip);
+    let network = network(origin.source_ip);
     match kernel.limit(bucket, &[&network]) {
         Ok(_) => Outcome::refused(error, None),
         Err(limited) => Outcome::refused(limited, Some((bucket, kernel.limiter.peek(bucket, &[&network])))),
@@ -34,7 +34,8 @@ fn failed(kernel: &Kernel, request: &Request, error: Error) -> Outcome {
 
 pub(super) fn known_but_dead(
     kernel: &Arc<Kernel>,
-    request: &Request,
+    origin: &Origin,
+    kind: Kind,
     credential: &Credential,
     error: Error,
 ) -> Outcome {
@@ -44,7 +45,8 @@ pub(super) fn known_but_dead(
         .count_known(organization, &credential.token_id, error.code().as_str());
     let now = kernel.clock.now();
     let revoked = error.code() == Code::TokenRevoked;
-    if revoked && kernel.ledger.is_new_reuse(&credential.token_id, now) {
+    // A session has one holder, and its end is told by its own event.
+    if revoked && kind != Kind::Session && kernel.ledger.is_new_reuse(&credential.token_id, now) {
         let (shared, token_id) = (kernel.clone(), credential.token_id.clone());
         let run = move |cx: &mut Cx<'_>| {
             cx.target("token", token_id.clone());
@@ -60,19 +62,46 @@ pub(super) fn known_but_dead(
             tracing::warn!("the reuse of a revoked token could not be recorded: {error}");
         }
     }
-    failed(kernel, request, error)
+    failed(kernel, origin, error)
 }
 
-pub(super) fn note_use(kernel: &Kernel, request: &Request, credential: &Credential, now: crate::Timestamp) {
-    let stale = credential
-        .last_used_at
-        .is_none_or(|at| now.as_ms() - at.as_ms() > USE_PRECISION_MS);
+/// Notes the use of a token or of a session, if the stored one is old.
+pub(super) fn note_use(
+    kernel: &Kernel,
+    origin: &Origin,
+    kind: Kind,
+    credential: &Credential,
+    now: crate::Timestamp,
+) {
+    let organization = &credential.organization;
+    note_use_of(
+        kernel,
+        origin,
+        kind,
+        organization,
+        &credential.token_id,
+        credential.last_used_at,
+        now,
+    );
+}
+
+pub(super) fn note_use_of(
+    kernel: &Kernel,
+    origin: &Origin,
+    kind: Kind,
+    organization: &OrganizationId,
+    id: &str,
+    last: Option<crate::Timestamp>,
+    now: crate::Timestamp,
+) {
+    let stale = last.is_none_or(|at| now.as_ms() - at.as_ms() > USE_PRECISION_MS);
     if stale {
         kernel.ledger.used(Use {
-            organization: credential.organization.clone(),
-            token_id: credential.token_id.clone(),
+            kind,
+            organization: organization.clone(),
+            token_id: id.to_owned(),
             at: now,
-            source_ip: request.origin.source_ip,
+            source_ip: origin.source_ip,
         });
     }
 }

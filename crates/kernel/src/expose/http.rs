@@ -8,7 +8,7 @@
 use super::edge::{ClientIp, RequestId, check_declared, read_body, respond};
 use super::template::Template;
 use crate::auth::Origin;
-use crate::dispatch::{self, Outcome, percent_decode};
+use crate::dispatch::{self, Outcome, Surface, percent_decode};
 use crate::error::{Code, Error};
 use crate::kernel::Kernel;
 use crate::operation::Answer;
@@ -163,7 +163,7 @@ async fn handle(kernel: &Arc<Kernel>, route: &Route, reading: Reading, request: 
     let outcome = match serve(kernel, &named, reading, request, &id).await {
         Ok(outcome) | Err(outcome) => outcome,
     };
-    let response = answer(kernel, outcome, &id, accept.as_ref());
+    let response = answer(kernel, outcome, &id, accept.as_ref(), &Surface::Http);
     count(
         meta.id,
         response.status(),
@@ -192,16 +192,17 @@ async fn serve(
         None if meta.reads_late() => (meta.limit.bytes, reading.timeout),
         None => (reading.max_body_bytes, reading.timeout),
     };
-    let mut request = request;
+    let (mut request, mut presented) = (request, None);
     if meta.reads_late() {
         check_declared(&request, limit).map_err(refused)?;
         let (parts, body) = request.into_parts();
-        dispatch::precheck(kernel, call(named, &parts, id)).await?;
+        presented = Some(dispatch::precheck(kernel, call(named, &parts, id)).await?);
         request = Request::from_parts(parts, body);
     }
     let (parts, body) = read_body(request, limit, timeout).await.map_err(refused)?;
     let call = dispatch::Request {
         body,
+        presented,
         ..call(named, &parts, id)
     };
     Ok(dispatch::dispatch(kernel, call).await)
@@ -218,6 +219,9 @@ fn call(named: &Named, parts: &http::request::Parts, id: &RequestId) -> dispatch
         origin: origin(parts, id),
         headers: parts.headers.clone(),
         body: bytes::Bytes::new(),
+        surface: Surface::Http,
+        line: (parts.method.clone(), parts.uri.path().to_owned()),
+        presented: None,
     }
 }
 
@@ -234,7 +238,8 @@ fn allow_only(allow: HeaderValue, status: StatusCode) -> Response {
     response
 }
 
-fn origin(parts: &http::request::Parts, id: &RequestId) -> Origin {
+/// Returns where a request came from.
+pub fn origin(parts: &http::request::Parts, id: &RequestId) -> Origin {
     let text = |name: &str, max: usize| {
         let value = parts.headers.get(name)?.to_str().ok()?;
         (!value.is_empty()).then(|| value.chars().take(max).collect::<String>())
@@ -254,14 +259,21 @@ fn origin(parts: &http::request::Parts, id: &RequestId) -> Origin {
     }
 }
 
-/// Turns an outcome into a response: the answer's bytes, or the envelope with its headers (D1.7).
-pub fn answer(kernel: &Kernel, outcome: Outcome, id: &RequestId, accept: Option<&HeaderValue>) -> Response {
+/// Turns an outcome into a response: the answer's bytes, or the envelope with its headers (D1.7). A challenge names the
+/// metadata of the resource that was called (D2.8).
+pub fn answer(
+    kernel: &Kernel,
+    outcome: Outcome,
+    id: &RequestId,
+    accept: Option<&HeaderValue>,
+    surface: &Surface,
+) -> Response {
     let Outcome { result, rate } = outcome;
     let mut response = match result {
         Ok(answer) => success(answer),
         Err(error) => {
             let mut response = respond(&error, id, accept);
-            challenge(kernel, &error, response.headers_mut());
+            challenge(kernel, &error, surface, response.headers_mut());
             for (name, value) in error.headers() {
                 if let Ok(value) = HeaderValue::from_str(value) {
                     response
@@ -304,10 +316,9 @@ fn success(answer: Answer) -> Response {
 }
 
 /// Adds `WWW-Authenticate` to a 401 and to a missing scope, and to a 415 what would be read (D1.7).
-fn challenge(kernel: &Kernel, error: &Error, headers: &mut HeaderMap) {
-    let url = &kernel.settings.public_url;
-    let metadata =
-        format!("resource_metadata=\"{url}/.well-known/oauth-protected-resource/api/headless/v1\"");
+fn challenge(kernel: &Kernel, error: &Error, surface: &Surface, headers: &mut HeaderMap) {
+    let (url, resource) = (&kernel.settings.public_url, surface.audience());
+    let metadata = format!("resource_metadata=\"{url}/.well-known/oauth-protected-resource{resource}\"");
     let value = match error.code() {
         Code::Unauthenticated | Code::TokenExpired | Code::TokenRevoked => {
             let presented = error.member("presented").is_some();

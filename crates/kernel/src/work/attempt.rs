@@ -3,7 +3,7 @@
 use super::{Call, Run, Unit};
 use crate::audit::{self, Decision, Head, Note};
 use crate::auth::{Actor, OrganizationId};
-use crate::credential::{self, Credential};
+use crate::credential::{self, Caller, Credential, Kind};
 use crate::cx::{Cx, Traces};
 use crate::db::{self, Conn, Param, Rows};
 use crate::entropy::UnitRng;
@@ -37,7 +37,7 @@ struct Batch<'a> {
     kernel: &'a Kernel,
     units: &'a [Unit],
     heads: BTreeMap<OrganizationId, Head>,
-    credentials: HashMap<String, Option<Credential>>,
+    credentials: HashMap<(Kind, String), Option<Credential>>,
     stored: HashMap<KeyPlace, Stored>,
     calls: Vec<db::Call<'static>>,
 }
@@ -79,9 +79,9 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
         .collect();
     organizations.sort_unstable();
     organizations.dedup();
-    let mut lookups: Vec<&str> = units
+    let mut lookups: Vec<(Kind, &str)> = units
         .iter()
-        .filter_map(|u| u.call().map(|c| c.lookup_id.as_str()))
+        .filter_map(|u| u.call().map(|c| (c.caller.kind, c.caller.lookup.as_str())))
         .collect();
     lookups.sort_unstable();
     lookups.dedup();
@@ -92,11 +92,12 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
             params: vec![Param::from(o.as_str())],
         })
         .collect();
-    let lookup = kernel.credentials.lookup();
-    calls.extend(lookups.iter().map(|l| db::Call {
-        statement: lookup,
-        params: vec![Param::from(*l)],
-    }));
+    for (kind, lookup) in &lookups {
+        calls.push(db::Call {
+            statement: Caller::statement(*kind, kernel.credentials.as_ref())?,
+            params: vec![Param::from(*lookup)],
+        });
+    }
     let keyed: Vec<(&Unit, &Call)> = units.iter().filter_map(|u| Some((u, u.call()?))).collect();
     calls.extend(
         keyed
@@ -110,12 +111,13 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
         heads.insert(organization.clone(), head(kernel, organization, rows.next())?);
     }
     let mut credentials = HashMap::new();
-    for lookup_id in lookups {
-        let found = rows
-            .next()
-            .and_then(|r| r.first().map(|row| kernel.credentials.read(&row)))
-            .transpose()?;
-        credentials.insert(lookup_id.to_owned(), found);
+    for (kind, lookup) in lookups {
+        let read = |r: Rows| {
+            r.first()
+                .map(|row| Caller::read(kind, kernel.credentials.as_ref(), &row))
+        };
+        let found = rows.next().and_then(read).transpose()?;
+        credentials.insert((kind, lookup.to_owned()), found);
     }
     let mut stored = HashMap::new();
     for (_, call) in keyed {
@@ -256,8 +258,10 @@ impl Batch<'_> {
     ///
     /// Errors: those of authentication; whether the caller may do this stands beside the actor.
     fn actor(&self, unit: &Unit, call: &Call) -> Result<(Actor, Result<()>)> {
-        let credential = self.credentials.get(&call.lookup_id).and_then(Option::as_ref);
+        let place = (call.caller.kind, call.caller.lookup.clone());
+        let credential = self.credentials.get(&place).and_then(Option::as_ref);
         let credential = credential.ok_or_else(credential::invalid_token)?;
+        let credential = call.caller.bound(credential.clone())?;
         let actor = credential.judge(self.kernel.clock.now().max(unit.now))?;
         if actor.organization != unit.organization || actor.id != call.principal_id {
             return Err(credential::invalid_token());
@@ -280,26 +284,27 @@ impl Batch<'_> {
         }
         let target = traces.target.as_ref().map(|(_, id)| id.as_str());
         // The program's own named acts may change any account, for example all tokens of a family.
-        let any = matches!(&self.units[place].run, Run::System { action: Some(_), .. });
+        let any =
+            traces.stale_callers || matches!(&self.units[place].run, Run::System { action: Some(_), .. });
         let is_stale = |c: &Option<Credential>| {
-            any || c
-                .as_ref()
-                .is_some_and(|c| target == Some(c.principal_id.as_str()))
+            let is_meant = |c: &Credential| {
+                target.is_some_and(|id| [&c.principal_id, &c.token_id].map(String::as_str).contains(&id))
+            };
+            any || c.as_ref().is_some_and(is_meant)
         };
         let stale = self.credentials.iter().filter(|(_, c)| is_stale(c));
-        let stale: Vec<String> = stale.map(|(lookup_id, _)| lookup_id.clone()).collect();
-        stale
-            .iter()
-            .try_for_each(|lookup_id| self.reread(conn, lookup_id))
+        let stale: Vec<(Kind, String)> = stale.map(|(place, _)| place.clone()).collect();
+        stale.into_iter().try_for_each(|place| self.reread(conn, place))
     }
 
-    fn reread(&mut self, conn: &mut Conn, lookup_id: &str) -> Result<()> {
-        let kernel = self.kernel;
-        let mut tx = conn.tx();
-        let found = tx.query_opt(kernel.credentials.lookup(), &[Param::from(lookup_id)], |row| {
-            kernel.credentials.read(row)
-        })?;
-        self.credentials.insert(lookup_id.to_owned(), found);
+    fn reread(&mut self, conn: &mut Conn, place: (Kind, String)) -> Result<()> {
+        let credentials = self.kernel.credentials.as_ref();
+        let (kind, lookup) = (place.0, Param::from(place.1.as_str()));
+        let statement = Caller::statement(kind, credentials)?;
+        let found = conn
+            .tx()
+            .query_opt(statement, &[lookup], |row| Caller::read(kind, credentials, row))?;
+        self.credentials.insert(place, found);
         Ok(())
     }
 

@@ -23,6 +23,7 @@ mod writer;
 pub(crate) use writer::Writers;
 
 use crate::auth::{OrganizationId, Origin};
+use crate::credential::Caller;
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::idempotency::KeyUse;
@@ -54,7 +55,7 @@ pub(crate) struct Call {
     pub meta: &'static Meta,
     pub bound: Box<dyn Bound>,
     pub path: Value,
-    pub lookup_id: String,
+    pub caller: Caller,
     pub principal_id: String,
     pub key: KeyUse,
     pub origin: Origin,

@@ -106,7 +106,7 @@ impl Credentials for TestCredentials {
             kind: "service_account",
             principal_id: row.get(1)?,
             display: row.get(1)?,
-            role: Role::parse(row.str(2)?).ok_or_else(|| Error::internal("no role"))?,
+            role: Some(Role::parse(row.str(2)?).ok_or_else(|| Error::internal("no role"))?),
             account_scopes: None,
             token_scopes: scopes.map(|text| provost_kernel::auth::ScopeSet::from_store(&text)),
             enabled: true,
@@ -326,6 +326,9 @@ impl World {
                 source_ip: [192, 0, 2, 1].into(),
                 user_agent: Some("test \"agent\"".into()),
             },
+            surface: dispatch::Surface::Http,
+            line: (http::Method::GET, "/".into()),
+            presented: None,
         };
         match self
             .runtime

@@ -25,7 +25,7 @@ impl Credentials for ServiceAccountCredentials {
             kind: "service_account",
             principal_id: row.get(1)?,
             display: row.get(2)?,
-            role: store::role(row, 3)?,
+            role: Some(store::role(row, 3)?),
             account_scopes: store::scopes(row, 4)?,
             token_scopes: store::scopes(row, 5)?,
             enabled: row.str(6)? == Status::Active.as_str(),

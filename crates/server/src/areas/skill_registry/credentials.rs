@@ -52,7 +52,7 @@ impl Credentials for TokenCredentials {
             kind: "service_account",
             principal_id: token.principal_id,
             display: principal.display,
-            role: principal.role,
+            role: Some(principal.role),
             account_scopes: principal.scopes,
             token_scopes: None,
             enabled: principal.enabled,

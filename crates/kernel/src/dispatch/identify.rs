@@ -1,0 +1,244 @@
+//! Who a request comes from, before what it wants is looked at: step 3 of D1.4, on every surface.
+
+use super::record::{failed, known_but_dead, note_use, note_use_of, stranger};
+use super::{First, Outcome};
+use crate::auth::{Actor, OrganizationId, Origin};
+use crate::credential::{self, Admission, Ask, Caller, Credential, Kind, Presented, Surface, Verifier};
+use crate::db::{Conn, Param, Tx};
+use crate::error::{Code, Error, Result};
+use crate::kernel::Kernel;
+use crate::time::Timestamp;
+use http::{HeaderMap, Method};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// What is known of a request when it knocks.
+#[derive(Clone, Debug)]
+pub struct Knock {
+    /// The headers.
+    pub headers: HeaderMap,
+    /// Where it came from.
+    pub origin: Origin,
+    /// By which door it comes.
+    pub surface: Surface,
+    /// The method of the HTTP request, and its raw path without query.
+    pub line: (Method, String),
+}
+
+/// Who knocked.
+#[derive(Debug)]
+pub struct Identity {
+    /// The caller, as of this instant; every operation judges them anew.
+    pub actor: Actor,
+    /// The recognized token, for the operations of this HTTP request and of no other.
+    pub presented: Arc<Presented>,
+}
+
+/// What a snapshot says of a presented token.
+pub(super) enum Found {
+    Known(Box<(Actor, Credential)>),
+    First(OrganizationId, First),
+    Refused(Outcome),
+}
+
+/// Says who a request comes from, and makes what must be there for them: a session of theirs.
+///
+/// Errors: the outcome that answers the request, a 401 as a rule.
+pub async fn identify(kernel: &Arc<Kernel>, knock: Knock) -> std::result::Result<Identity, Outcome> {
+    identify_for(kernel, knock, None).await
+}
+
+/// As [`identify`], for the operation at a place of the registry, which may take gateway tokens.
+pub(super) async fn identify_for(
+    kernel: &Arc<Kernel>,
+    knock: Knock,
+    place: Option<usize>,
+) -> std::result::Result<Identity, Outcome> {
+    let presented = present(kernel, &knock).await?;
+    let takes_gateway = place.is_some_and(|place| kernel.registry.entries()[place].meta.gateway);
+    if presented.kind() == Kind::Gateway && !takes_gateway {
+        return Err(stranger(
+            kernel,
+            &knock.origin,
+            "invalid",
+            credential::invalid_token(),
+        ));
+    }
+    let knock = Arc::new(knock);
+    for _ in 0..3 {
+        let (reply, answer) = oneshot::channel();
+        let (shared, asked, token) = (kernel.clone(), knock.clone(), presented.clone());
+        let submitted = kernel.submit_read(move |conn| {
+            let found = catch_unwind(AssertUnwindSafe(|| look(&shared, conn, &asked, &token)));
+            let panicked = |_| Found::Refused(Outcome::refused(Error::internal("a reader panicked"), None));
+            let _ = reply.send(found.unwrap_or_else(panicked));
+        });
+        submitted.map_err(|error| Outcome::refused(error, None))?;
+        match answer.await {
+            Ok(Found::Known(known)) => {
+                let (actor, credential) = *known;
+                if actor.replay_only {
+                    let error = credential::only_replays();
+                    return Err(known_but_dead(
+                        kernel,
+                        &knock.origin,
+                        presented.kind(),
+                        &credential,
+                        error,
+                    ));
+                }
+                return Ok(Identity { actor, presented });
+            }
+            Ok(Found::First(organization, first)) => {
+                super::settle(kernel, &knock.origin, organization, first).await?;
+            }
+            Ok(Found::Refused(outcome)) => return Err(outcome),
+            Err(_) => break,
+        }
+    }
+    Err(Outcome::refused(
+        Error::unavailable("the server is busy; try again"),
+        None,
+    ))
+}
+
+/// Recognizes the token of a request.
+///
+/// Errors: the outcome that answers the request.
+pub(super) async fn present(
+    kernel: &Arc<Kernel>,
+    knock: &Knock,
+) -> std::result::Result<Arc<Presented>, Outcome> {
+    let verifier = kernel.extra::<Arc<dyn Verifier>>().map(AsRef::as_ref);
+    let ask = Ask {
+        surface: &knock.surface,
+        method: &knock.line.0,
+        path: &knock.line.1,
+        headers: &knock.headers,
+    };
+    let presented = Presented::recognize(verifier, ask).await;
+    presented.map(Arc::new).map_err(|error| {
+        if error.code().status() != 401 {
+            return Outcome::refused(error, None);
+        }
+        let is_there = knock.headers.contains_key(http::header::AUTHORIZATION);
+        stranger(
+            kernel,
+            &knock.origin,
+            if is_there { "invalid" } else { "absent" },
+            error,
+        )
+    })
+}
+
+fn look(kernel: &Arc<Kernel>, conn: &mut Conn, knock: &Knock, presented: &Presented) -> Found {
+    let now = kernel.clock.now();
+    let found = conn.read(|tx| {
+        let found = in_snapshot(kernel, tx, &knock.origin, &knock.surface, presented, now)?;
+        if let Found::Known(known) = &found {
+            note_use(kernel, &knock.origin, presented.kind(), &known.1, now);
+        }
+        Ok(found)
+    });
+    found.unwrap_or_else(|error| Found::Refused(Outcome::refused(error, None)))
+}
+
+/// Finds whose token this is, and judges it.
+pub(super) fn in_snapshot(
+    kernel: &Arc<Kernel>,
+    tx: &mut Tx<'_>,
+    origin: &Origin,
+    surface: &Surface,
+    presented: &Presented,
+    now: Timestamp,
+) -> Result<Found> {
+    let credential = match find(kernel, tx, origin, presented)? {
+        Ok(credential) => credential,
+        Err(found) => return Ok(found),
+    };
+    let dead = |error| {
+        Found::Refused(known_but_dead(
+            kernel,
+            origin,
+            presented.kind(),
+            &credential,
+            error,
+        ))
+    };
+    let actor = match credential.judge(now) {
+        Ok(actor) => actor,
+        Err(error) => return Ok(dead(error)),
+    };
+    let Surface::Mcp(client) = surface else {
+        return Ok(Found::Known(Box::new((actor, credential))));
+    };
+    if presented.kind() == Kind::ServiceAccount && !actor.replay_only {
+        let sessions = credential::sessions(kernel.credentials.as_ref())?;
+        match sessions.admit(tx, &credential, client)? {
+            Admission::Refused => {
+                let error = Error::new(
+                    Code::TokenRevoked,
+                    "the sessions of this token were revoked; rotate the account to connect again",
+                );
+                let error = error.with("presented", true);
+                kernel.ledger.count_known(
+                    &credential.organization,
+                    &credential.token_id,
+                    error.code().as_str(),
+                );
+                return Ok(Found::Refused(failed(kernel, origin, error)));
+            }
+            Admission::New => {
+                let first = First::Join(Box::new(credential), client.clone());
+                return Ok(Found::First(actor.organization, first));
+            }
+            Admission::Known {
+                session_id,
+                last_used_at,
+            } => {
+                let organization = &credential.organization;
+                note_use_of(
+                    kernel,
+                    origin,
+                    Kind::Session,
+                    organization,
+                    &session_id,
+                    Some(last_used_at),
+                    now,
+                );
+            }
+        }
+    }
+    Ok(Found::Known(Box::new((actor, credential))))
+}
+
+/// Finds the row of a token, or what must be written before it is there.
+fn find(
+    kernel: &Arc<Kernel>,
+    tx: &mut Tx<'_>,
+    origin: &Origin,
+    presented: &Presented,
+) -> Result<std::result::Result<Credential, Found>> {
+    let credentials = kernel.credentials.as_ref();
+    let caller = &presented.caller;
+    let found = match caller.kind {
+        Kind::Gateway => credentials.gateway(tx, &caller.lookup)?,
+        Kind::ServiceAccount | Kind::Session => {
+            let statement = Caller::statement(caller.kind, credentials)?;
+            let lookup = [Param::from(caller.lookup.as_str())];
+            tx.query_opt(statement, &lookup, |row| {
+                Caller::read(caller.kind, credentials, row)
+            })?
+        }
+    };
+    if let (None, Some(verified)) = (&found, presented.verified())
+        && verified.opening.is_some()
+    {
+        let first = First::Open(verified.clone());
+        return Ok(Err(Found::First(verified.organization.clone(), first)));
+    }
+    let found = found.filter(|credential| presented.matches(credential, &kernel.keys));
+    let found = found.and_then(|credential| caller.bound(credential).ok());
+    Ok(found.ok_or_else(|| Found::Refused(stranger(kernel, origin, "invalid", credential::invalid_token()))))
+}
