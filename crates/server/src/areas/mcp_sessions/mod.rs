@@ -40,21 +40,12 @@ pub use end::{
     token_revoked, user_left,
 };
 pub use model::{NewSession, SessionActor, SessionId};
-pub use open::{Admission, admit_at_mcp, extend, open, open_at_mcp};
+pub use open::{admit_at_mcp, extend, open, open_at_mcp};
 pub use pages::STATEMENTS as PAGE_STATEMENTS;
 pub use store::{STATEMENTS, touch};
 pub use upkeep::{retain, sweep};
 
 use provost_kernel::operation::Entry;
-
-/// An MCP client as it names itself; nothing of it is proved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct McpClient {
-    /// Its id.
-    pub id: String,
-    /// What it calls itself.
-    pub display: Option<String>,
-}
 
 /// Returns the operations of the area.
 pub fn operations() -> Vec<Entry> {
