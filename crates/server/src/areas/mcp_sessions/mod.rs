@@ -39,7 +39,7 @@ pub use end::{
     HANDLER, account_left, end, end_all_of_service_account, end_all_of_user, end_every, token_in_grace,
     token_revoked, user_left,
 };
-pub use model::{NewSession, SessionActor, SessionId};
+pub use model::{NewSession, SessionActor, SessionId, searched, seq};
 pub use open::{admit_at_mcp, extend, open, open_at_mcp};
 pub use pages::STATEMENTS as PAGE_STATEMENTS;
 pub use store::{STATEMENTS, touch};
