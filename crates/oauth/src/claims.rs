@@ -75,6 +75,28 @@ impl Payload {
         self.text(name)?.ok_or(Refusal::Missing(name))
     }
 
+    /// Reads a URL, which has its own limit.
+    pub(crate) fn long_text(&self, name: &'static str) -> Result<Option<String>, Refusal> {
+        match self.0.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
+            Some(_) => Err(Refusal::Malformed(name)),
+        }
+    }
+
+    /// Reads a list of 1 to 16 texts.
+    pub(crate) fn texts(&self, name: &'static str) -> Result<Option<Vec<String>>, Refusal> {
+        match self.0.get(name) {
+            None => Ok(None),
+            Some(Value::Array(all)) if (1..=MAX_AUDIENCES).contains(&all.len()) => all
+                .iter()
+                .map(|one| short(one, name))
+                .collect::<Result<_, _>>()
+                .map(Some),
+            Some(_) => Err(Refusal::Malformed(name)),
+        }
+    }
+
     /// Reads an instant: a whole number of seconds that is not negative.
     pub(crate) fn instant(&self, name: &'static str) -> Result<Option<i64>, Refusal> {
         let Some(value) = self.0.get(name) else {
@@ -99,11 +121,8 @@ impl Payload {
     /// Reads `aud`: one text, or a list of 1 to 16.
     pub(crate) fn audiences(&self) -> Result<Vec<String>, Refusal> {
         match self.0.get("aud") {
-            None => Err(Refusal::Missing("aud")),
-            Some(Value::Array(all)) if (1..=MAX_AUDIENCES).contains(&all.len()) => {
-                all.iter().map(|one| short(one, "aud")).collect()
-            }
-            Some(one) => Ok(vec![short(one, "aud")?]),
+            Some(Value::Array(_)) => self.texts("aud")?.ok_or(Refusal::Missing("aud")),
+            _ => Ok(vec![self.required("aud")?]),
         }
     }
 

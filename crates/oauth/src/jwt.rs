@@ -33,7 +33,7 @@ pub enum Kind {
     Dpop,
     /// A client's proof of RFC 7523: `client-authentication+jwt`, `JWT` or nothing.
     ClientAssertion,
-    /// An identity token of OpenID Connect: `JWT` or nothing.
+    /// An identity token of `OpenID` Connect: `JWT` or nothing.
     IdToken,
 }
 

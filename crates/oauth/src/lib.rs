@@ -28,14 +28,25 @@
 //! `jsonwebtoken` is not used: it decodes leniently (repeated names, any `crit`), and what remains of it is one call of aws-lc.
 
 pub mod access_token;
+mod address;
+pub mod assertion;
 mod base64url;
 mod claims;
+pub mod client_document;
+pub mod dpop;
 pub mod error;
+pub mod guard;
+pub mod id_jag;
+pub mod introspection;
 pub mod json;
 pub mod jwks;
 pub mod jwt;
+pub mod metadata;
+pub mod pkce;
+pub mod redirect;
 pub mod sign;
+pub mod subject_token;
 
-pub use claims::{Claims, Confirmation};
+pub use claims::{Claims, Confirmation, scopes};
 pub use error::{Refusal, TokenError};
 pub use jwks::{Algorithm, KeySet};

@@ -20,7 +20,7 @@ pub enum Code {
     InvalidScope,
     /// The resource or audience is not one that tokens are issued for.
     InvalidTarget,
-    /// The DPoP proof is not accepted.
+    /// The `DPoP` proof is not accepted.
     InvalidDpopProof,
     /// The resource server refuses the access token.
     InvalidToken,
