@@ -33,6 +33,8 @@ pub mod assertion;
 mod base64url;
 mod claims;
 pub mod client_document;
+#[cfg(feature = "testing")]
+pub mod corpus;
 pub mod dpop;
 pub mod error;
 pub mod guard;
