@@ -4,3 +4,6 @@
 
 mod access_token;
 mod attacks;
+mod grants;
+mod keys;
+mod proofs;
