@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 mod access_token;
+mod answers;
 mod attacks;
+mod clients;
+mod fetching;
 mod grants;
 mod keys;
+mod networks;
 mod proofs;
