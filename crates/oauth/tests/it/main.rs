@@ -7,6 +7,7 @@ mod answers;
 mod attacks;
 mod clients;
 mod fetching;
+mod fuzz;
 mod grants;
 mod keys;
 mod networks;
