@@ -1,5 +1,5 @@
-//! Attacks on access tokens, each a variation of one valid token (R33), for this crate's tests and for those that send the same
-//! tokens over HTTP. Behind the feature `testing`.
+//! Attacks on access tokens, each a variation of one valid token (R33), for this crate's tests and for those that
+//! send the same tokens over HTTP. Behind the feature `testing`.
 //!
 //! Every attack must be refused with [`Workshop::issuer`], and every token of [`Workshop::valid`] accepted.
 

@@ -1,4 +1,5 @@
-//! The guarded fetch against real servers on this machine: TLS, redirects, slow, large and wrong answers, mixed addresses.
+//! The guarded fetch against real servers on this machine: TLS, redirects, slow, large and wrong answers, mixed
+//! addresses.
 
 use provost_oauth::guard::{FetchRefused, Fetcher, Limits, Network, Options, Resolve};
 use rustls_pki_types::pem::PemObject;
@@ -488,9 +489,10 @@ async fn plain_http_is_for_allowed_loopback_alone_and_only_when_it_is_switched_o
 #[tokio::test]
 async fn a_form_is_sent_with_its_authorization() {
     let server = Server::start(Answer::Bytes(OK.into()), true).await;
+    let form = provost_oauth::introspection::request("a").unwrap();
     let authorization = Some(http::HeaderValue::from_static("Basic abc"));
     let answer = fetcher()
-        .post_form(&server.url(), "token=a".into(), authorization, LIMITS)
+        .post_form(&server.url(), form, authorization, LIMITS)
         .await;
     assert_eq!(answer.unwrap(), "{}");
     let head = server.heads.lock().unwrap()[0].to_ascii_lowercase();

@@ -1,7 +1,7 @@
 //! What a fuzzer asks of tokens, key sets and URLs: a function of any bytes that panics where a promise is broken.
 //!
-//! The first byte of the input says what the rest is: a token; a header, a line feed and a payload that are rightly signed; a
-//! key set; a URL; a client's document; an issuer's answer.
+//! The first byte of the input says what the rest is: a token; a header, a line feed and a payload that are rightly
+//! signed; a key set; a URL; a client's document; an issuer's answer.
 //!
 //! The folder `fuzz` of the repository holds the fuzzer's side and the corpus; the test here replays it.
 

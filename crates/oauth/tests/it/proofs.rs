@@ -267,3 +267,18 @@ fn of_many_threads_with_one_proof_one_is_admitted() {
     });
     assert_eq!(admitted.into_inner(), 100);
 }
+
+#[test]
+fn a_memory_keeps_owners_apart_and_serves_assertions() {
+    let replays = Replays::new(10);
+    assert_eq!(replays.admit_until("ab", "c", NOW + 300, NOW), Ok(()));
+    assert_eq!(replays.admit_until("a", "bc", NOW + 300, NOW), Ok(()));
+    assert_eq!(
+        replays.admit_until("ab", "c", NOW + 300, NOW + 300),
+        Err(Refusal::Replayed)
+    );
+    assert_eq!(
+        replays.admit_until("ab", "c", NOW + 300, NOW + 301),
+        Err(Refusal::Expired)
+    );
+}
