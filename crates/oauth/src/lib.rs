@@ -27,8 +27,8 @@
 //!
 //! Absent on purpose: clocks (every function takes `now`, seconds since the Unix epoch, UTC), randomness, storage,
 //! HTTP routes, symmetric algorithms, encrypted tokens, `plain` challenges, client secrets, redirects of a fetch. The
-//! crate `jsonwebtoken` is not used: it decodes leniently (repeated names, any `crit`), and what remains of it is one
-//! call of aws-lc.
+//! crate `jsonwebtoken` is not used: it reads a clock of its own, rounds fractions of seconds, and leaves `typ`, `crit`
+//! and repeated names to its caller; what remains is one call of aws-lc.
 
 pub mod access_token;
 mod address;
