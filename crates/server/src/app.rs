@@ -254,7 +254,9 @@ pub fn router(kernel: &Arc<Kernel>, reading: routes::Reading) -> Router {
         )
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(kernel.clone());
-    routes::router(kernel, reading).merge(public)
+    routes::router(kernel, reading)
+        .merge(public)
+        .merge(crate::mcp::router(kernel))
 }
 
 /// Answers `OPTIONS` with the methods, and every other method with a refusal that names them (D1.8).
