@@ -19,12 +19,12 @@ const MAX_BYTES: usize = 1024 * 1024;
 pub(crate) fn of_answer(meta: &Meta, answer: &Answer) -> Result<Effect, Error> {
     let text = || std::str::from_utf8(&answer.body).map_err(|_| Error::internal("an answer that is no text"));
     if answer.body.is_empty() {
-        return Ok(members(json!([{ "type": "text", "text": "done" }]), None));
+        return Ok(members(&json!([{ "type": "text", "text": "done" }]), None));
     }
     if answer.media_type == "application/json" {
         let text = text()?;
         let structured = text.starts_with('{').then_some(text);
-        return Ok(members(json!([{ "type": "text", "text": text }]), structured));
+        return Ok(members(&json!([{ "type": "text", "text": text }]), structured));
     }
     if answer.body.len() > MAX_BYTES {
         let message = format!(
@@ -36,7 +36,7 @@ pub(crate) fn of_answer(meta: &Meta, answer: &Answer) -> Result<Effect, Error> {
         return Err(Error::new(Code::PayloadTooLarge, message));
     }
     if is_text(answer.media_type) {
-        return Ok(members(json!([{ "type": "text", "text": text()? }]), None));
+        return Ok(members(&json!([{ "type": "text", "text": text()? }]), None));
     }
     let resource = json!({
         "uri": format!("provost://answers/{}", meta.id),
@@ -44,12 +44,12 @@ pub(crate) fn of_answer(meta: &Meta, answer: &Answer) -> Result<Effect, Error> {
         "blob": BASE64.encode(&answer.body),
     });
     Ok(members(
-        json!([{ "type": "resource", "resource": resource }]),
+        &json!([{ "type": "resource", "resource": resource }]),
         None,
     ))
 }
 
-fn members(content: Value, structured: Option<&str>) -> Effect {
+fn members(content: &Value, structured: Option<&str>) -> Effect {
     let structured = structured.map(|text| format!(",\"structuredContent\":{text}"));
     Effect::Content(format!("\"content\":{content}{}", structured.unwrap_or_default()))
 }
@@ -91,7 +91,7 @@ pub(crate) fn of_error(meta: &Meta, error: &Error, request_id: &str) -> CallTool
     envelope["message"] = text.chars().take(500).collect::<String>().into();
     if error.code() == Code::InsufficientScope {
         let needed = needed(meta, error);
-        text.push_str(&format!("\nscopes that this needs: {}", needed.join(" ")));
+        text = format!("{text}\nscopes that this needs: {}", needed.join(" "));
         envelope["requiredScopes"] = needed.into();
     }
     let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);

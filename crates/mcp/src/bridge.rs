@@ -81,20 +81,20 @@ where
 async fn relay_lines<I: AsyncBufRead + Unpin, S: HttpSend>(mut input: I, link: &Link<S>) -> io::Result<()> {
     let mut under_way = FuturesUnordered::new();
     let mut cancels: HashMap<String, AbortHandle> = HashMap::new();
-    let mut line = Vec::new();
+    let mut begun = Vec::new();
     loop {
         if under_way.len() >= MAX_IN_FLIGHT {
-            forget(&mut cancels, under_way.next().await);
+            forget(&mut cancels, under_way.next().await.flatten());
         }
         let read = tokio::select! {
-            read = next_line(&mut input, &mut line) => read?,
+            read = next_line(&mut input, &mut begun) => read?,
             Some(ended) = under_way.next() => {
-                forget(&mut cancels, Some(ended));
+                forget(&mut cancels, ended);
                 continue;
             }
         };
         let Some(is_whole) = read else { break };
-        let bytes = Bytes::from(std::mem::take(&mut line));
+        let bytes = Bytes::from(std::mem::take(&mut begun));
         if bytes.iter().all(u8::is_ascii_whitespace) && is_whole {
             continue;
         }
@@ -135,8 +135,8 @@ async fn relay_lines<I: AsyncBufRead + Unpin, S: HttpSend>(mut input: I, link: &
     Ok(())
 }
 
-fn forget(cancels: &mut HashMap<String, AbortHandle>, ended: Option<Option<String>>) {
-    if let Some(key) = ended.flatten() {
+fn forget(cancels: &mut HashMap<String, AbortHandle>, ended: Option<String>) {
+    if let Some(key) = ended {
         cancels.remove(&key);
     }
 }

@@ -128,7 +128,12 @@ fn encode(query: &mut String, text: &str) {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             query.push(char::from(byte));
         } else {
-            query.push_str(&format!("%{byte:02X}"));
+            let digit = |half: u8| {
+                char::from_digit(u32::from(half), 16)
+                    .unwrap_or('0')
+                    .to_ascii_uppercase()
+            };
+            query.extend(['%', digit(byte >> 4), digit(byte & 15)]);
         }
     }
 }

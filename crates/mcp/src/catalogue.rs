@@ -24,8 +24,11 @@ const MAX_NAME: usize = 64;
 pub(crate) struct Catalogue {
     tools: Vec<Tool>,
     by_name: HashMap<&'static str, usize>,
-    kept: Mutex<HashMap<Box<[bool]>, Arc<[Page]>>>,
+    kept: Mutex<HashMap<Listed, Arc<[Page]>>>,
 }
+
+/// Says of each operation whether it stands in a list.
+type Listed = Box<[bool]>;
 
 /// One operation as a tool.
 pub(crate) struct Tool {
@@ -104,23 +107,22 @@ impl Catalogue {
             Some(cursor) => place(cursor)?,
             None => 0,
         };
-        let listed: Box<[bool]> = self
+        let listed: Listed = self
             .tools
             .iter()
             .map(|tool| tool.is_listed(actor, selection))
             .collect();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let pages = match kept.get(&listed) {
-            Some(pages) => pages.clone(),
-            None => {
-                if kept.len() >= KEPT {
-                    kept.clear();
-                }
-                let pages: Arc<[Page]> = self.pages(&listed, 0).into();
-                kept.insert(listed.clone(), pages.clone());
-                pages
+        let pages = kept
+            .get(&listed)
+            .cloned()
+            .unwrap_or_else(|| self.pages(&listed, 0).into());
+        if !kept.contains_key(&listed) {
+            if kept.len() >= KEPT {
+                kept.clear();
             }
-        };
+            kept.insert(listed.clone(), pages.clone());
+        }
         drop(kept);
         let page = pages.iter().find(|page| page.start == start).cloned();
         // The caller's rights changed while they read: the list goes on where they were.

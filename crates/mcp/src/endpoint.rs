@@ -5,7 +5,8 @@ use crate::content::{Document, Prompt};
 use crate::guard::Guard;
 use crate::handler::Handler;
 use crate::selection::{self, Selection};
-use crate::{Options, client, message, session};
+use crate::session::{self, Session};
+use crate::{Options, client, message};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -165,7 +166,7 @@ async fn serve(
     let (parts, body) = receive(request).await;
     let read = body.as_ref().ok().map(|bytes| message::read(bytes));
     let message = read.as_ref().and_then(|read| read.as_ref().ok());
-    let session = session_of(shared, &parts.headers);
+    let session = Named::read(&shared.kernel, &parts.headers);
     let client = client_of(message, &session, &parts.headers);
     let selection = Selection::read(parts.uri.query(), &parts.headers, shared.default_toolsets);
     let surface = Surface::Mcp(client.clone());
@@ -188,8 +189,7 @@ async fn serve(
         response
     })?;
     let body = body.map_err(|error| refused(&error))?;
-    // INVARIANT MC-4: a session is its opener's.
-    if session.is_some_and(|session| session.is_none_or(|s| !s.is_of(&shared.kernel, &identity.actor))) {
+    if session.is_refused(&shared.kernel, &identity.actor) {
         let message = "there is no such MCP session; initialize again, without the header Mcp-Session-Id";
         return Err(refused(&Error::new(Code::NotFound, message)));
     }
@@ -256,22 +256,39 @@ async fn receive(request: Request) -> (request::Parts, Result<Bytes, Error>) {
     (parts, read.map(|(_, bytes)| bytes))
 }
 
-/// The session that a request names, and whether it is one.
-fn session_of(shared: &Shared, headers: &HeaderMap) -> Option<Option<session::Session>> {
-    let mut ids = headers.get_all(SESSION).iter();
-    let id = ids.next()?;
-    let id = id.to_str().ok().filter(|_| ids.next().is_none());
-    Some(id.and_then(|id| session::read(&shared.kernel, id)))
+/// What a request says of its session.
+enum Named {
+    None,
+    Unknown,
+    Session(Session),
+}
+
+impl Named {
+    fn read(kernel: &Kernel, headers: &HeaderMap) -> Self {
+        let mut ids = headers.get_all(SESSION).iter();
+        let Some(id) = ids.next() else { return Self::None };
+        let id = id.to_str().ok().filter(|_| ids.next().is_none());
+        id.and_then(|id| session::read(kernel, id))
+            .map_or(Self::Unknown, Self::Session)
+    }
+
+    // INVARIANT MC-4: a session is its opener's.
+    fn is_refused(&self, kernel: &Kernel, actor: &Actor) -> bool {
+        match self {
+            Self::None => false,
+            Self::Unknown => true,
+            Self::Session(session) => !session.is_of(kernel, actor),
+        }
+    }
 }
 
 /// The client in its own words: of this message, of the session, of the program that sends.
-fn client_of(
-    message: Option<&Value>,
-    session: &Option<Option<session::Session>>,
-    headers: &HeaderMap,
-) -> McpClient {
+fn client_of(message: Option<&Value>, session: &Named, headers: &HeaderMap) -> McpClient {
     let named = message.and_then(client::of_message);
-    let named = named.or_else(|| session.as_ref()?.as_ref().map(|session| session.client.clone()));
+    let named = named.or_else(|| match session {
+        Named::Session(session) => Some(session.client.clone()),
+        Named::None | Named::Unknown => None,
+    });
     named.unwrap_or_else(|| client::of_headers(headers))
 }
 
@@ -304,7 +321,9 @@ async fn splice(response: Response, place: &[u8], bytes: &[&[u8]]) -> Result<Res
     let start = start.ok_or_else(|| Error::internal("a result without its place"))?;
     let mut whole = Vec::with_capacity(body.len() + bytes.iter().map(|part| part.len()).sum::<usize>());
     whole.extend_from_slice(&body[..start]);
-    bytes.iter().for_each(|part| whole.extend_from_slice(part));
+    for part in bytes {
+        whole.extend_from_slice(part);
+    }
     whole.extend_from_slice(&body[start + place.len()..]);
     parts.headers.remove(CONTENT_LENGTH);
     Ok(Response::from_parts(parts, Body::from(whole)))

@@ -60,32 +60,45 @@ impl Guard {
     /// Errors: a 403.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<()> {
         let refused = |message| Err(Error::new(Code::RoleForbidden, message));
-        let host = one(headers, &HOST).map(|host| host.and_then(Host::parse));
-        let host = match host {
-            Some(host) => host,
+        let host = match Header::read(headers, &HOST) {
+            Header::Text(host) => Host::parse(host),
+            Header::Unreadable => None,
             // HTTP/2 names it in the target.
-            None => uri
+            Header::Absent => uri
                 .authority()
                 .and_then(|authority| Host::parse(authority.as_str())),
         };
         if !host.is_some_and(|host| self.hosts.iter().any(|allowed| allowed.allows(&host))) {
             return refused("this server is not reached by the name in the header Host");
         }
-        let Some(origin) = one(headers, &ORIGIN) else {
-            return Ok(());
+        let origin = match Header::read(headers, &ORIGIN) {
+            Header::Absent => return Ok(()),
+            Header::Unreadable => None,
+            Header::Text(origin) => Origin::parse(origin),
         };
-        match origin.and_then(Origin::parse) {
+        match origin {
             Some(origin) if self.origins.contains(&origin) => Ok(()),
             _ => refused("pages of this origin may not call this server"),
         }
     }
 }
 
-/// Returns a header that must stand alone and be text: `Some(None)` where it is not.
-fn one<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<Option<&'a str>> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next()?;
-    Some(first.to_str().ok().filter(|_| values.next().is_none()))
+/// A header that must stand alone and be text.
+enum Header<'a> {
+    Absent,
+    Unreadable,
+    Text(&'a str),
+}
+
+impl<'a> Header<'a> {
+    fn read(headers: &'a HeaderMap, name: &http::HeaderName) -> Self {
+        let mut values = headers.get_all(name).iter();
+        let Some(first) = values.next() else {
+            return Self::Absent;
+        };
+        let text = first.to_str().ok().filter(|_| values.next().is_none());
+        text.map_or(Self::Unreadable, Self::Text)
+    }
 }
 
 impl Host {

@@ -2,7 +2,7 @@
 
 use crate::answer;
 use crate::call;
-use crate::content::cut;
+use crate::content::{Document, Prompt, cut};
 use crate::endpoint::{Caller, Effect, Shared};
 use provost_kernel::dispatch::{self, Outcome};
 use rmcp::model::{
@@ -194,12 +194,7 @@ impl ServerHandler for Handler {
         caller(&context)?;
         one_page(request)?;
         Ok(ListResourcesResult {
-            resources: self
-                .0
-                .documents
-                .iter()
-                .map(|document| document.described())
-                .collect(),
+            resources: self.0.documents.iter().map(Document::described).collect(),
             ..ListResourcesResult::default()
         })
     }
@@ -229,7 +224,7 @@ impl ServerHandler for Handler {
         caller(&context)?;
         one_page(request)?;
         Ok(ListPromptsResult {
-            prompts: self.0.prompts.iter().map(|prompt| prompt.described()).collect(),
+            prompts: self.0.prompts.iter().map(Prompt::described).collect(),
             ..ListPromptsResult::default()
         })
     }

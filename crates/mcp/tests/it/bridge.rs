@@ -145,7 +145,7 @@ fn lines_of_the_older_lifecycle_are_relayed() {
             .collect();
         ids.sort_unstable();
         assert_eq!(ids, (1..=100).collect::<Vec<_>>());
-        let seen = sender.seen.lock().unwrap();
+        let seen = std::mem::take(&mut *sender.seen.lock().unwrap());
         assert!(
             seen[1..]
                 .iter()
@@ -156,7 +156,6 @@ fn lines_of_the_older_lifecycle_are_relayed() {
                 .iter()
                 .all(|request| request.headers().contains_key("mcp-session-id"))
         );
-        drop(seen);
         assert_eq!(app.clients("root").await[0].0, "piped");
     });
 }

@@ -60,105 +60,109 @@ fn an_older_peer_gets_the_older_form() {
     });
 }
 
+/// Calls that are refused: with which code, and about which argument.
+fn refused() -> Vec<(&'static str, Value, &'static str, &'static str)> {
+    vec![
+        ("getThing", json!({ "thingId": "none" }), "not_found", ""),
+        ("getThing", json!({}), "invalid_request", "/thingId"),
+        ("getThing", json!({ "thingId": 7 }), "invalid_request", "/thingId"),
+        (
+            "getThing",
+            json!({ "thingId": "" }),
+            "invalid_request",
+            "/thingId",
+        ),
+        (
+            "getThing",
+            json!({ "thingId": "a", "organizationId": "b" }),
+            "invalid_request",
+            "/organizationId",
+        ),
+        (
+            "listThings",
+            json!({ "limit": "many" }),
+            "invalid_request",
+            "/limit",
+        ),
+        ("listThings", json!({ "limit": [] }), "invalid_request", "/limit"),
+        (
+            "listThings",
+            json!({ "prefix": "" }),
+            "invalid_request",
+            "/prefix",
+        ),
+        ("createThing", json!({ "id": "b" }), "invalid_request", "/reason"),
+        (
+            "createThing",
+            json!({ "id": "b", "reason": "r" }),
+            "invalid_request",
+            "/idempotencyKey",
+        ),
+        (
+            "createThing",
+            json!({ "id": 1, "reason": "r", "idempotencyKey": "k1" }),
+            "invalid_request",
+            "/id",
+        ),
+        (
+            "createThing",
+            json!({ "id": "b", "numbers": [1, "x"], "reason": "r", "idempotencyKey": "k2" }),
+            "invalid_request",
+            "/numbers/1",
+        ),
+        (
+            "createThing",
+            json!({ "id": "a", "reason": "r", "idempotencyKey": "k3" }),
+            "already_exists",
+            "",
+        ),
+        (
+            "createThing",
+            json!({ "id": "c", "reason": "a test", "idempotencyKey": "key-a" }),
+            "idempotency_mismatch",
+            "",
+        ),
+        (
+            "touchThing",
+            json!({ "thingId": "a", "reason": "two\nlines" }),
+            "invalid_request",
+            "/reason",
+        ),
+        (
+            "importThings",
+            json!({ "content": "a", "mediaType": "text/html", "reason": "r", "idempotencyKey": "k4" }),
+            "invalid_request",
+            "/mediaType",
+        ),
+        (
+            "uploadThing",
+            json!({ "content": "%", "mediaType": "application/zip", "reason": "r", "idempotencyKey": "k5" }),
+            "invalid_request",
+            "/content",
+        ),
+        (
+            "importThings",
+            json!({ "content": "x".repeat(5000), "mediaType": "text/csv", "reason": "r", "idempotencyKey": "k6" }),
+            "payload_too_large",
+            "",
+        ),
+    ]
+}
+
 #[test]
 fn refusals_are_results_that_name_the_argument() {
     each("mcp_refusals", |app: Arc<App>| async move {
         app.call(&app.admin, "createThing", made("a")).await;
-        let cases: &[(&str, Value, &str, &str)] = &[
-            ("getThing", json!({ "thingId": "none" }), "not_found", ""),
-            ("getThing", json!({}), "invalid_request", "/thingId"),
-            ("getThing", json!({ "thingId": 7 }), "invalid_request", "/thingId"),
-            (
-                "getThing",
-                json!({ "thingId": "" }),
-                "invalid_request",
-                "/thingId",
-            ),
-            (
-                "getThing",
-                json!({ "thingId": "a", "organizationId": "b" }),
-                "invalid_request",
-                "/organizationId",
-            ),
-            (
-                "listThings",
-                json!({ "limit": "many" }),
-                "invalid_request",
-                "/limit",
-            ),
-            ("listThings", json!({ "limit": [] }), "invalid_request", "/limit"),
-            (
-                "listThings",
-                json!({ "prefix": "" }),
-                "invalid_request",
-                "/prefix",
-            ),
-            ("createThing", json!({ "id": "b" }), "invalid_request", "/reason"),
-            (
-                "createThing",
-                json!({ "id": "b", "reason": "r" }),
-                "invalid_request",
-                "/idempotencyKey",
-            ),
-            (
-                "createThing",
-                json!({ "id": 1, "reason": "r", "idempotencyKey": "k1" }),
-                "invalid_request",
-                "/id",
-            ),
-            (
-                "createThing",
-                json!({ "id": "b", "numbers": [1, "x"], "reason": "r", "idempotencyKey": "k2" }),
-                "invalid_request",
-                "/numbers/1",
-            ),
-            (
-                "createThing",
-                json!({ "id": "a", "reason": "r", "idempotencyKey": "k3" }),
-                "already_exists",
-                "",
-            ),
-            (
-                "createThing",
-                json!({ "id": "c", "reason": "a test", "idempotencyKey": "key-a" }),
-                "idempotency_mismatch",
-                "",
-            ),
-            (
-                "touchThing",
-                json!({ "thingId": "a", "reason": "two\nlines" }),
-                "invalid_request",
-                "/reason",
-            ),
-            (
-                "importThings",
-                json!({ "content": "a", "mediaType": "text/html", "reason": "r", "idempotencyKey": "k4" }),
-                "invalid_request",
-                "/mediaType",
-            ),
-            (
-                "uploadThing",
-                json!({ "content": "%", "mediaType": "application/zip", "reason": "r", "idempotencyKey": "k5" }),
-                "invalid_request",
-                "/content",
-            ),
-            (
-                "importThings",
-                json!({ "content": "x".repeat(5000), "mediaType": "text/csv", "reason": "r", "idempotencyKey": "k6" }),
-                "payload_too_large",
-                "",
-            ),
-        ];
-        for (tool, arguments, code, pointer) in cases {
+        for (tool, arguments, code, pointer) in refused() {
             let result = app.call(&app.admin, tool, arguments.clone()).await;
             assert_eq!(result["isError"], true, "{tool} {arguments}: {result}");
             let envelope = &result["structuredContent"];
-            assert_eq!(envelope["code"], *code, "{tool} {arguments}: {result}");
+            assert_eq!(envelope["code"], code, "{tool} {arguments}: {result}");
             assert!(envelope["requestId"].as_str().unwrap().starts_with("req_"));
             assert_eq!(text(&result), envelope["message"].as_str().unwrap());
             if !pointer.is_empty() {
                 assert_eq!(
-                    envelope["errors"][0]["path"], *pointer,
+                    envelope["errors"][0]["path"], pointer,
                     "{tool} {arguments}: {result}"
                 );
                 assert!(text(&result).starts_with(&format!("{pointer}: ")), "{result}");

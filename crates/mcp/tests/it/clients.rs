@@ -71,7 +71,7 @@ fn the_librarys_client_works_in_both_lifecycles() {
         rate_limits: false,
         ..Settings::default()
     };
-    each_with("mcp_rmcp", 120, settings, |app: Arc<App>| async move {
+    each_with("mcp_rmcp", 120, &settings, |app: Arc<App>| async move {
         let modern = ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         };

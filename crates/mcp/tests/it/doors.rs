@@ -1,6 +1,7 @@
 //! Who comes in: hosts, origins, tokens, sessions, sizes, methods.
 
-use crate::support::{App, each, each_with};
+use crate::area::FLEETING;
+use crate::support::{App, by, each, each_with};
 use http::{Method, StatusCode};
 use provost_kernel::kernel::Settings;
 use serde_json::{Value, json};
@@ -92,7 +93,7 @@ fn nobody_is_told_anything_without_a_token_not_even_at_initialize() {
 fn a_revoked_token_is_refused_from_the_next_request_on() {
     each("mcp_revoked", |app: Arc<App>| async move {
         let token = app.token("acme", "leaver", "admin", &["policies:read"]).await;
-        let opened = app.send(app.by(&token, app.request(initialize("leaver")))).await;
+        let opened = app.send(by(&token, app.request(initialize("leaver")))).await;
         let session = opened.headers["mcp-session-id"].clone();
         assert_eq!(
             app.names(&token, "/mcp").await,
@@ -107,7 +108,7 @@ fn a_revoked_token_is_refused_from_the_next_request_on() {
         ];
         calls[2].headers_mut().insert("mcp-session-id", session);
         for call in calls {
-            let answer = app.send(app.by(&token, call)).await;
+            let answer = app.send(by(&token, call)).await;
             assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{answer:?}");
             assert!(
                 answer.headers["www-authenticate"]
@@ -117,6 +118,21 @@ fn a_revoked_token_is_refused_from_the_next_request_on() {
             );
             assert_eq!(answer.json()["code"], "token_revoked");
         }
+    });
+}
+
+#[test]
+fn who_is_cut_off_between_authentication_and_call_is_refused_by_http() {
+    each("mcp_fleeting", |app: Arc<App>| async move {
+        let mut request =
+            app.request(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"listThings"}}"#);
+        request
+            .headers_mut()
+            .insert("user-agent", FLEETING.parse().unwrap());
+        let answer = app.send(request).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{answer:?}");
+        assert_eq!(answer.json()["code"], "token_revoked");
+        assert!(answer.headers.contains_key("www-authenticate"));
     });
 }
 
@@ -142,11 +158,11 @@ fn a_session_names_the_client_and_is_its_openers() {
         assert_eq!(app.clients("root").await, [claude]);
 
         let other = app.token("acme", "other", "admin", &["policies:read"]).await;
-        let answer = app.send(app.by(&other, with(&session))).await;
+        let answer = app.send(by(&other, with(&session))).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND);
         let foreign = app.token("elsewhere", "root", "admin", &["policies:read"]).await;
         assert_eq!(
-            app.send(app.by(&foreign, with(&session))).await.status,
+            app.send(by(&foreign, with(&session))).await.status,
             StatusCode::NOT_FOUND
         );
 
@@ -229,7 +245,7 @@ fn a_message_has_a_mebibyte_at_most() {
 
 #[test]
 fn requests_that_call_nothing_are_limited_too() {
-    each_with("mcp_rate", 0, Settings::default(), |app: Arc<App>| async move {
+    each_with("mcp_rate", 0, &Settings::default(), |app: Arc<App>| async move {
         let mut refused: Option<Value> = None;
         // The clock stands still: the bucket of reads holds 300.
         for _ in 0..=300 {

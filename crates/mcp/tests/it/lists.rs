@@ -1,6 +1,6 @@
 //! What is listed, for whom, and how.
 
-use crate::support::{App, each, each_with};
+use crate::support::{App, by, each, each_with};
 use http::StatusCode;
 use provost_kernel::kernel::Settings;
 use serde_json::{Value, json};
@@ -94,8 +94,7 @@ fn a_selection_takes_away_and_never_adds() {
             let answer = app.send(request).await;
             assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{target}");
             assert!(
-                answer.json()["message"].as_str().unwrap().contains("toolsets")
-                    || target.contains("readonly")
+                answer.json()["message"].as_str().unwrap().contains("toolset") || target.contains("readonly")
             );
         }
     });
@@ -111,7 +110,7 @@ fn what_is_not_listed_is_as_unknown_as_what_does_not_exist() {
                 json!({ "name": name, "arguments": { "thingId": "a" } }),
             );
             *request.uri_mut() = target.parse().unwrap();
-            let answer = app.send(app.by(token, request)).await;
+            let answer = app.send(by(token, request)).await;
             (answer.status, String::from_utf8(answer.bytes.to_vec()).unwrap())
         };
         let (status, unknown) = ask("noSuchThing", "/mcp", &viewer).await;
@@ -142,7 +141,7 @@ fn who_tried_what_they_may_not_stands_in_the_audit_log() {
     each("mcp_denied", |app: Arc<App>| async move {
         let viewer = app.token("acme", "viewer", "viewer", &["policies:read"]).await;
         for name in ["deleteThing", "noSuchThing"] {
-            app.send(app.by(&viewer, app.modern("tools/call", json!({ "name": name }))))
+            app.send(by(&viewer, app.modern("tools/call", json!({ "name": name }))))
                 .await;
         }
         let denied = async {
@@ -182,8 +181,8 @@ fn tools_are_described_as_clients_need_it() {
             }
         }
         let tool = |name: &str| -> Value {
-            let tools = answer["result"]["tools"].as_array().unwrap().iter();
-            tools.cloned().find(|tool| tool["name"] == name).unwrap()
+            let mut tools = answer["result"]["tools"].as_array().unwrap().iter();
+            tools.find(|tool| tool["name"] == name).unwrap().clone()
         };
         let hints = |name: &str| {
             let hints = &tool(name)["annotations"];
@@ -227,7 +226,7 @@ fn long_lists_have_pages() {
         rate_limits: false,
         ..Settings::default()
     };
-    each_with("mcp_pages", 250, settings, |app: Arc<App>| async move {
+    each_with("mcp_pages", 250, &settings, |app: Arc<App>| async move {
         let token = app.token("acme", "reader", "admin", &["policies:read"]).await;
         let (mut names, mut cursor, mut sizes) = (Vec::new(), None::<String>, Vec::new());
         loop {
@@ -235,7 +234,7 @@ fn long_lists_have_pages() {
                 .as_ref()
                 .map_or(json!({}), |cursor| json!({ "cursor": cursor }));
             let answer = app
-                .send(app.by(&token, app.modern("tools/list", params)))
+                .send(by(&token, app.modern("tools/list", params)))
                 .await
                 .json();
             let tools = answer["result"]["tools"].as_array().unwrap().clone();

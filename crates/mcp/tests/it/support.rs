@@ -57,7 +57,7 @@ pub fn each<F: Future<Output = ()>>(name: &str, scenario: impl Fn(Arc<App>) -> F
     each_with(
         name,
         0,
-        Settings {
+        &Settings {
             rate_limits: false,
             ..Settings::default()
         },
@@ -68,7 +68,7 @@ pub fn each<F: Future<Output = ()>>(name: &str, scenario: impl Fn(Arc<App>) -> F
 pub fn each_with<F: Future<Output = ()>>(
     name: &str,
     more: usize,
-    settings: Settings,
+    settings: &Settings,
     scenario: impl Fn(Arc<App>) -> F,
 ) {
     for store in locations(name) {
@@ -146,7 +146,7 @@ impl App {
         });
         let kernel = Kernel::start(Parts {
             registry: area::registry(more),
-            credentials: Box::new(area::Tokens),
+            credentials: Box::new(area::Tokens::default()),
             keys,
             location,
             clock: clock.clone(),
@@ -279,12 +279,6 @@ impl App {
         request
     }
 
-    pub fn by(&self, token: &str, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
-        let value = format!("Bearer {token}").parse().unwrap();
-        request.headers_mut().insert("authorization", value);
-        request
-    }
-
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Answer {
         send(self.address, request).await
     }
@@ -292,7 +286,7 @@ impl App {
     /// Calls a tool as somebody; returns the result.
     pub async fn call(&self, token: &str, tool: &str, arguments: Value) -> Value {
         let request = self.modern("tools/call", json!({ "name": tool, "arguments": arguments }));
-        let answer = self.send(self.by(token, request)).await;
+        let answer = self.send(by(token, request)).await;
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
         let answer = answer.json();
         assert!(answer.get("error").is_none(), "{answer}");
@@ -301,7 +295,7 @@ impl App {
 
     /// Returns the names of the tools that somebody sees.
     pub async fn names(&self, token: &str, target: &str) -> Vec<String> {
-        let mut request = self.by(token, self.modern("tools/list", json!({})));
+        let mut request = by(token, self.modern("tools/list", json!({})));
         *request.uri_mut() = target.parse().unwrap();
         let answer = self.send(request).await;
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
@@ -311,6 +305,13 @@ impl App {
             .map(|tool| tool["name"].as_str().unwrap().to_owned())
             .collect()
     }
+}
+
+/// Returns a request as somebody sends it.
+pub fn by(token: &str, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+    let value = format!("Bearer {token}").parse().unwrap();
+    request.headers_mut().insert("authorization", value);
+    request
 }
 
 pub async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> Answer {
