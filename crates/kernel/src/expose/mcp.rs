@@ -1,39 +1,141 @@
-//! The descriptions of MCP tools, derived from the registry. The endpoint that serves them comes later.
+//! The descriptions of MCP tools, derived from the registry. The crate `provost-mcp` serves them.
+//!
+//! A tool is an operation: its name is the operation's id, its arguments are one flat object of everything that a
+//! caller can say. The organization is no argument: a token has one.
+//!
+//! INVARIANT MT-1: whatever stands in `inputSchema` can be said by a caller of the tool, and nothing else can.
 
 use super::openapi::{flat_input, without_null};
-use crate::operation::{Kind, Method, Registry};
+use crate::operation::{Access, Entry, Kind, Meta, Method, Registry};
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-/// Returns the description of every operation as an MCP tool, in declared order.
-pub fn tools(registry: &Registry) -> Vec<Value> {
-    let tool = |entry: &crate::operation::Entry| {
-        let meta = entry.meta;
-        let is_read = meta.kind == Kind::Read;
-        let description = [meta.summary, meta.description].join("\n\n");
-        let mut tool = json!({
-            "name": meta.id,
-            "title": meta.summary,
-            "description": description.trim_end(),
-            "inputSchema": flat_input(entry),
-            "annotations": {
-                "readOnlyHint": is_read && !meta.ingests,
-                "destructiveHint": !is_read && (meta.confirm || meta.method == Method::Delete),
-                // Every write carries a key under which it acts once; an event that is sent twice happened twice.
-                "idempotentHint": !meta.ingests,
-                "openWorldHint": false,
-            },
-            "_meta": { "toolset": meta.toolset },
-        });
-        if meta.status != 204 && meta.produces == "application/json" {
-            let mut generator = SchemaSettings::draft2020_12()
-                .with(|s| s.inline_subschemas = true)
-                .into_generator();
-            let mut output = (entry.schemas[3])(&mut generator).to_value();
-            without_null(&mut output);
-            tool["outputSchema"] = output;
-        }
-        tool
+/// How a tool takes a body that is not JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Its argument `content` is the text itself.
+    Text,
+    /// Its argument `content` is base64.
+    Base64,
+}
+
+/// Returns how a tool takes its content; `None` where its arguments are the body.
+pub fn content(meta: &Meta) -> Option<Content> {
+    let media_types = meta.consumes?.media_types;
+    let is_text = media_types.iter().all(|media_type| is_text(media_type));
+    Some(if is_text { Content::Text } else { Content::Base64 })
+}
+
+/// Says whether a media type is text that a model reads and writes as it is.
+pub fn is_text(media_type: &str) -> bool {
+    media_type.starts_with("text/")
+        || ["json", "jsonl", "x-ndjson"]
+            .iter()
+            .any(|kind| media_type.strip_prefix("application/") == Some(kind))
+        || media_type.ends_with("+json")
+}
+
+/// Says whether an operation is offered as a tool. Left out is what takes recorded events in a binary form: that is
+/// the protocol of exporters, whose form no model writes.
+pub fn is_offered(meta: &Meta) -> bool {
+    !meta.ingests || content(meta) != Some(Content::Base64)
+}
+
+/// Says whether a tool changes nothing: neither state nor history.
+pub fn is_read_only(meta: &Meta) -> bool {
+    meta.kind == Kind::Read && !meta.ingests
+}
+
+/// Returns the scopes that an operation needs in full: to call it, and to perform what it otherwise previews.
+pub fn scopes(meta: &Meta) -> Vec<&'static str> {
+    let called = match meta.access {
+        Access::Authenticated => None,
+        Access::Scoped { scope, .. } | Access::ScopedOrSelf { scope, .. } => Some(scope),
     };
+    let mut scopes: Vec<&str> = called
+        .into_iter()
+        .chain(meta.performance.map(|p| p.scope))
+        .collect();
+    scopes.dedup();
+    scopes
+}
+
+/// Returns the description of every operation as an MCP tool, in declared order; also of those that are not
+/// [offered](is_offered).
+pub fn tools(registry: &Registry) -> Vec<Value> {
     registry.entries().iter().map(tool).collect()
+}
+
+/// Returns the description of an operation as an MCP tool.
+pub fn tool(entry: &Entry) -> Value {
+    let meta = entry.meta;
+    let mut tool = json!({
+        "name": meta.id,
+        "title": meta.summary,
+        "description": description(meta),
+        "inputSchema": input(entry),
+        "annotations": {
+            "readOnlyHint": is_read_only(meta),
+            "destructiveHint": meta.kind == Kind::Write && (meta.confirm || meta.method == Method::Delete),
+            // Every write carries a key under which it acts once; an event that is sent twice happened twice.
+            "idempotentHint": !meta.ingests,
+            "openWorldHint": false,
+        },
+        "_meta": { "toolset": meta.toolset },
+    });
+    if meta.status != 204 && meta.produces == "application/json" {
+        let mut generator = SchemaSettings::draft2020_12()
+            .with(|s| s.inline_subschemas = true)
+            .into_generator();
+        let mut output = (entry.schemas[3])(&mut generator).to_value();
+        without_null(&mut output);
+        tool["outputSchema"] = output;
+    }
+    tool
+}
+
+fn description(meta: &Meta) -> String {
+    let mut parts = vec![meta.summary, meta.description];
+    if meta.performance.is_some() {
+        parts.push("Without confirm: true it changes nothing and shows what it would do.");
+    }
+    if meta.confirm {
+        parts.push("Nothing can undo it: confirm must be true.");
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n\n")
+}
+
+fn input(entry: &Entry) -> Value {
+    let mut input = flat_input(entry);
+    if content(entry.meta) == Some(Content::Text) {
+        input["properties"]["content"] = json!({ "type": "string" });
+    }
+    input
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_what_a_model_reads() {
+        for media_type in [
+            "text/csv",
+            "application/x-ndjson",
+            "application/jsonl",
+            "application/json",
+            "a/b+json",
+        ] {
+            assert!(is_text(media_type), "{media_type}");
+        }
+        for media_type in [
+            "application/gzip",
+            "application/x-protobuf",
+            "application/zip",
+            "image/json",
+        ] {
+            assert!(!is_text(media_type), "{media_type}");
+        }
+    }
 }

@@ -1,0 +1,330 @@
+//! The route `/mcp`: everything around the protocol. See the crate's text for the order.
+
+use crate::catalogue::Catalogue;
+use crate::content::{Document, Prompt};
+use crate::guard::Guard;
+use crate::handler::Handler;
+use crate::selection::{self, Selection};
+use crate::session::{self, Session};
+use crate::{Options, client, message};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use axum::routing::any;
+use bytes::Bytes;
+use http::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_LENGTH};
+use http::{HeaderMap, HeaderValue, Method, request};
+use http_body_util::{BodyExt, Full};
+use provost_kernel::auth::{Actor, Origin};
+use provost_kernel::credential::Presented;
+use provost_kernel::dispatch::{Knock, McpClient, Outcome, Surface, identify};
+use provost_kernel::expose::edge::{RequestId, read_body, respond};
+use provost_kernel::expose::http::{answer, origin};
+use provost_kernel::kernel::buckets;
+use provost_kernel::{Code, Error, Kernel};
+use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::Value;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// LIMIT: bytes of a message.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// A message must be complete within this time.
+const READING: Duration = Duration::from_secs(10);
+const SESSION: &str = "mcp-session-id";
+
+/// What all requests share. Nothing in it is anybody's.
+pub(crate) struct Shared {
+    pub kernel: Arc<Kernel>,
+    pub catalogue: Catalogue,
+    pub documents: Vec<Document>,
+    pub prompts: Vec<Prompt>,
+    pub info: ServerConfig,
+    default_toolsets: u32,
+    guard: Guard,
+}
+
+/// Who sent one request, for the time of that request.
+pub(crate) struct Caller {
+    pub actor: Actor,
+    pub presented: Arc<Presented>,
+    pub surface: Surface,
+    pub selection: Selection,
+    pub origin: Origin,
+    pub line: (Method, String),
+    pub request_id: RequestId,
+    effect: Mutex<Option<Effect>>,
+}
+
+/// What a method does to the response beside its result.
+pub(crate) enum Effect {
+    /// The request is refused after all.
+    Refused(Outcome),
+    /// The tools of a list, as an array's text.
+    Tools(Bytes),
+    /// The members in the place of a result's empty `content`.
+    Content(String),
+}
+
+impl Caller {
+    pub fn effect(&self, effect: Effect) {
+        *self.effect.lock().unwrap_or_else(PoisonError::into_inner) = Some(effect);
+    }
+}
+
+type Protocol = StreamableHttpService<Handler, NeverSessionManager>;
+
+/// Returns the route of the MCP endpoint. It goes through the edge like every other.
+///
+/// A default toolset that does not exist is left out and logged.
+pub fn service(kernel: Arc<Kernel>, options: Options) -> Router {
+    let default_toolsets = default_toolsets(&options.default_toolsets);
+    let shared = Arc::new(Shared {
+        catalogue: Catalogue::of(&kernel.registry),
+        guard: Guard::new(&options.allowed_hosts, &options.allowed_origins),
+        info: info(&options),
+        documents: options.documents,
+        prompts: options.prompts,
+        default_toolsets,
+        kernel,
+    });
+    // Neither hosts nor origins are asked about here: the guard stands before the authentication.
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_sse_keep_alive(None)
+        .with_sse_retry(None)
+        .with_max_request_body_bytes(MAX_BODY_BYTES)
+        .disable_allowed_hosts();
+    let handlers = shared.clone();
+    let protocol = Protocol::new(
+        move || Ok(Handler(handlers.clone())),
+        Arc::new(NeverSessionManager::default()),
+        config,
+    );
+    let handler = move |request: Request| {
+        let (shared, protocol) = (shared.clone(), protocol.clone());
+        async move { handle(&shared, &protocol, request).await }
+    };
+    Router::new().route("/mcp", any(handler))
+}
+
+fn default_toolsets(words: &[String]) -> u32 {
+    let known = |word: &String| selection::toolsets(std::slice::from_ref(word));
+    let set = words.iter().fold(0, |set, word| match known(word) {
+        Ok(bit) => set | bit,
+        Err(error) => {
+            tracing::warn!("a default toolset is left out: {error}");
+            set
+        }
+    });
+    if set == 0 { u32::MAX } else { set }
+}
+
+fn info(options: &Options) -> ServerConfig {
+    let mut capabilities = ServerCapabilities::builder().enable_tools().build();
+    if !options.documents.is_empty() {
+        capabilities.resources = Some(rmcp::model::ResourcesCapability::default());
+    }
+    if !options.prompts.is_empty() {
+        capabilities.prompts = Some(rmcp::model::PromptsCapability::default());
+        capabilities.completions = Some(serde_json::Map::new());
+    }
+    let mut server = Implementation::new(options.server_name.clone(), options.server_version.clone());
+    server.title = Some(options.server_title.clone());
+    ServerConfig::new(capabilities)
+        .with_server_info(server)
+        .with_instructions(options.instructions.clone())
+}
+
+async fn handle(shared: &Arc<Shared>, protocol: &Protocol, request: Request) -> Response {
+    let id = request.extensions().get::<RequestId>().cloned();
+    let id = id.unwrap_or_else(|| RequestId(String::new()));
+    let accept = request.headers().get(ACCEPT).cloned();
+    // INVARIANT MC-5: before all else.
+    if let Err(error) = shared.guard.check(request.uri(), request.headers()) {
+        return respond(&error, &id, accept.as_ref());
+    }
+    match serve(shared, protocol, request, &id, accept.as_ref()).await {
+        Ok(response) | Err(response) => response,
+    }
+}
+
+/// Authenticates, reads, hands over to the protocol, and finishes its response.
+///
+/// Errors: the response of a request that does not get that far.
+async fn serve(
+    shared: &Arc<Shared>,
+    protocol: &Protocol,
+    request: Request,
+    id: &RequestId,
+    accept: Option<&HeaderValue>,
+) -> Result<Response, Response> {
+    let (parts, body) = receive(request).await;
+    let read = body.as_ref().ok().map(|bytes| message::read(bytes));
+    let message = read.as_ref().and_then(|read| read.as_ref().ok());
+    let session = Named::read(&shared.kernel, &parts.headers);
+    let client = client_of(message, &session, &parts.headers);
+    let selection = Selection::read(parts.uri.query(), &parts.headers, shared.default_toolsets);
+    let surface = Surface::Mcp(client.clone());
+    let knock = Knock {
+        headers: parts.headers.clone(),
+        origin: origin(&parts, id),
+        surface: surface.clone(),
+        line: (parts.method.clone(), parts.uri.path().to_owned()),
+    };
+    let (origin, line) = (knock.origin.clone(), knock.line.clone());
+    // INVARIANT MC-1: before anything is said about the request.
+    let identity = identify(&shared.kernel, knock).await;
+    let identity = identity.map_err(|outcome| answer(&shared.kernel, outcome, id, accept, &surface))?;
+    let refused = |error: &Error| respond(error, id, accept);
+    check_method(&parts.method).map_err(|error| {
+        let mut response = refused(&error);
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("POST"));
+        response
+    })?;
+    let body = body.map_err(|error| refused(&error))?;
+    if session.is_refused(&shared.kernel, &identity.actor) {
+        let message = "there is no such MCP session; initialize again, without the header Mcp-Session-Id";
+        return Err(refused(&Error::new(Code::NotFound, message)));
+    }
+    let selection = selection.map_err(|error| refused(&error))?;
+    let message = match read {
+        Some(Ok(message)) => message,
+        Some(Err(refusal)) => return Err(refusal.respond()),
+        None => Value::Null,
+    };
+    let method = message.get("method").and_then(Value::as_str).unwrap_or_default();
+    if method != "tools/call" {
+        // Calls take from the bucket of their operation.
+        let key = [identity.actor.organization.as_str(), identity.actor.id.as_str()];
+        let limited = |error| Outcome {
+            result: Err(error),
+            rate: None,
+        };
+        shared
+            .kernel
+            .limit(&buckets::READ, &key)
+            .map_err(|error| answer(&shared.kernel, limited(error), id, accept, &surface))?;
+    }
+    let opens = method == "initialize";
+    let caller = Arc::new(Caller {
+        actor: identity.actor,
+        presented: identity.presented,
+        surface,
+        selection,
+        origin,
+        line,
+        request_id: id.clone(),
+        effect: Mutex::default(),
+    });
+    let mut response = hand_over(protocol, parts, body, caller.clone()).await;
+    let effect = caller
+        .effect
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    if opens && response.status().is_success() {
+        let session = session::open(&shared.kernel, &caller.actor, &client);
+        if let Some(value) = session.and_then(|session| HeaderValue::from_str(&session).ok()) {
+            response.headers_mut().insert(SESSION, value);
+        }
+    }
+    let spliced = match effect {
+        None => Ok(response),
+        Some(Effect::Refused(outcome)) => {
+            return Err(answer(&shared.kernel, outcome, id, accept, &caller.surface));
+        }
+        Some(Effect::Tools(tools)) => splice(response, b"\"tools\":[]", &[b"\"tools\":", &tools]).await,
+        Some(Effect::Content(members)) => splice(response, b"\"content\":[]", &[members.as_bytes()]).await,
+    };
+    spliced.map_err(|error| respond(&error, id, accept))
+}
+
+/// Reads the body of a request that may have one. Without a token there is nothing to read for.
+async fn receive(request: Request) -> (request::Parts, Result<Bytes, Error>) {
+    let (parts, body) = request.into_parts();
+    if parts.method != Method::POST || !parts.headers.contains_key(AUTHORIZATION) {
+        return (parts, Ok(Bytes::new()));
+    }
+    let read = read_body(Request::new(body), MAX_BODY_BYTES, READING).await;
+    (parts, read.map(|(_, bytes)| bytes))
+}
+
+/// What a request says of its session.
+enum Named {
+    None,
+    Unknown,
+    Session(Session),
+}
+
+impl Named {
+    fn read(kernel: &Kernel, headers: &HeaderMap) -> Self {
+        let mut ids = headers.get_all(SESSION).iter();
+        let Some(id) = ids.next() else { return Self::None };
+        let id = id.to_str().ok().filter(|_| ids.next().is_none());
+        id.and_then(|id| session::read(kernel, id))
+            .map_or(Self::Unknown, Self::Session)
+    }
+
+    // INVARIANT MC-4: a session is its opener's.
+    fn is_refused(&self, kernel: &Kernel, actor: &Actor) -> bool {
+        match self {
+            Self::None => false,
+            Self::Unknown => true,
+            Self::Session(session) => !session.is_of(kernel, actor),
+        }
+    }
+}
+
+/// The client in its own words: of this message, of the session, of the program that sends.
+fn client_of(message: Option<&Value>, session: &Named, headers: &HeaderMap) -> McpClient {
+    let named = message.and_then(client::of_message);
+    let named = named.or_else(|| match session {
+        Named::Session(session) => Some(session.client.clone()),
+        Named::None | Named::Unknown => None,
+    });
+    named.unwrap_or_else(|| client::of_headers(headers))
+}
+
+/// There is no stream to get and no session to delete; the revisions allow a server to say so.
+fn check_method(method: &Method) -> Result<(), Error> {
+    if method == Method::POST {
+        return Ok(());
+    }
+    let message = "MCP messages are sent with POST; this server opens no stream and keeps no session";
+    Err(Error::new(Code::MethodNotAllowed, message))
+}
+
+async fn hand_over(
+    protocol: &Protocol,
+    mut parts: request::Parts,
+    body: Bytes,
+    caller: Arc<Caller>,
+) -> Response {
+    parts.extensions.insert(caller);
+    let request = http::Request::from_parts(parts, Full::new(body));
+    protocol.handle(request).await.map(Body::new)
+}
+
+/// Puts bytes in the place of an empty member of the library's response. The member's name stands in quotes that no
+/// text of the response can hold, so its first occurrence is the member.
+async fn splice(response: Response, place: &[u8], bytes: &[&[u8]]) -> Result<Response, Error> {
+    let (mut parts, body) = response.into_parts();
+    let body = body.collect().await.map_err(Error::internal)?.to_bytes();
+    let start = body.windows(place.len()).position(|window| window == place);
+    let start = start.ok_or_else(|| Error::internal("a result without its place"))?;
+    let mut whole = Vec::with_capacity(body.len() + bytes.iter().map(|part| part.len()).sum::<usize>());
+    whole.extend_from_slice(&body[..start]);
+    for part in bytes {
+        whole.extend_from_slice(part);
+    }
+    whole.extend_from_slice(&body[start + place.len()..]);
+    parts.headers.remove(CONTENT_LENGTH);
+    Ok(Response::from_parts(parts, Body::from(whole)))
+}

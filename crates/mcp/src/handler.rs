@@ -1,0 +1,278 @@
+//! The methods of the protocol, behind `rmcp`. Who calls stands in the request's extensions ([`Caller`]).
+
+use crate::answer;
+use crate::call;
+use crate::content::{Document, Prompt, cut};
+use crate::endpoint::{Caller, Effect, Shared};
+use provost_kernel::dispatch::{self, Outcome};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+    CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, ListPromptsResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, Reference, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Revisions that are served. The one before had another transport.
+const REVISIONS: &[ProtocolVersion] = &[
+    ProtocolVersion::V_2025_03_26,
+    ProtocolVersion::V_2025_06_18,
+    ProtocolVersion::V_2025_11_25,
+    ProtocolVersion::V_2026_07_28,
+];
+
+/// Methods whose parameters can be wrong; another method is unknown.
+const METHODS: [&str; 13] = [
+    "initialize",
+    "server/discover",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "ping",
+];
+
+/// Answers one request.
+pub(crate) struct Handler(pub Arc<Shared>);
+
+type Context = RequestContext<RoleServer>;
+
+fn caller(context: &Context) -> Result<Arc<Caller>, ErrorData> {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let caller = parts.and_then(|parts| parts.extensions.get::<Arc<Caller>>());
+    // INVARIANT MC-1: no method is answered for nobody.
+    caller
+        .cloned()
+        .ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
+}
+
+fn unknown_cursor() -> ErrorData {
+    ErrorData::invalid_params("/params/cursor is not a cursor that this list returned", None)
+}
+
+/// Lists that have one page give out no cursor.
+fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        Some(_) => Err(unknown_cursor()),
+        None => Ok(()),
+    }
+}
+
+impl Handler {
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        caller: &Caller,
+    ) -> Result<CallToolResult, ErrorData> {
+        let shared = &self.0;
+        let found = shared
+            .catalogue
+            .find(&request.name, &caller.actor, &caller.selection);
+        // INVARIANT MC-2: one answer for what does not exist and for what the caller may not know of.
+        let Some((place, tool)) = found else {
+            self.note_denial(&request.name, caller).await;
+            return Err(ErrorData::invalid_params(
+                format!("unknown tool: {}", cut(&request.name)),
+                None,
+            ));
+        };
+        let started = shared.kernel.clock.monotonic();
+        let entry = &shared.kernel.registry.entries()[place];
+        let arguments = request.arguments.unwrap_or_default();
+        let outcome = match call::request(entry, place, tool, arguments, caller) {
+            Ok(request) => dispatch::dispatch(&shared.kernel, request).await,
+            Err(error) => refused(error),
+        };
+        let status = outcome
+            .result
+            .as_ref()
+            .map_or_else(|error| error.code().status(), |answer| answer.status);
+        count(
+            tool.meta.id,
+            status,
+            shared.kernel.clock.monotonic().saturating_sub(started),
+        );
+        // INVARIANT MC-1: who was revoked since the request was authenticated is told so by HTTP.
+        if status == 401 {
+            caller.effect(Effect::Refused(outcome));
+            return Ok(CallToolResult::error(Vec::new()));
+        }
+        let effect = outcome
+            .result
+            .and_then(|answer| answer::of_answer(tool.meta, &answer));
+        match effect {
+            Ok(effect) => {
+                caller.effect(effect);
+                Ok(CallToolResult::success(Vec::new()))
+            }
+            Err(error) => Ok(answer::of_error(tool.meta, &error, &caller.request_id.0)),
+        }
+    }
+}
+
+impl Handler {
+    /// Lets the kernel refuse, so that the audit log holds who tried what. The caller hears nothing of it.
+    async fn note_denial(&self, name: &str, caller: &Caller) {
+        let Some(place) = self.0.catalogue.forbidden(name, &caller.actor) else {
+            return;
+        };
+        let refused = dispatch::dispatch(&self.0.kernel, call::bare(place, caller)).await;
+        if refused
+            .result
+            .as_ref()
+            .is_err_and(|error| error.code().status() == 401)
+        {
+            caller.effect(Effect::Refused(refused));
+        }
+    }
+}
+
+fn refused(error: provost_kernel::Error) -> Outcome {
+    Outcome {
+        result: Err(error),
+        rate: None,
+    }
+}
+
+fn count(operation: &'static str, status: u16, took: std::time::Duration) {
+    metrics::counter!("provost_requests_total", "operation" => operation, "status" => status.to_string())
+        .increment(1);
+    metrics::histogram!("provost_request_seconds", "operation" => operation).record(took.as_secs_f64());
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        self.0.info.clone()
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(REVISIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: Context,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let caller = caller(&context)?;
+        let cursor = request.and_then(|request| request.cursor);
+        let page = self
+            .0
+            .catalogue
+            .page(&caller.actor, &caller.selection, cursor.as_deref());
+        let page = page.ok_or_else(unknown_cursor)?;
+        caller.effect(Effect::Tools(page.tools));
+        Ok(ListToolsResult {
+            next_cursor: page.next,
+            ..ListToolsResult::default()
+        })
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: Context,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = caller(&context)?;
+        self.call(request, &caller).await.map(CallToolResponse::Complete)
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: Context,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        caller(&context)?;
+        one_page(request)?;
+        Ok(ListResourcesResult {
+            resources: self.0.documents.iter().map(Document::described).collect(),
+            ..ListResourcesResult::default()
+        })
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: Context,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        caller(&context)?;
+        let document = self
+            .0
+            .documents
+            .iter()
+            .find(|document| document.uri == request.uri);
+        let document = document.ok_or_else(|| {
+            ErrorData::resource_not_found(format!("there is no resource {}", cut(&request.uri)), None)
+        })?;
+        Ok(document.read().into())
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: Context,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        caller(&context)?;
+        one_page(request)?;
+        Ok(ListPromptsResult {
+            prompts: self.0.prompts.iter().map(Prompt::described).collect(),
+            ..ListPromptsResult::default()
+        })
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: Context,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        caller(&context)?;
+        let prompt = self.0.prompts.iter().find(|prompt| prompt.name == request.name);
+        let unknown = || ErrorData::invalid_params(format!("unknown prompt: {}", cut(&request.name)), None);
+        Ok(prompt.ok_or_else(unknown)?.get(request.arguments)?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: Context,
+    ) -> Result<CompleteResult, ErrorData> {
+        caller(&context)?;
+        let Reference::Prompt(reference) = &request.r#ref else {
+            return Ok(CompleteResult::default());
+        };
+        let prompt = self.0.prompts.iter().find(|prompt| prompt.name == reference.name);
+        let unknown = || ErrorData::invalid_params(format!("unknown prompt: {}", cut(&reference.name)), None);
+        Ok(prompt
+            .ok_or_else(unknown)?
+            .complete(&request.argument.name, &request.argument.value))
+    }
+
+    /// What the library could not read as one of its methods: another method, or parameters of another form.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: Context,
+    ) -> Result<CustomResult, ErrorData> {
+        if METHODS.contains(&request.method.as_str()) {
+            let message = format!(
+                "the parameters of {} do not have the form of the protocol",
+                request.method
+            );
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            cut(&request.method),
+            None,
+        ))
+    }
+}

@@ -1,0 +1,215 @@
+//! Which tools a connection wants to see: a model chooses better among few.
+//!
+//! A selection only takes away from what the caller may call. Words that no toolset has are refused, because a typo
+//! must not look like a missing right; names of tools are not judged, because that would say what exists (MC-2).
+
+use http::HeaderMap;
+use provost_kernel::auth::TOOLSETS;
+use provost_kernel::dispatch::percent_decode;
+use provost_kernel::expose::mcp::is_read_only;
+use provost_kernel::operation::Meta;
+use provost_kernel::{Code, Error, Result};
+
+const TOOLSETS_HEADER: &str = "x-mcp-toolsets";
+const TOOLS_HEADER: &str = "x-mcp-tools";
+const READ_ONLY_HEADER: &str = "x-mcp-readonly";
+/// LIMIT: characters of a list.
+const MAX_CHARS: usize = 4096;
+
+/// What a request selects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selection {
+    /// A bit for every toolset, by its place.
+    toolsets: u32,
+    tools: Vec<String>,
+    read_only: bool,
+}
+
+/// Returns the toolsets of a list of words.
+///
+/// Errors: `InvalidRequest`, naming the word and the words there are.
+pub(crate) fn toolsets(words: &[String]) -> Result<u32> {
+    words.iter().try_fold(0, |set, word| Ok(set | bit(word)?))
+}
+
+fn bit(word: &str) -> Result<u32> {
+    let place = TOOLSETS.iter().position(|toolset| *toolset == word);
+    place.map(|place| 1 << place).ok_or_else(|| {
+        let message = format!(
+            "there is no toolset \"{}\"; there are default, all, {}",
+            crate::content::cut(word),
+            TOOLSETS.join(", ")
+        );
+        Error::new(Code::InvalidRequest, message)
+    })
+}
+
+impl Selection {
+    /// Reads the selection of a request; `default` is what that word, and no selection, stand for.
+    ///
+    /// Errors: `InvalidRequest` for an unknown toolset, an unknown parameter, or what is said twice differently.
+    pub fn read(query: Option<&str>, headers: &HeaderMap, default: u32) -> Result<Self> {
+        let asked = parameters(query)?;
+        let of = |name, header| merged(name, &asked, header, headers);
+        let toolsets_list = of("toolsets", TOOLSETS_HEADER)?;
+        let tools = of("tools", TOOLS_HEADER)?
+            .map(|list| words(&list))
+            .unwrap_or_default();
+        let read_only = match of("readonly", READ_ONLY_HEADER)?.as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(invalid("readonly must be true or false")),
+        };
+        let toolsets = match toolsets_list {
+            None if tools.is_empty() => default,
+            None => 0,
+            Some(list) => selected(&words(&list), default)?,
+        };
+        Ok(Self {
+            toolsets,
+            tools,
+            read_only,
+        })
+    }
+
+    /// Says whether an operation is selected.
+    pub fn has(&self, meta: &Meta) -> bool {
+        let place = TOOLSETS.iter().position(|toolset| *toolset == meta.toolset);
+        let by_toolset = place.is_some_and(|place| self.toolsets & (1 << place) != 0);
+        (by_toolset || self.tools.iter().any(|tool| tool == meta.id))
+            && (!self.read_only || is_read_only(meta))
+    }
+}
+
+fn selected(words: &[String], default: u32) -> Result<u32> {
+    if words.is_empty() {
+        return Err(invalid("toolsets names no toolset; leave it out for the default"));
+    }
+    words.iter().try_fold(0, |set, word| {
+        Ok(set
+            | match word.as_str() {
+                "all" => (1 << TOOLSETS.len()) - 1,
+                "default" => default,
+                word => bit(word)?,
+            })
+    })
+}
+
+fn words(list: &str) -> Vec<String> {
+    let words = list.split(',').map(str::trim).filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+fn parameters(query: Option<&str>) -> Result<Vec<(String, String)>> {
+    let pairs = query
+        .unwrap_or_default()
+        .split('&')
+        .filter(|pair| !pair.is_empty());
+    let mut parameters: Vec<(String, String)> = Vec::new();
+    for pair in pairs {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let decoded = |text: &str| percent_decode(&text.replace('+', " "));
+        let (Some(name), Some(value)) = (decoded(name), decoded(value)) else {
+            return Err(invalid("the query is not valid percent-encoded UTF-8"));
+        };
+        if !["toolsets", "tools", "readonly"].contains(&name.as_str()) {
+            let message = "this query parameter does not exist here; known: toolsets, tools, readonly";
+            return Err(Error::new(Code::UnknownParameter, message));
+        }
+        if parameters.iter().any(|(known, _)| *known == name) {
+            return Err(invalid("a query parameter is given twice"));
+        }
+        parameters.push((name, value));
+    }
+    Ok(parameters)
+}
+
+fn merged(
+    name: &str,
+    asked: &[(String, String)],
+    header: &str,
+    headers: &HeaderMap,
+) -> Result<Option<String>> {
+    let mut found = asked
+        .iter()
+        .find(|(known, _)| known == name)
+        .map(|(_, value)| value.clone());
+    for value in headers.get_all(header) {
+        let value = value
+            .to_str()
+            .map_err(|_| invalid("a header that selects tools is not text"))?;
+        if found.as_ref().is_some_and(|found| found != value) {
+            return Err(invalid(format!("{name} is said twice, differently")));
+        }
+        found = Some(value.to_owned());
+    }
+    if found.as_ref().is_some_and(|list| list.len() > MAX_CHARS) {
+        return Err(invalid(format!("{name} is too long")));
+    }
+    Ok(found)
+}
+
+fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(Code::InvalidRequest, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str, headers: &[(&'static str, &'static str)]) -> Result<Selection> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        Selection::read(
+            Some(query),
+            &map,
+            bit("audit").unwrap() | bit("policies").unwrap(),
+        )
+    }
+
+    #[test]
+    fn lists_come_from_the_query_or_a_header() {
+        let audit = read("toolsets=audit", &[]).unwrap();
+        assert_eq!(audit, read("", &[(TOOLSETS_HEADER, "audit")]).unwrap());
+        assert_eq!(
+            audit,
+            read("toolsets=audit", &[(TOOLSETS_HEADER, "audit")]).unwrap()
+        );
+        assert_eq!(read("", &[]).unwrap(), read("toolsets=default", &[]).unwrap());
+        assert_eq!(
+            read("toolsets=audit%2C+policies", &[]).unwrap(),
+            read("", &[]).unwrap()
+        );
+        assert_eq!(
+            read("toolsets=all", &[]).unwrap().toolsets.count_ones() as usize,
+            TOOLSETS.len()
+        );
+        assert!(read("readonly=true", &[]).unwrap().read_only);
+        assert!(read("", &[(READ_ONLY_HEADER, "true")]).unwrap().read_only);
+        let tools = read("", &[(TOOLS_HEADER, "a, b")]).unwrap();
+        assert_eq!(
+            (tools.toolsets, tools.tools),
+            (0, vec!["a".to_owned(), "b".to_owned()])
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for query in [
+            "toolsets=audti",
+            "toolsets=",
+            "toolsets=,",
+            "toolset=audit",
+            "readonly=yes",
+            "toolsets=%ff",
+            "readonly=true&readonly=true",
+        ] {
+            assert_eq!(read(query, &[]).unwrap_err().code().status(), 400, "{query}");
+        }
+        assert!(read("toolsets=audit", &[(TOOLSETS_HEADER, "policies")]).is_err());
+        let message = read("toolsets=audti", &[]).unwrap_err();
+        assert!(message.message().contains("\"audti\"") && message.message().contains("policies"));
+    }
+}

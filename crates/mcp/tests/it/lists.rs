@@ -1,0 +1,272 @@
+//! What is listed, for whom, and how.
+
+use crate::support::{App, by, each, each_with};
+use http::StatusCode;
+use provost_kernel::kernel::Settings;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const ALL: [&str; 10] = [
+    "listThings",
+    "getThing",
+    "createThing",
+    "deleteThing",
+    "clearThings",
+    "touchThing",
+    "importThings",
+    "uploadThing",
+    "exportThings",
+    "fetchThing",
+];
+
+#[test]
+fn a_list_holds_what_its_caller_may_call() {
+    each("mcp_list", |app: Arc<App>| async move {
+        assert_eq!(app.names(&app.admin, "/mcp").await, ALL);
+        let cases: &[(&str, &[&str], &[&str])] = &[
+            (
+                "viewer",
+                &["policies:read", "audit:write"],
+                &["listThings", "getThing", "fetchThing"],
+            ),
+            ("auditor", &["audit:export"], &["exportThings"]),
+            ("operator", &["managed_config:read"], &["clearThings"]),
+            (
+                "operator",
+                &["policies:write"],
+                &["listThings", "getThing", "fetchThing"],
+            ),
+            ("admin", &["audit:write"], &["deleteThing"]),
+            ("viewer", &[], &[]),
+        ];
+        for (number, (role, scopes, names)) in cases.iter().enumerate() {
+            let token = app.token("acme", &format!("case{number}"), role, scopes).await;
+            assert_eq!(app.names(&token, "/mcp").await, *names, "{role} {scopes:?}");
+        }
+    });
+}
+
+#[test]
+fn a_selection_takes_away_and_never_adds() {
+    each("mcp_select", |app: Arc<App>| async move {
+        let reads = ["listThings", "getThing", "exportThings", "fetchThing"];
+        let cases: &[(&str, &[&str])] = &[
+            ("/mcp?toolsets=audit", &["deleteThing", "exportThings"]),
+            (
+                "/mcp?toolsets=audit,registry",
+                &["deleteThing", "touchThing", "exportThings"],
+            ),
+            ("/mcp?toolsets=all", &ALL),
+            ("/mcp?toolsets=default", &ALL),
+            ("/mcp?readonly=true", &reads),
+            ("/mcp?toolsets=audit&readonly=true", &["exportThings"]),
+            ("/mcp?toolsets=inventory", &[]),
+            ("/mcp?tools=getThing,receiveThings,nothing", &["getThing"]),
+            (
+                "/mcp?tools=getThing&toolsets=audit",
+                &["getThing", "deleteThing", "exportThings"],
+            ),
+        ];
+        for (target, names) in cases {
+            assert_eq!(app.names(&app.admin, target).await, *names, "{target}");
+        }
+        let viewer = app.token("acme", "viewer", "viewer", &["policies:read"]).await;
+        assert!(app.names(&viewer, "/mcp?tools=deleteThing").await.is_empty());
+        let mut request = app.modern("tools/list", json!({}));
+        for (name, value) in [
+            ("x-mcp-toolsets", "audit"),
+            ("x-mcp-readonly", "true"),
+            ("x-mcp-tools", "getThing"),
+        ] {
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        let tools = app.send(request).await.json()["result"]["tools"].clone();
+        let names: Vec<&str> = tools
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| t["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["getThing", "exportThings"]);
+        for target in ["/mcp?toolsets=audti", "/mcp?toolset=audit", "/mcp?readonly=maybe"] {
+            let mut request = app.modern("tools/list", json!({}));
+            *request.uri_mut() = target.parse().unwrap();
+            let answer = app.send(request).await;
+            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{target}");
+            assert!(
+                answer.json()["message"].as_str().unwrap().contains("toolset") || target.contains("readonly")
+            );
+        }
+    });
+}
+
+#[test]
+fn what_is_not_listed_is_as_unknown_as_what_does_not_exist() {
+    each("mcp_unknown", |app: Arc<App>| async move {
+        let viewer = app.token("acme", "viewer", "viewer", &["policies:read"]).await;
+        let ask = async |name: &str, target: &str, token: &str| {
+            let mut request = app.modern(
+                "tools/call",
+                json!({ "name": name, "arguments": { "thingId": "a" } }),
+            );
+            *request.uri_mut() = target.parse().unwrap();
+            let answer = app.send(by(token, request)).await;
+            (answer.status, String::from_utf8(answer.bytes.to_vec()).unwrap())
+        };
+        let (status, unknown) = ask("noSuchThing", "/mcp", &viewer).await;
+        assert!(
+            unknown.contains("-32602") && unknown.contains("unknown tool: noSuchThing"),
+            "{unknown}"
+        );
+        let hidden = [
+            ("deleteThing", "/mcp", viewer.as_str()),
+            ("createThing", "/mcp", &viewer),
+            ("receiveThings", "/mcp", &app.admin),
+            ("deleteThing", "/mcp?readonly=true", &app.admin),
+            ("deleteThing", "/mcp?toolsets=policies", &app.admin),
+        ];
+        for (name, target, token) in hidden {
+            let answer = ask(name, target, token).await;
+            assert_eq!(
+                answer,
+                (status, unknown.replace("noSuchThing", name)),
+                "{name} {target}"
+            );
+        }
+    });
+}
+
+#[test]
+fn who_tried_what_they_may_not_stands_in_the_audit_log() {
+    each("mcp_denied", |app: Arc<App>| async move {
+        let viewer = app.token("acme", "viewer", "viewer", &["policies:read"]).await;
+        for name in ["deleteThing", "noSuchThing"] {
+            app.send(by(&viewer, app.modern("tools/call", json!({ "name": name }))))
+                .await;
+        }
+        let denied = async {
+            loop {
+                let denied = app.denied().await;
+                if !denied.is_empty() {
+                    break denied;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let denied = tokio::time::timeout(std::time::Duration::from_secs(20), denied)
+            .await
+            .unwrap();
+        assert_eq!(denied, [("deleteThing".to_owned(), "viewer".to_owned())]);
+    });
+}
+
+#[test]
+fn tools_are_described_as_clients_need_it() {
+    each("mcp_described", |app: Arc<App>| async move {
+        let answer = app.send(app.modern("tools/list", json!({}))).await.json();
+        for tool in answer["result"]["tools"].as_array().unwrap() {
+            let name = tool["name"].as_str().unwrap();
+            assert!(
+                !tool["title"].as_str().unwrap().is_empty()
+                    && !tool["description"].as_str().unwrap().is_empty()
+            );
+            assert!(
+                tool["inputSchema"]["properties"].get("organizationId").is_none(),
+                "{name}"
+            );
+            jsonschema::draft202012::new(&tool["inputSchema"]).unwrap();
+            if let Some(output) = tool.get("outputSchema") {
+                assert_eq!(output["type"], "object");
+                jsonschema::draft202012::new(output).unwrap();
+            }
+        }
+        let tool = |name: &str| -> Value {
+            let mut tools = answer["result"]["tools"].as_array().unwrap().iter();
+            tools.find(|tool| tool["name"] == name).unwrap().clone()
+        };
+        let hints = |name: &str| {
+            let hints = &tool(name)["annotations"];
+            [
+                "readOnlyHint",
+                "destructiveHint",
+                "idempotentHint",
+                "openWorldHint",
+            ]
+            .map(|hint| hints[hint].as_bool().unwrap())
+        };
+        assert_eq!(hints("listThings"), [true, false, true, false]);
+        assert_eq!(hints("createThing"), [false, false, true, false]);
+        assert_eq!(hints("deleteThing"), [false, true, true, false]);
+        assert_eq!(
+            tool("deleteThing")["inputSchema"]["properties"]["confirm"],
+            json!({ "const": true })
+        );
+        assert!(
+            tool("clearThings")["description"]
+                .as_str()
+                .unwrap()
+                .contains("Without confirm: true")
+        );
+        assert_eq!(
+            tool("importThings")["inputSchema"]["properties"]["content"],
+            json!({ "type": "string" })
+        );
+        assert_eq!(
+            tool("uploadThing")["inputSchema"]["properties"]["content"]["contentEncoding"],
+            "base64"
+        );
+        assert!(tool("exportThings").get("outputSchema").is_none());
+        assert!(tool("deleteThing").get("outputSchema").is_none());
+    });
+}
+
+#[test]
+fn long_lists_have_pages() {
+    let settings = Settings {
+        rate_limits: false,
+        ..Settings::default()
+    };
+    each_with("mcp_pages", 250, &settings, |app: Arc<App>| async move {
+        let token = app.token("acme", "reader", "admin", &["policies:read"]).await;
+        let (mut names, mut cursor, mut sizes) = (Vec::new(), None::<String>, Vec::new());
+        loop {
+            let params = cursor
+                .as_ref()
+                .map_or(json!({}), |cursor| json!({ "cursor": cursor }));
+            let answer = app
+                .send(by(&token, app.modern("tools/list", params)))
+                .await
+                .json();
+            let tools = answer["result"]["tools"].as_array().unwrap().clone();
+            sizes.push(tools.len());
+            names.extend(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+            match answer["result"].get("nextCursor") {
+                Some(next) => cursor = Some(next.as_str().unwrap().to_owned()),
+                None => break,
+            }
+        }
+        assert_eq!(sizes, [100, 100, 53]);
+        let mut unique = names.clone();
+        unique.dedup();
+        assert_eq!((names.len(), unique.len()), (253, 253));
+        // Somebody else's place is a place: the list goes on with what they may see.
+        let admin = app
+            .send(app.modern("tools/list", json!({ "cursor": cursor.unwrap() })))
+            .await
+            .json();
+        assert!(
+            admin["result"]["tools"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|t| names.contains(&t["name"].as_str().unwrap().to_owned()))
+        );
+        for cursor in ["", "x", "dG9vbHM6LTE", "dG9vbHM6"] {
+            let answer = app
+                .send(app.modern("tools/list", json!({ "cursor": cursor })))
+                .await
+                .json();
+            assert_eq!(answer["error"]["code"], -32602, "{cursor}: {answer}");
+        }
+    });
+}
