@@ -7,7 +7,7 @@ use super::row::{Kept, Row, Rows};
 use super::statement::{Call, Statement};
 use crate::error::Class;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,7 +23,6 @@ const BUSY: Duration = Duration::from_secs(5);
 /// `secure_delete`: an erased secret must not stay in a free page. Cache sizes are KiB when negative; they
 /// are small because the whole process is to idle at 40 MiB.
 const WRITER: &str = "
-    PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
     PRAGMA foreign_keys = ON;
     PRAGMA wal_autocheckpoint = 4000;
@@ -47,6 +46,23 @@ pub(super) struct Sqlite {
     savepoint: bool,
 }
 
+/// Has the file logged ahead. Two processes that do so at once on a new file do not wait for each other: SQLite fails
+/// one of them at once, whatever its busy timeout, and that one tries again.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    const PAUSE: Duration = Duration::from_millis(20);
+    connection.busy_timeout(Duration::ZERO)?;
+    let mut attempts = BUSY.as_millis() / PAUSE.as_millis();
+    loop {
+        match connection.execute_batch("PRAGMA journal_mode = WAL") {
+            Err(error) if attempts > 0 && error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                attempts -= 1;
+                std::thread::sleep(PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 impl Sqlite {
     pub fn open(file: &Path, access: Access) -> Result<Self, Fault> {
         if rusqlite::version_number() < OLDEST {
@@ -63,12 +79,15 @@ impl Sqlite {
                 WRITER,
             ),
         };
-        Self::configured(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, settings)
+        Self::configured(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, settings, access)
             .map_err(|error| Fault::of_sqlite(&error, false).during("open SQLite"))
     }
 
-    fn configured(file: &Path, flags: OpenFlags, settings: &str) -> rusqlite::Result<Self> {
+    fn configured(file: &Path, flags: OpenFlags, settings: &str, access: Access) -> rusqlite::Result<Self> {
         let connection = Connection::open_with_flags(file, flags)?;
+        if access == Access::Write {
+            write_ahead(&connection)?;
+        }
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         // "text" in double quotes is a mistake on PostgreSQL; let it be one here as well.

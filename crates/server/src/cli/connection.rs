@@ -120,6 +120,17 @@ pub(super) fn text(matches: &ArgMatches, id: &str) -> Option<String> {
 impl Connection {
     /// Reads flags, environment and profile.
     pub(super) fn resolve(matches: &ArgMatches, terminal: &Terminal) -> Result<Self, Failure> {
+        let connection = Self::resolve_unbound(matches, terminal)?;
+        if connection.organization.is_empty() {
+            return Err(Failure::usage(
+                "say which organization: --organization KEY, PROVOST_ORGANIZATION or a profile",
+            ));
+        }
+        Ok(connection)
+    }
+
+    /// As [`Self::resolve`], for what needs no organization: it is the token's, and may be empty here.
+    pub(super) fn resolve_unbound(matches: &ArgMatches, terminal: &Terminal) -> Result<Self, Failure> {
         let (name, profile) = chosen_profile(matches, terminal)?;
         let profile_url = normal(profile.url.as_deref().unwrap_or(DEFAULT_URL))?;
         let url = text(matches, "global.url").map_or_else(|| Ok(profile_url.clone()), |url| normal(&url))?;
@@ -128,11 +139,7 @@ impl Connection {
         }
         let organization = text(matches, "global.organization")
             .or(profile.organization)
-            .ok_or_else(|| {
-                Failure::usage(
-                    "say which organization: --organization KEY, PROVOST_ORGANIZATION or a profile",
-                )
-            })?;
+            .unwrap_or_default();
         let quiet = matches.get_flag("global.quiet");
         let (token, token_source) = if let Some(path) = matches.get_one::<PathBuf>("global.token-file") {
             (

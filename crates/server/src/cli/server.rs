@@ -3,8 +3,9 @@
 use super::connection::Connection;
 use super::failure::Failure;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -122,6 +123,27 @@ impl Server {
                 "no answer within {} s",
                 self.timeout.as_secs()
             )))
+        })
+    }
+
+    /// Sends a request for a path from the root of the server, and returns the answer while it comes in.
+    ///
+    /// Errors: a sentence about why there is none.
+    pub(super) async fn stream(&self, request: Request<Bytes>) -> Result<Response<Incoming>, String> {
+        let (mut parts, body) = request.into_parts();
+        let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+        parts.uri = format!("{}{target}", self.url)
+            .parse()
+            .map_err(|_| format!("{} is not the URL of a server", self.url))?;
+        parts
+            .headers
+            .insert(header::AUTHORIZATION, self.authorization.clone());
+        let request = Request::from_parts(parts, Full::new(body));
+        // What is sent over an answer may take its time; that there is one may not.
+        let answer = tokio::time::timeout(self.timeout, self.client.request(request)).await;
+        let silent = || format!("{} did not answer within {} s", self.url, self.timeout.as_secs());
+        answer.map_err(|_| silent())?.map_err(|error| {
+            format!("{} cannot be reached: {}; is the server running?", self.url, cause(&error))
         })
     }
 

@@ -41,6 +41,7 @@ pub fn add_to(root: Command) -> Command {
             }
         }
     });
+    let generated = super::mcp::add_to(generated);
     own().into_iter().fold(generated, |root, own| {
         let examples = own.examples.join("\n  ");
         let verb = (own.command)().after_long_help(format!("Examples:\n  {examples}\n\n{}", cli::EXIT_CODES));

@@ -15,6 +15,7 @@ mod keys;
 mod lock;
 mod logging;
 mod managed_config;
+mod mcp;
 mod metrics;
 mod openapi;
 mod recover;
@@ -117,6 +118,7 @@ fn run(matches: &ArgMatches) -> Outcome {
     match path.as_slice() {
         ["serve"] => read::<serve::Serve>(inner)?.run(),
         ["init"] => read::<init::Init>(inner)?.run(),
+        ["mcp"] => mcp::run(inner),
         ["recover"] => read::<recover::Recover>(inner)?.run(),
         ["keys", "list"] => read::<keys::List>(inner)?.run(),
         ["keys", "export"] => read::<keys::Export>(inner)?.run(),

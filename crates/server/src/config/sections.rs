@@ -13,6 +13,11 @@ pub struct Http {
     pub listen: String,
     /// Where clients reach this server, for example `https://provost.example.com`. Default: made from `listen`.
     pub public_url: Option<String>,
+    /// Hosts, beside that of the public URL and this machine's own names, under which `/mcp` answers; a page in a
+    /// browser must not reach it under a name of its own (DNS rebinding).
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages, beside that of the public URL, from which `/mcp` may be called.
+    pub allowed_origins: Vec<String>,
     /// Addresses and ranges of the proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<String>,
     /// A proxy in front of this server terminates TLS; allows plain HTTP on an address that is not loopback.
@@ -30,6 +35,8 @@ impl Default for Http {
         Self {
             listen: "127.0.0.1:8080".into(),
             public_url: None,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
             trusted_proxies: Vec::new(),
             behind_proxy: false,
             tls_cert: None,

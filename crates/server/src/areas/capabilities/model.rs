@@ -77,6 +77,8 @@ struct Rates {
     read: Rate,
     write: Rate,
     resolve: Rate,
+    /// Decisions and telemetry.
+    decide: Rate,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -103,6 +105,7 @@ impl Limits {
             read: Rate::of(&buckets::READ),
             write: Rate::of(&buckets::WRITE),
             resolve: Rate::of(&buckets::RESOLVE),
+            decide: Rate::of(&buckets::DECIDE),
         };
         Self {
             body_bytes: EdgeSettings::default().max_body_bytes,

@@ -3,7 +3,7 @@
 use super::model::{EventId, NewEvent};
 use provost_kernel::Timestamp;
 use provost_kernel::entropy::UnitRng;
-use provost_policy::{Action, Field, Occasion};
+use provost_policy::{Action, Field, Occasion, Violations};
 use provost_replay::record::{Decision, Mode, Owned};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -81,7 +81,25 @@ impl Incoming {
                 faults.extend(found);
             }
         }
+        // The directory's word replaces what is claimed of groups; what is no list of groups is refused all the same.
+        if let Err(found) = event.check(&[Field::GROUPS.name()]) {
+            faults.extend(found);
+        }
         if faults.is_empty() { Ok(event) } else { Err(faults) }
+    }
+
+    /// Reads attributes that are not kept. Errors: as [`Self::record`].
+    fn check(&self, names: &[&str]) -> Result<(), Vec<Fault>> {
+        let given = names
+            .iter()
+            .filter_map(|name| self.attributes.get_key_value(*name));
+        let given: Map<String, Value> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if given.is_empty() {
+            return Ok(());
+        }
+        Owned::read(0, self.occasion, &given, &[])
+            .map_err(faults)
+            .map(drop)
     }
 
     fn set(&mut self, name: &str, member: Value) -> Result<(), Vec<Fault>> {
@@ -164,20 +182,13 @@ impl Incoming {
         let missing: Vec<&str> = self.missing.iter().map(String::as_str).collect();
         let mut attributes = Cow::Borrowed(&self.attributes);
         if missing.iter().any(|name| attributes.contains_key(*name)) {
+            self.check(&missing)?;
             attributes
                 .to_mut()
                 .retain(|name, _| !missing.contains(&name.as_str()));
         }
         let record = Owned::read(at_ms, self.occasion, &attributes, &missing);
-        let mut record = record.map_err(|violations| {
-            let pointer = |path: &str| match path {
-                path if path.starts_with("/missing/") => path.to_owned(),
-                path => format!("/attributes{path}"),
-            };
-            let kept = violations.kept().iter();
-            kept.map(|one| (pointer(&one.path), one.message.clone()))
-                .collect::<Vec<_>>()
-        })?;
+        let mut record = record.map_err(faults)?;
         record.source = Some(source.to_owned());
         record.session.clone_from(&self.session);
         record.call_id.clone_from(&self.call_id);
@@ -196,6 +207,16 @@ impl Incoming {
             record: self.record(at_ms, source)?,
         })
     }
+}
+
+fn faults(violations: Violations) -> Vec<Fault> {
+    let pointer = |path: &str| match path {
+        path if path.starts_with("/missing/") => path.to_owned(),
+        path => format!("/attributes{path}"),
+    };
+    let kept = violations.kept().iter();
+    kept.map(|one| (pointer(&one.path), one.message.clone()))
+        .collect()
 }
 
 fn fault(path: &str, message: &str) -> Fault {

@@ -16,7 +16,7 @@ use super::store_flags::{Absent, Place, StoreFlags, make_private};
 use super::{logging, metrics};
 use crate::areas::audit;
 use crate::config::Config;
-use crate::{app, background};
+use crate::{app, background, mcp};
 use provost_kernel::Kernel;
 use provost_kernel::db::Location;
 use provost_kernel::expose::edge::{Edge, EdgeSettings, Tls, serve};
@@ -108,6 +108,10 @@ impl Serve {
         // Storage threads are started outside the runtime: they drive runtimes of their own.
         let extras = Extras::default()
             .with(config.external_managers()?)
+            .with(mcp::Names {
+                hosts: config.http.allowed_hosts.clone(),
+                origins: config.http.allowed_origins.clone(),
+            })
             .with(config.history.open(&config.store.data_dir(), runtime.handle())?);
         let kernel = place.start_with(settings(&config, url.clone())?, extras)?;
         let server = Server {

@@ -256,6 +256,19 @@ fn an_event_that_cannot_be_read_refuses_the_whole_request() {
                 json!({ "occasion": "prompt", "attributes": { "no.such": "x" } }),
                 "/events/1/attributes/no.such",
             ),
+            // Left out of the judgement, and read all the same.
+            (
+                json!({ "occasion": "prompt", "attributes": { "identity.group_ids": "g" } }),
+                "/events/1/attributes/identity.group_ids",
+            ),
+            (
+                json!({ "occasion": "prompt", "attributes": { "identity.user_id": "u", "identity.group_ids": [5] } }),
+                "/events/1/attributes/identity.group_ids",
+            ),
+            (
+                json!({ "occasion": "prompt", "attributes": { "tool.id": 5 }, "missing": ["tool.id"] }),
+                "/events/1/attributes/tool.id",
+            ),
             (
                 json!({ "occasion": "prompt", "missing": ["tool.id", "no.such"] }),
                 "/events/1/missing/1",

@@ -181,6 +181,7 @@ fn an_event_comes_back_as_it_was_sent_and_the_look_is_audited() {
         app.get("/policies/history/nothing")
             .await
             .refused(404, "not_found");
+        app.settle().await;
         let log = app
             .get("/audit/events?action=getHeadlessPolicyHistoryEvent")
             .await;

@@ -1,0 +1,36 @@
+//! `provost mcp`: the MCP endpoint of a server for clients that start a program and talk to it by lines.
+
+use super::failure::{Failure, Outcome};
+use crate::cli::{self, Terminal};
+use clap::{ArgMatches, Command};
+
+/// Lets the group of the area `mcp` run without a verb: it then relays MCP.
+pub fn add_to(root: Command) -> Command {
+    let root = match root.find_subcommand("mcp") {
+        Some(_) => root,
+        None => root.subcommand(Command::new("mcp")),
+    };
+    root.mut_subcommand("mcp", |group| {
+        group
+            .about("MCP on standard input and output; with a verb: sessions and clients of the MCP endpoint")
+            .subcommand_required(false)
+            .arg_required_else_help(false)
+            .args_conflicts_with_subcommands(true)
+            .args(cli::connection_args())
+            .after_long_help(
+                "Without a verb, messages of the Model Context Protocol are relayed between standard input and output and \
+                 the endpoint /mcp of a server, with the token of the profile.\n\nExamples:\n  provost mcp --profile work\n  \
+                 claude mcp add provost -- provost mcp --profile work",
+            )
+    })
+}
+
+/// Runs it.
+pub fn run(matches: &ArgMatches) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(format!("no runtime could be started: {error}")))?;
+    let outcome = runtime.block_on(cli::relay(matches, &Terminal::system()));
+    // A thread may still wait for standard input.
+    runtime.shutdown_background();
+    outcome.map_err(|failure| Failure::new(failure.lines.join("\n")))
+}
