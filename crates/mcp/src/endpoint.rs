@@ -2,6 +2,7 @@
 
 use crate::catalogue::Catalogue;
 use crate::content::{Document, Prompt};
+use crate::express::Express;
 use crate::guard::Guard;
 use crate::handler::Handler;
 use crate::selection::{self, Selection};
@@ -212,7 +213,7 @@ async fn serve(
             .limit(&buckets::READ, &key)
             .map_err(|error| answer(&shared.kernel, limited(error), id, accept, &surface))?;
     }
-    let opens = method == "initialize";
+    let opens = (method == "initialize").then_some(client);
     let caller = Arc::new(Caller {
         actor: identity.actor,
         presented: identity.presented,
@@ -223,18 +224,52 @@ async fn serve(
         request_id: id.clone(),
         effect: Mutex::default(),
     });
-    let mut response = hand_over(protocol, parts, body, caller.clone()).await;
-    let effect = caller
-        .effect
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
-    if opens && response.status().is_success() {
+    let mut response = match call(shared, &message, &parts.headers, &caller).await {
+        Some(response) => response,
+        None => hand_over(protocol, parts, body, caller.clone()).await,
+    };
+    if let Some(client) = opens.filter(|_| response.status().is_success()) {
         let session = session::open(&shared.kernel, &caller.actor, &client);
         if let Some(value) = session.and_then(|session| HeaderValue::from_str(&session).ok()) {
             response.headers_mut().insert(SESSION, value);
         }
     }
+    finish(shared, response, &caller, accept).await
+}
+
+/// Answers a call in the usual form of a tool that is listed for its caller; nothing for every other message.
+async fn call(
+    shared: &Arc<Shared>,
+    message: &Value,
+    headers: &HeaderMap,
+    caller: &Caller,
+) -> Option<Response> {
+    let express = Express::read(message, headers)?;
+    shared
+        .catalogue
+        .find(express.name, &caller.actor, &caller.selection)?;
+    let result = Handler(shared.clone())
+        .call(express.request(), caller)
+        .await
+        .ok()?;
+    express.answer(result)
+}
+
+/// Does to a response what its method wanted beside its result.
+///
+/// Errors: the response in its place.
+async fn finish(
+    shared: &Shared,
+    response: Response,
+    caller: &Caller,
+    accept: Option<&HeaderValue>,
+) -> Result<Response, Response> {
+    let effect = caller
+        .effect
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    let id = &caller.request_id;
     let spliced = match effect {
         None => Ok(response),
         Some(Effect::Refused(outcome)) => {

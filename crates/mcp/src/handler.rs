@@ -68,7 +68,10 @@ fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
 }
 
 impl Handler {
-    async fn call(
+    /// Calls a tool.
+    ///
+    /// Errors: `invalid params` for a tool that is not listed for the caller.
+    pub async fn call(
         &self,
         request: CallToolRequestParams,
         caller: &Caller,

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! request ─► Host, Origin ─► who calls (401) ─► method, size, JSON ─► session, selection ─► rmcp ─► handler ─► dispatch
-//!             guard           kernel: identify    endpoint, message     session, selection           handler    call, answer
+//!             guard           kernel: identify    endpoint, message     session, selection   express   handler    call, answer
 //! ```
 //!
 //! INVARIANT MC-1: every HTTP request is authenticated by itself, `initialize` too, before anything is said about
@@ -32,6 +32,7 @@ mod catalogue;
 mod client;
 mod content;
 mod endpoint;
+mod express;
 mod guard;
 mod handler;
 mod message;

@@ -305,3 +305,51 @@ fn streams_and_lost_sessions_are_lines_too() {
         assert_eq!(sessions, [false, true, true, false, false]);
     });
 }
+
+#[test]
+fn a_cancelled_request_is_given_up() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (asked, mut was_asked) = tokio::sync::mpsc::unbounded_channel();
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let asked = asked.clone();
+                let service = hyper::service::service_fn(move |request: Request<hyper::body::Incoming>| {
+                    let asked = asked.clone();
+                    async move {
+                        let body = request.into_body().collect().await.unwrap().to_bytes();
+                        if body.windows(4).any(|window| window == b"ping") {
+                            asked.send(()).unwrap();
+                            std::future::pending::<()>().await;
+                        }
+                        Ok::<_, std::convert::Infallible>(answer(StatusCode::ACCEPTED, "text/plain", ""))
+                    }
+                });
+                tokio::spawn(async move {
+                    let connection = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service);
+                    let _ = connection.await;
+                });
+            }
+        });
+        let sender = Sender {
+            address,
+            token: "t".into(),
+            seen: Arc::default(),
+        };
+        let mut client = Client::start(sender);
+        client.say(r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#).await;
+        was_asked.recv().await.unwrap();
+        client
+            .say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}"#)
+            .await;
+        // The bridge ends only when nothing is under way any more.
+        assert!(client.end().await.is_empty());
+        task.abort();
+    });
+}

@@ -150,6 +150,51 @@ fn refused() -> Vec<(&'static str, Value, &'static str, &'static str)> {
 }
 
 #[test]
+fn the_short_way_answers_as_the_library_does() {
+    each("mcp_express", |app: Arc<App>| async move {
+        app.call(&app.admin, "createThing", made("a")).await;
+        let cases = [
+            ("listThings", json!({})),
+            ("listThings", json!({ "limit": "many" })),
+            ("getThing", json!({ "thingId": "a" })),
+            ("getThing", json!({ "thingId": "none" })),
+            ("exportThings", json!({})),
+            ("fetchThing", json!({ "thingId": "zip" })),
+            ("deleteThing", json!({ "thingId": "a" })),
+            (
+                "deleteThing",
+                json!({ "thingId": "a", "reason": "r", "idempotencyKey": "k", "confirm": true }),
+            ),
+        ];
+        for (tool, arguments) in cases {
+            for modern in [true, false] {
+                let mut bodies = Vec::new();
+                // What the short way does not know goes the long way.
+                for unusual in [false, true] {
+                    let mut params = json!({ "name": tool, "arguments": arguments });
+                    if unusual {
+                        params["unusual"] = json!(1);
+                    }
+                    let request = if modern {
+                        app.modern("tools/call", params)
+                    } else {
+                        let call =
+                            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+                        app.request(call.to_string())
+                    };
+                    let answer = app.send(request).await;
+                    let body = String::from_utf8(answer.bytes.to_vec()).unwrap();
+                    let id = answer.headers["x-request-id"].to_str().unwrap();
+                    let media_type = answer.headers["content-type"].clone();
+                    bodies.push((answer.status, media_type, body.replace(id, "req")));
+                }
+                assert_eq!(bodies[0], bodies[1], "{tool} {arguments} {modern}");
+            }
+        }
+    });
+}
+
+#[test]
 fn refusals_are_results_that_name_the_argument() {
     each("mcp_refusals", |app: Arc<App>| async move {
         app.call(&app.admin, "createThing", made("a")).await;
