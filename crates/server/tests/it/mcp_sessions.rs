@@ -21,7 +21,7 @@ async fn unit<T: Send + 'static>(
 ) -> Result<T> {
     let place = Arc::new(Mutex::new(None));
     let sink = place.clone();
-    let done = app.kernel.system(app.org(), None, move |cx| {
+    let done = app.kernel.system(app.org(), Some("test.done"), move |cx| {
         *sink.lock().unwrap() = Some(run(cx)?);
         Ok(())
     });
@@ -274,8 +274,8 @@ async fn compare(app: &App, all: &[Known], asked: &Asked, limit: usize, offset: 
 
 #[test]
 fn every_list_equals_a_naive_filter() {
-    each("sessions-oracle", |app: Arc<App>| async move {
-        let mut dice = Dice::new("sessions-oracle");
+    each("sessions_oracle", |app: Arc<App>| async move {
+        let mut dice = Dice::new("sessions_oracle");
         let mut all: Vec<Known> = Vec::new();
         let (other, token) = app.other_organization("Other").await;
         let stranger = app.view_of(other, token);
@@ -337,7 +337,7 @@ fn every_list_equals_a_naive_filter() {
 
 #[test]
 fn a_substring_means_itself() {
-    each("sessions-text", |app: Arc<App>| async move {
+    each("sessions_text", |app: Arc<App>| async move {
         let mut news = Vec::new();
         for client in CLIENTS {
             news.push(new_session(&app, client));
@@ -413,7 +413,7 @@ fn a_substring_means_itself() {
 
 #[test]
 fn a_revocation_keeps_its_reason_and_is_said_once() {
-    each("sessions-revoke", |app: Arc<App>| async move {
+    each("sessions_revoke", |app: Arc<App>| async move {
         let new = new_session(&app, "a client");
         let id = open(&app, vec![new.clone()]).await.remove(0);
         let before = seen(&app, &id).await;
@@ -467,7 +467,7 @@ fn a_revocation_keeps_its_reason_and_is_said_once() {
 
 #[test]
 fn a_session_ends_with_its_time_and_stays_ended() {
-    each("sessions-expiry", |app: Arc<App>| async move {
+    each("sessions_expiry", |app: Arc<App>| async move {
         let new = new_session(&app, "a client");
         let id = open(&app, vec![new.clone()]).await.remove(0);
         let session_id = mcp_sessions::SessionId::from_text(&id);
@@ -528,7 +528,7 @@ fn a_session_ends_with_its_time_and_stays_ended() {
 
 #[test]
 fn a_use_is_noted_to_the_minute() {
-    each("sessions-use", |app: Arc<App>| async move {
+    each("sessions_use", |app: Arc<App>| async move {
         let id = open(&app, vec![new_session(&app, "a client")]).await.remove(0);
         let issued = app.now();
         let used_at = |secs: i64| {
@@ -554,7 +554,7 @@ fn a_use_is_noted_to_the_minute() {
 
 #[test]
 fn a_session_acts_for_who_is_there_and_active() {
-    each("sessions-actors", |app: Arc<App>| async move {
+    each("sessions_actors", |app: Arc<App>| async move {
         let (ann, bob) = (
             user(&app, "ann@acme.example").await,
             user(&app, "bob@acme.example").await,
@@ -654,7 +654,7 @@ fn a_session_acts_for_who_is_there_and_active() {
 
 #[test]
 fn a_token_of_which_a_session_was_revoked_stays_out_of_mcp_until_it_is_rotated() {
-    each("sessions-mcp", |app: Arc<App>| async move {
+    each("sessions_mcp", |app: Arc<App>| async move {
         let (bot, _) = app.account("bot", "viewer", &["policies:read"]).await;
         let token_id = |app: Arc<App>| {
             let bot = bot.clone();
@@ -752,7 +752,7 @@ fn a_token_of_which_a_session_was_revoked_stays_out_of_mcp_until_it_is_rotated()
 
 #[test]
 fn only_admins_see_and_revoke_sessions() {
-    each("sessions-roles", |app: Arc<App>| async move {
+    each("sessions_roles", |app: Arc<App>| async move {
         let id = open(&app, vec![new_session(&app, "a client")]).await.remove(0);
         for role in ["operator", "auditor", "viewer"] {
             let (_, token) = app.account(&format!("an {role}"), role, &[]).await;
@@ -801,7 +801,7 @@ fn only_admins_see_and_revoke_sessions() {
 
 #[test]
 fn the_end_of_five_thousand_holds_at_once() {
-    each("sessions-many", |app: Arc<App>| async move {
+    each("sessions_many", |app: Arc<App>| async move {
         let mut grants = Vec::new();
         for chunk in 0..202 {
             let news: Vec<NewSession> = (0..50)

@@ -45,7 +45,10 @@ pub async fn open(app: &App, sessions: Vec<NewSession>) -> Vec<String> {
         Ok(())
     };
     let organization = OrganizationId::parse(&app.organization).unwrap();
-    app.kernel.system(organization, None, run).await.unwrap();
+    app.kernel
+        .system(organization, Some("test.opened"), run)
+        .await
+        .unwrap();
     let opened = ids.lock().unwrap().clone();
     opened
 }
