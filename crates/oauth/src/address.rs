@@ -1,0 +1,138 @@
+//! A URL with one reading: what browsers, clients and servers could take apart differently is refused.
+//!
+//! Refused are user names, fragments, back slashes, characters beyond visible ASCII, half escapes, and hosts that are neither a name
+//! nor an address in their ordinary form: `0x7f.1`, `2130706433` and `127.1` are names to some and addresses to others.
+
+use crate::error::Refusal;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// LIMIT: characters of a URL (D2.7).
+pub const MAX_URL: usize = 512;
+
+/// The parts of an `https:` or `http:` URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address<'a> {
+    pub(crate) is_https: bool,
+    /// As written; an address of IPv6 has its brackets.
+    pub(crate) host: &'a str,
+    pub(crate) written_port: Option<u16>,
+    pub(crate) path: &'a str,
+    pub(crate) query: Option<&'a str>,
+}
+
+impl<'a> Address<'a> {
+    pub(crate) fn parse(url: &'a str) -> Result<Self, Refusal> {
+        characters(url)?;
+        let (is_https, rest) = match url.split_once("://") {
+            Some(("https", rest)) => (true, rest),
+            Some(("http", rest)) => (false, rest),
+            _ => return Err(Refusal::Url("it must begin with https://")),
+        };
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, rest) = rest.split_at(end);
+        let (host, written_port) = host_and_port(authority)?;
+        let (path, query) = match rest.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (rest, None),
+        };
+        Ok(Self {
+            is_https,
+            host,
+            written_port,
+            path,
+            query,
+        })
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.written_port.unwrap_or(if self.is_https { 443 } else { 80 })
+    }
+
+    /// Returns the address, when the host is one and no name.
+    pub(crate) fn ip(&self) -> Option<IpAddr> {
+        let bare = self.host.trim_start_matches('[').trim_end_matches(']');
+        bare.parse().ok()
+    }
+
+    /// Does the host mean this machine, however names are resolved?
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.ip().is_some_and(|ip| ip.is_loopback()) || self.host == "localhost"
+    }
+
+    pub(crate) fn has_dot_segments(&self) -> bool {
+        let is_dot = |segment: &str| {
+            matches!(
+                segment.to_ascii_lowercase().replace("%2e", ".").as_str(),
+                "." | ".."
+            )
+        };
+        self.path.split('/').any(is_dot)
+    }
+}
+
+/// Checks the length and the characters of any URI.
+pub(crate) fn characters(uri: &str) -> Result<(), Refusal> {
+    if uri.len() > MAX_URL {
+        return Err(Refusal::Url("it is longer than 512 characters"));
+    }
+    let mut bytes = uri.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'#' => return Err(Refusal::Url("it must have no fragment")),
+            b'%' => {
+                let hex = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_hexdigit());
+                if !hex(bytes.next()) || !hex(bytes.next()) {
+                    return Err(Refusal::Url("it has a half escape"));
+                }
+            }
+            b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {
+                return Err(Refusal::Url("it has characters that no URL has"));
+            }
+            byte if !byte.is_ascii_graphic() => {
+                return Err(Refusal::Url("it has characters that no URL has"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), Refusal> {
+    const WRONG: Refusal = Refusal::Url("its host is neither a name nor an address");
+    if authority.contains('@') {
+        return Err(Refusal::Url("it must have no user name"));
+    }
+    // The colons of IPv6 stand inside of brackets.
+    let after = authority.rfind(']').map_or(0, |end| end + 1);
+    let (host, port) = match authority[after..].split_once(':') {
+        Some((between, port)) => (&authority[..after + between.len()], Some(number(port)?)),
+        None => (authority, None),
+    };
+    let is_host = match host.strip_prefix('[') {
+        Some(inner) => inner
+            .strip_suffix(']')
+            .is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok()),
+        None => host.parse::<Ipv4Addr>().is_ok() || is_name(host),
+    };
+    is_host.then_some((host, port)).ok_or(WRONG)
+}
+
+fn number(port: &str) -> Result<u16, Refusal> {
+    let canonical = port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
+    let parsed = port.parse().ok().filter(|_| canonical);
+    parsed.ok_or(Refusal::Url("its port is not a number from 1 to 65535"))
+}
+
+/// RFC 1123 §2.1; what ends in a number is no name, for resolvers read it as an address.
+fn is_name(host: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let last = host.rsplit('.').next().unwrap_or_default();
+    host.len() <= 253 && host.split('.').all(is_label) && !last.starts_with(|c: char| c.is_ascii_digit())
+}

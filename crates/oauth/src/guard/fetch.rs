@@ -1,0 +1,222 @@
+//! What may be fetched, from where, and how much.
+
+use super::exchange::{self, Asked};
+use super::network::{Network, is_public};
+use super::resolve::{Resolve, System};
+use crate::address::Address;
+use crate::error::Refusal;
+use bytes::Bytes;
+use http::HeaderValue;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_rustls::TlsConnector;
+
+/// How much of an answer is waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of the body.
+    pub max_bytes: usize,
+    /// From the resolution of the name to the last byte.
+    pub timeout: Duration,
+}
+
+impl Limits {
+    /// LIMIT: a client's document, 5 KiB in 5 s (D2.7).
+    pub const DOCUMENT: Self = Self {
+        max_bytes: crate::client_document::MAX_BYTES,
+        timeout: Duration::from_secs(5),
+    };
+    /// LIMIT: a key set, 64 KiB in 5 s.
+    pub const KEYS: Self = Self {
+        max_bytes: crate::jwks::MAX_BYTES,
+        timeout: Duration::from_secs(5),
+    };
+    /// LIMIT: an answer about a token, 16 KiB in 5 s.
+    pub const INTROSPECTION: Self = Self {
+        max_bytes: crate::introspection::MAX_ANSWER_BYTES,
+        timeout: Duration::from_secs(5),
+    };
+}
+
+/// What an installation allows besides the public Internet.
+#[derive(Default)]
+pub struct Options {
+    /// Inner networks whose servers may be asked, such as an identity provider's.
+    pub allow: Vec<Network>,
+    /// Roots besides the system's, such as the company's.
+    pub extra_roots: Vec<CertificateDer<'static>>,
+    /// Whether `http:` is served on loopback addresses of `allow`: for issuers on this machine, and tests.
+    pub plain_loopback: bool,
+}
+
+/// Why nothing was fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FetchRefused {
+    /// The URL is none that is fetched.
+    Url(Refusal),
+    /// The name has no address, or its resolver did not answer.
+    Unresolved,
+    /// An address of the name is not public; nothing was connected.
+    NotPublic,
+    /// Nobody answered at the addresses.
+    Unreachable,
+    /// The certificate is not one for the name, or not trusted, or TLS failed.
+    Tls,
+    /// No whole answer in time.
+    TooSlow,
+    /// A redirect, which is never followed.
+    Redirect,
+    /// Another status than 200.
+    Status(u16),
+    /// Not JSON, or encoded.
+    ContentType,
+    /// Longer than the limit.
+    TooLarge,
+    /// Not HTTP, or cut off.
+    Broken,
+}
+
+impl fmt::Display for FetchRefused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sentence = match self {
+            Self::Url(refusal) => return refusal.fmt(out),
+            Self::Status(status) => return write!(out, "the answer has the status {status}, not 200"),
+            Self::Unresolved => "the host name was not resolved",
+            Self::NotPublic => "the host has an address that is not public",
+            Self::Unreachable => "the host was not reached",
+            Self::Tls => "the host proved no trusted certificate for its name",
+            Self::TooSlow => "the host did not answer in time",
+            Self::Redirect => "the host answered with a redirect",
+            Self::ContentType => "the answer is not JSON",
+            Self::TooLarge => "the answer is too large",
+            Self::Broken => "the answer is broken",
+        };
+        out.write_str(sentence)
+    }
+}
+
+impl std::error::Error for FetchRefused {}
+
+impl From<Refusal> for FetchRefused {
+    fn from(refusal: Refusal) -> Self {
+        Self::Url(refusal)
+    }
+}
+
+/// Fetches JSON from where it is allowed.
+pub struct Fetcher {
+    tls: TlsConnector,
+    allow: Vec<Network>,
+    plain_loopback: bool,
+    resolver: Box<dyn Resolve>,
+}
+
+impl Fetcher {
+    /// Makes a fetcher that asks the system's resolver.
+    ///
+    /// Errors: `KeySet` when TLS cannot be set up or an extra root is no certificate.
+    pub fn new(options: Options) -> Result<Self, Refusal> {
+        Self::with_resolver(options, Box::new(System))
+    }
+
+    /// Makes a fetcher that asks another resolver.
+    pub fn with_resolver(options: Options, resolver: Box<dyn Resolve>) -> Result<Self, Refusal> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        for root in options.extra_roots {
+            let added = roots.add(root);
+            added.map_err(|_| Refusal::KeySet("an extra root is no certificate"))?;
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|_| Refusal::KeySet("TLS cannot be set up"))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self {
+            tls: TlsConnector::from(Arc::new(config)),
+            allow: options.allow,
+            plain_loopback: options.plain_loopback,
+            resolver,
+        })
+    }
+
+    /// Fetches a JSON document: `GET`, without credentials.
+    pub async fn get(&self, url: &str, limits: Limits) -> Result<Bytes, FetchRefused> {
+        self.ask(url, Asked::Document, limits).await
+    }
+
+    /// Sends a form and returns the JSON that answers it; for the introspection at the operator's own issuers.
+    pub async fn post_form(
+        &self,
+        url: &str,
+        form: String,
+        mut authorization: Option<HeaderValue>,
+        limits: Limits,
+    ) -> Result<Bytes, FetchRefused> {
+        if let Some(value) = &mut authorization {
+            value.set_sensitive(true);
+        }
+        self.ask(url, Asked::Form { form, authorization }, limits).await
+    }
+
+    async fn ask(&self, url: &str, asked: Asked, limits: Limits) -> Result<Bytes, FetchRefused> {
+        let address = Address::parse(url)?;
+        if !address.is_https && !self.plain_loopback {
+            return Err(Refusal::Url("it must begin with https://").into());
+        }
+        let exchange = async {
+            let targets = self.targets(&address).await?;
+            let stream = exchange::connect(&targets).await?;
+            if !address.is_https {
+                return exchange::run(stream, &address, asked, limits.max_bytes).await;
+            }
+            let stream = exchange::encrypt(&self.tls, stream, &address).await?;
+            exchange::run(stream, &address, asked, limits.max_bytes).await
+        };
+        let waited = tokio::time::timeout(limits.timeout, exchange).await;
+        waited.unwrap_or(Err(FetchRefused::TooSlow))
+    }
+
+    /// INVARIANT OA-6: the only source of addresses to connect to; one that is not allowed spoils them all.
+    async fn targets(&self, address: &Address<'_>) -> Result<Vec<SocketAddr>, FetchRefused> {
+        let found = if let Some(ip) = address.ip() {
+            vec![ip]
+        } else {
+            let answer = self.resolver.resolve(address.host).await;
+            answer.map_err(|_| FetchRefused::Unresolved)?
+        };
+        if found.is_empty() {
+            return Err(FetchRefused::Unresolved);
+        }
+        if !found.iter().all(|ip| self.may_connect(*ip, address.is_https)) {
+            return Err(FetchRefused::NotPublic);
+        }
+        Ok(found
+            .into_iter()
+            .map(|ip| SocketAddr::new(ip, address.port()))
+            .collect())
+    }
+
+    fn may_connect(&self, ip: IpAddr, is_https: bool) -> bool {
+        let allowed = self.allow.iter().any(|network| network.contains(ip));
+        if is_https {
+            allowed || is_public(ip)
+        } else {
+            allowed && ip.is_loopback()
+        }
+    }
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Fetcher")
+            .field("allow", &self.allow)
+            .field("plain_loopback", &self.plain_loopback)
+            .finish_non_exhaustive()
+    }
+}
