@@ -1,8 +1,8 @@
 //! The program without its command line: registry, kernel, routes, first organization.
 
 use crate::areas::{
-    audit, backtests, capabilities, decisions, directory, events, history, managed_config, otlp, policies,
-    resource_credentials, resources, service_accounts, settings, skill_registry, subjects,
+    audit, backtests, capabilities, decisions, directory, events, history, managed_config, mcp_sessions,
+    otlp, policies, resource_credentials, resources, service_accounts, settings, skill_registry, subjects,
 };
 use crate::store;
 use axum::Router;
@@ -42,6 +42,7 @@ pub fn registry() -> Registry {
         .with(policies::operations())
         .with(decisions::operations())
         .with(backtests::operations())
+        .with(mcp_sessions::operations())
         .with(capabilities::operations())
 }
 
@@ -71,6 +72,9 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         policies::STATEMENTS,
         service_accounts::UPKEEP_STATEMENTS,
         backtests::STATEMENTS,
+        mcp_sessions::STATEMENTS,
+        mcp_sessions::PAGE_STATEMENTS,
+        mcp_sessions::CREDENTIAL_STATEMENTS,
         store::STATEMENTS,
     ];
     all.extend(directory::statements());

@@ -1,7 +1,8 @@
 //! The reconcilers and the job worker: periodic, without input, harmless when they run twice.
 
 use crate::areas::{
-    audit, backtests, decisions, directory, history, managed_config, resource_credentials, service_accounts,
+    audit, backtests, decisions, directory, history, managed_config, mcp_sessions, resource_credentials,
+    service_accounts,
 };
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
@@ -17,6 +18,7 @@ pub fn handlers() -> Vec<Handler> {
         service_accounts::HANDLER,
         resource_credentials::handler(),
         directory::HANDLER,
+        mcp_sessions::HANDLER,
     ]
 }
 
@@ -36,6 +38,9 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     });
     every(supervisor, "expiry", 60, kernel, |kernel| async move {
         service_accounts::warn_of_expiry(&kernel).await.map(drop)
+    });
+    every(supervisor, "sessions", 30, kernel, |kernel| async move {
+        mcp_sessions::sweep(&kernel).await.map(drop)
     });
     every(supervisor, "targets", 60, kernel, |kernel| async move {
         managed_config::watch_targets(&kernel).await.map(drop)
@@ -67,6 +72,7 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
         |kernel| async move { history::retain(&kernel).await },
     );
     every(supervisor, "retention", 300, kernel, |kernel| async move {
+        mcp_sessions::retain(&kernel).await?;
         retain(&kernel).await
     });
     Ok(())

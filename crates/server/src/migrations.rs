@@ -25,4 +25,5 @@ migrations! {
     8 "0008_policies";
     9 "0009_history";
     10 "0010_backtests";
+    11 "0011_mcp_sessions";
 }

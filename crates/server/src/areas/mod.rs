@@ -10,6 +10,7 @@ pub mod directory;
 pub mod events;
 pub mod history;
 pub mod managed_config;
+pub mod mcp_sessions;
 pub mod otlp;
 pub mod policies;
 pub mod resource_credentials;

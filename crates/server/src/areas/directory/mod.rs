@@ -39,6 +39,7 @@ mod users;
 
 pub use imports::{HANDLER, tidy};
 pub use store::people::{People, people};
+pub(crate) use store::users::joined_user;
 
 use provost_kernel::auth::Role;
 use provost_kernel::db::Statement;

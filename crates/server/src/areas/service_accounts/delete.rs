@@ -3,7 +3,7 @@
 use super::model::{AccountPath, KEPT_AFTER_DELETION_SECS, not_oneself};
 use super::store::{self, Ending};
 use crate::areas::subjects::SubjectKind;
-use crate::areas::{resource_credentials, skill_registry};
+use crate::areas::{mcp_sessions, resource_credentials, skill_registry};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::jobs::NewJob;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
@@ -51,6 +51,7 @@ impl Operation for DeleteServiceAccount {
             )?;
         }
         skill_registry::revoke_tokens_of(cx, id.as_str())?;
+        mcp_sessions::account_left(cx, id.as_str())?;
         let (org, at) = (cx.org(), account.changed_at(cx.now()));
         cx.queue(&store::DELETE, params![org, id.as_str(), at])?;
         resource_credentials::forget_subject(cx, SubjectKind::ServiceAccount, id.as_str())?;

@@ -33,7 +33,8 @@ mod worker;
 pub use credentials::ServiceAccountCredentials;
 pub use store::{Principal, STATEMENTS, owned_by, principal};
 pub(crate) use store::{
-    accounts_of_id, accounts_of_ids, accounts_of_name, accounts_of_names, known_accounts_of_names,
+    accounts_of_id, accounts_of_ids, accounts_of_name, accounts_of_names, joined_account,
+    known_accounts_of_names,
 };
 pub use upkeep::{STATEMENTS as UPKEEP_STATEMENTS, broken_invariants, revoke_every_token};
 pub use worker::{HANDLER, warn_of_expiry};

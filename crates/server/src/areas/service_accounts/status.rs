@@ -2,7 +2,7 @@
 
 use super::model::{AccountPath, OneAccount, ServiceAccount, Status, not_oneself, view};
 use super::store;
-use crate::areas::skill_registry;
+use crate::areas::{mcp_sessions, skill_registry};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
@@ -44,6 +44,7 @@ impl Operation for DisableServiceAccount {
                 cx.erase_replay(token.id.as_str())?;
             }
             skill_registry::erase_replays(cx, id.as_str())?;
+            mcp_sessions::account_left(cx, id.as_str())?;
             cx.emit("service_account.disabled", json!({ "serviceAccountId": id }));
         }
         Ok(OneAccount {

@@ -1,6 +1,7 @@
 //! All SQL of service accounts.
 
 use super::model::{ServiceAccount, ServiceAccountId, Status, Token, TokenId};
+use crate::areas::mcp_sessions;
 use provost_kernel::auth::{Role, ScopeSet};
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
@@ -61,6 +62,20 @@ macro_rules! accounts_of_id {
     };
 }
 pub(crate) use accounts_of_id;
+
+/// Joins the account that a row of another table names, as `a`; no row for a deleted one.
+macro_rules! joined_account {
+    ($organization:literal, $id:literal) => {
+        concat!(
+            "LEFT JOIN service_accounts a ON a.organization_id = ",
+            $organization,
+            " AND a.id = ",
+            $id,
+            " AND a.deleted_at IS NULL "
+        )
+    };
+}
+pub(crate) use joined_account;
 
 statements! {
     /// The accounts that a user answers for.
@@ -368,6 +383,7 @@ pub fn revoke(cx: &mut Cx<'_>, token: &mut Token, ending: &Ending<'_>) -> Result
         ],
     )?;
     cx.erase_replay(&id)?;
+    mcp_sessions::token_revoked(cx, &id, ending.reason)?;
     token.revoked_at = Some(now);
     token.updated_at = now;
     token.revoke_reason = Some(ending.reason.to_owned());
@@ -386,6 +402,7 @@ pub fn grace(cx: &mut Cx<'_>, token: &mut Token, until: Timestamp, successor: &T
         params![org, id.as_str(), until, now, successor.as_str(), false],
     )?;
     cx.erase_replay(&id)?;
+    mcp_sessions::token_in_grace(cx, &id, until)?;
     token.expires_at = until;
     token.updated_at = now;
     token.superseded_by_id = Some(successor.as_str().to_owned());

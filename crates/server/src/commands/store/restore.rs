@@ -13,7 +13,7 @@
 use super::restored_line::{Chain, highest_epoch, line};
 use super::{backup, check, copy, segments};
 use crate::app::Bootstrapped;
-use crate::areas::{service_accounts, skill_registry};
+use crate::areas::{mcp_sessions, service_accounts, skill_registry};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
@@ -153,6 +153,7 @@ impl Restore {
                 }
                 service_accounts::revoke_every_token(cx, "store_restored")?;
                 skill_registry::revoke_every_token(cx, "store_restored")?;
+                mcp_sessions::end_every(cx, "store_restored")?;
                 let name = format!("restored-admin {}", cx.now());
                 let account = service_accounts::issue_admin(cx, &name)?;
                 *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(account);

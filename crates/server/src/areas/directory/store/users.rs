@@ -86,6 +86,24 @@ macro_rules! users_of_id {
 }
 pub(crate) use users_of_id;
 
+/// Joins the visible version of the user that a row of another table names, as `u`.
+macro_rules! joined_user {
+    ($organization:literal, $id:literal) => {
+        concat!(
+            "LEFT JOIN directory_users u ON u.organization_id = ",
+            $organization,
+            " AND u.id = ",
+            $id,
+            " AND u.valid_from + 0 <= COALESCE((SELECT generation FROM directory_state WHERE organization_id = ",
+            $organization,
+            "), 0) AND u.valid_to > COALESCE((SELECT generation FROM directory_state WHERE organization_id = ",
+            $organization,
+            "), 0) "
+        )
+    };
+}
+pub(crate) use joined_user;
+
 statements! {
     /// The visible version of a user.
     GET = concat!("SELECT ", columns!(), " FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 AND ", visible!("u"));

@@ -3,8 +3,8 @@
 use super::super::model::UserPath;
 use super::super::store::{imports, memberships, users};
 use super::orphans;
-use crate::areas::resource_credentials;
 use crate::areas::subjects::SubjectKind;
+use crate::areas::{mcp_sessions, resource_credentials};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::{Cx, Result, params};
@@ -45,6 +45,7 @@ impl Operation for DeleteUser {
         cx.queue(&users::DELETE, params![org, id.as_str()])?;
         resource_credentials::forget_subject(cx, SubjectKind::User, id.as_str())?;
         cx.change("/loginName", user.login_name.as_str(), Value::Null);
+        mcp_sessions::user_left(cx, id.as_str())?;
         orphans(cx, id)?;
         cx.emit("directory.user.deleted", json!({ "userId": id }));
         Ok(NoContent {})

@@ -2,7 +2,7 @@
 
 use super::super::model::{OneUser, Status, SuspendedBy, User, UserId, UserPath};
 use super::super::store::users;
-use crate::areas::service_accounts;
+use crate::areas::{mcp_sessions, service_accounts};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::auth::may_mint;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -106,6 +106,7 @@ fn first(versions: Vec<User>) -> OneUser {
 pub fn suspended(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
     cx.change("/status", Status::Active.as_str(), Status::Suspended.as_str());
     cx.emit("directory.user.suspended", json!({ "userId": id }));
+    mcp_sessions::user_left(cx, id.as_str())?;
     orphans(cx, id)
 }
 

@@ -1,0 +1,75 @@
+-- MCP sessions: delegated grants, from their first acceptance to 90 days behind their end.
+
+-- The pairs of actor type and scopes that an organization's sessions have: few, so that a filter names its kinds.
+CREATE TABLE mcp_session_kinds (
+  organization_id TEXT NOT NULL,
+  kind INTEGER NOT NULL,
+  actor_type TEXT NOT NULL,
+  scopes TEXT NOT NULL,
+  PRIMARY KEY (organization_id, kind),
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+) STRICT;
+CREATE UNIQUE INDEX mcp_session_kinds_by_content ON mcp_session_kinds (organization_id, actor_type, scopes);
+
+CREATE TABLE mcp_sessions (
+  organization_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  -- The beginning of the id as a number: the order of issue, unique everywhere.
+  seq INTEGER NOT NULL,
+  grant_key TEXT NOT NULL,
+  kind INTEGER NOT NULL,
+  actor_display TEXT,
+  mcp_client_id TEXT,
+  client_display TEXT,
+  service_account_id TEXT,
+  console_user_id TEXT,
+  -- The token of a service account that came to the MCP endpoint by itself.
+  token_id TEXT,
+  issued_at INTEGER NOT NULL,
+  last_used_at INTEGER NOT NULL,
+  last_used_ip TEXT,
+  expires_at INTEGER NOT NULL,
+  -- 0 active, 1 revoked, 2 expired; how it ended is not to be read from the reason.
+  state INTEGER NOT NULL,
+  ended_at INTEGER,
+  revoke_reason TEXT,
+  -- What a substring search looks at, folded, one line for each member.
+  search TEXT NOT NULL,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, kind) REFERENCES mcp_session_kinds (organization_id, kind)
+) STRICT;
+CREATE UNIQUE INDEX mcp_sessions_by_grant ON mcp_sessions (grant_key);
+CREATE UNIQUE INDEX mcp_sessions_by_seq ON mcp_sessions (seq);
+-- Each holds all that a filter and a count need, in the order of a list: no row is read to be passed over.
+CREATE UNIQUE INDEX mcp_sessions_by_issue ON mcp_sessions (organization_id, seq);
+CREATE INDEX mcp_sessions_by_state ON mcp_sessions (organization_id, state, seq, expires_at);
+CREATE INDEX mcp_sessions_by_kind ON mcp_sessions (organization_id, kind, state, seq, expires_at);
+CREATE INDEX mcp_sessions_by_client ON mcp_sessions (organization_id, mcp_client_id, state, seq, expires_at);
+CREATE INDEX mcp_sessions_by_client_kind ON mcp_sessions (organization_id, mcp_client_id, kind, state, seq, expires_at);
+CREATE INDEX mcp_sessions_by_account ON mcp_sessions (organization_id, service_account_id, state, seq, expires_at) WHERE service_account_id IS NOT NULL;
+CREATE INDEX mcp_sessions_by_account_kind ON mcp_sessions (organization_id, service_account_id, kind, state, seq, expires_at) WHERE service_account_id IS NOT NULL;
+CREATE INDEX mcp_sessions_by_account_client ON mcp_sessions (organization_id, service_account_id, mcp_client_id, state, seq, expires_at, kind) WHERE service_account_id IS NOT NULL;
+CREATE INDEX mcp_sessions_by_user ON mcp_sessions (organization_id, console_user_id, state, seq, expires_at) WHERE console_user_id IS NOT NULL;
+CREATE INDEX mcp_sessions_by_token ON mcp_sessions (organization_id, token_id, state, seq) WHERE token_id IS NOT NULL;
+CREATE INDEX mcp_sessions_by_expiry ON mcp_sessions (organization_id, expires_at) WHERE state = 0;
+CREATE INDEX mcp_sessions_by_end ON mcp_sessions (organization_id, ended_at) WHERE ended_at IS NOT NULL;
+
+-- Ends of many sessions at once that a job has yet to write down: all of a subject up to a seq have ended.
+CREATE TABLE mcp_session_cuts (
+  organization_id TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  cut_seq INTEGER NOT NULL,
+  ended_at INTEGER NOT NULL,
+  revoke_reason TEXT NOT NULL,
+  PRIMARY KEY (organization_id, subject, cut_seq),
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+) STRICT;
+
+-- The substring index over `search`, by seq. SQLite alone has it as a table; triggers keep it.
+CREATE VIRTUAL TABLE mcp_session_search USING fts5(search, content='', contentless_delete=1, tokenize='trigram case_sensitive 1');
+CREATE TRIGGER mcp_sessions_search_insert AFTER INSERT ON mcp_sessions BEGIN
+  INSERT INTO mcp_session_search (rowid, search) VALUES (NEW.seq, NEW.search);
+END;
+CREATE TRIGGER mcp_sessions_search_delete AFTER DELETE ON mcp_sessions BEGIN
+  DELETE FROM mcp_session_search WHERE rowid = OLD.seq;
+END;

@@ -1,0 +1,102 @@
+//! Lists sessions (specification §4.1, D7.6 to D7.8).
+
+use super::find::{self, Filter};
+use super::model::{FilterText, SessionView, StatusFilter};
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{Limit, Offset};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// See [`Operation::META`].
+pub struct ListMcpSessions;
+
+/// What can be asked; a session must fit all of it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct ListQuery {
+    /// A part of the id, the actor's name, or the id of client, account or user, in any case.
+    query: Option<FilterText<256>>,
+    /// Only sessions of this kind: usable, ended by somebody, ended by their time.
+    status: Option<StatusFilter>,
+    /// Only sessions of this actor type.
+    actor_type: Option<FilterText<256>>,
+    /// Only sessions of this service account.
+    service_account_id: Option<FilterText<256>>,
+    /// Only sessions of this MCP client.
+    client_id: Option<FilterText<2048>>,
+    /// Only sessions with a scope of this toolset.
+    toolset: Option<FilterText<256>>,
+    /// Only sessions with this scope.
+    scope: Option<FilterText<256>>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// How many to pass over.
+    #[serde(default)]
+    offset: Offset,
+}
+
+/// One page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Page {
+    sessions: Vec<SessionView>,
+    /// How many there are in all, at most 10 000.
+    total: i64,
+    /// `false` when there are more.
+    total_is_exact: bool,
+    limit: i64,
+    offset: i64,
+}
+
+impl Operation for ListMcpSessions {
+    const META: Meta = Meta::read("listHeadlessMcpSessions", "/mcp/sessions", "mcp")
+        .access("mcp:read", &[Admin])
+        .command("mcp-sessions", "list")
+        .sensitive()
+        .says(
+            "List remote MCP client sessions",
+            "Newest first. Filters narrow together; all but query compare exactly. Sessions opened while you page may \
+             shift the pages behind them.",
+        );
+    type Path = Empty;
+    type Query = ListQuery;
+    type Body = Empty;
+    type Output = Page;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+        let query = &input.query;
+        let (limit, offset) = (query.limit.get(), query.offset.get());
+        let text = |member: &Option<FilterText<256>>| member.as_ref().map(|text| text.as_str().to_owned());
+        let [words, actor_type, account, toolset, scope] = [
+            &query.query,
+            &query.actor_type,
+            &query.service_account_id,
+            &query.toolset,
+            &query.scope,
+        ]
+        .map(text);
+        let filter = Filter {
+            status: query.status,
+            client: query.client_id.as_ref().map(FilterText::as_str),
+            account: account.as_deref(),
+            user: None,
+            actor_type: actor_type.as_deref(),
+            scope: scope.as_deref(),
+            toolset: toolset.as_deref(),
+            text: words.as_deref(),
+        };
+        let found = find::page(cx, &filter, limit, offset)?;
+        Ok(Page {
+            sessions: found.sessions.into_iter().map(SessionView::from).collect(),
+            total: found.total,
+            total_is_exact: found.is_exact,
+            limit,
+            offset,
+        })
+    }
+}

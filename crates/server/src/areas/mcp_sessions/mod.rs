@@ -1,0 +1,67 @@
+//! MCP sessions: delegated grants of MCP clients (specification §2.1, §3, §4.1; decisions.md section 7).
+//!
+//! ```text
+//! active → revoked     by somebody or something, before its time
+//! active → expired     by its time; shown as revoked, with the reason `expired`
+//! ```
+//!
+//! A session is one grant of one client for one actor. Tokens name it by the key of their grant; what they may do is read
+//! from it and from its user or account at every request ([`LOOKUP`]). A service account that comes to the MCP endpoint
+//! with its own token has a session for each token and client (D7.11).
+//!
+//! INVARIANT MS-1: a session's id holds the instant of its issue, so the order of numbers is that of `issuedAt`, `id`.
+//! INVARIANT MS-2: a session is active, revoked or expired at every instant, and never active again.
+//! INVARIANT MS-3: every way of listing gives the sessions of the filter at the instant of the request, in the order of
+//!   `issuedAt`, `id`, and each exactly once.
+//! INVARIANT MS-4: what was ended is refused and listed as ended from the next request on, however many they are.
+//! INVARIANT MS-5: a token of which one session was revoked, for whatever but the disabling of its account, comes to the
+//!   MCP endpoint under no client's name.
+//! INVARIANT MS-6: a session acts iff it has not ended and everybody that it acts for is there and active, all read in
+//!   one snapshot.
+//!
+//! Absent on purpose: transport sessions (D7.1); undoing a revocation; tokens, of which no row here holds anything.
+
+mod credential;
+mod end;
+mod find;
+mod get;
+mod list;
+mod model;
+mod open;
+mod pages;
+mod revoke;
+mod revoke_many;
+mod store;
+mod upkeep;
+
+pub use credential::{LOOKUP, STATEMENTS as CREDENTIAL_STATEMENTS, credential};
+pub use end::{
+    HANDLER, account_left, end, end_all_of_service_account, end_all_of_user, end_every, token_in_grace,
+    token_revoked, user_left,
+};
+pub use model::{NewSession, SessionActor, SessionId};
+pub use open::{Admission, admit_at_mcp, extend, open, open_at_mcp};
+pub use pages::STATEMENTS as PAGE_STATEMENTS;
+pub use store::{STATEMENTS, touch};
+pub use upkeep::{retain, sweep};
+
+use provost_kernel::operation::Entry;
+
+/// An MCP client as it names itself; nothing of it is proved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpClient {
+    /// Its id.
+    pub id: String,
+    /// What it calls itself.
+    pub display: Option<String>,
+}
+
+/// Returns the operations of the area.
+pub fn operations() -> Vec<Entry> {
+    vec![
+        Entry::of::<list::ListMcpSessions>(),
+        Entry::of::<get::GetMcpSession>(),
+        Entry::of::<revoke::RevokeMcpSession>(),
+        Entry::of::<revoke_many::RevokeMcpSessions>(),
+    ]
+}

@@ -1,0 +1,159 @@
+//! How sessions begin and live on; for the areas that accept tokens.
+
+use super::model::{ACCOUNT_DISABLED, NewSession, Session, SessionActor, SessionId, State, instant_behind};
+use super::{McpClient, store};
+use provost_kernel::auth::Permission;
+use provost_kernel::credential::Credential;
+use provost_kernel::db::Tx;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::{Cx, Result, Timestamp, params};
+use serde_json::json;
+
+/// LIMIT: ids tried until one has a number of its own; one in two million others of a millisecond takes it.
+const TRIES: usize = 8;
+
+/// Opens a session and returns its id; a grant that is known has one already, ended or not.
+///
+/// Errors: `Conflict` for a grant of another organization.
+pub fn open(cx: &mut Cx<'_>, new: NewSession) -> Result<SessionId> {
+    let org = cx.org();
+    if let Some((organization, id)) = store::by_grant(cx, &new.grant_key)? {
+        if organization != org {
+            return Err(Error::new(Code::Conflict, "this grant belongs to somebody else"));
+        }
+        return Ok(id);
+    }
+    // Behind every end of many sessions that is not written down yet: it is not about this one (MS-4).
+    let cuts = store::cuts(&mut cx.tx(), org)?;
+    let behind = cuts.iter().map(|cut| instant_behind(cut.seq)).max();
+    let at = behind.map_or(cx.now(), |behind| behind.max(cx.now()));
+    let kind = store::kind(cx, new.actor.word(), new.scopes)?;
+    for _ in 0..TRIES {
+        let id = provost_kernel::id::mint("mcps", at, cx.rng());
+        let id = SessionId::from_store(id);
+        if store::insert(cx, &id, kind, at, &new)? {
+            cx.target("mcp_session", id.as_str());
+            cx.emit(
+                "mcp.session.issued",
+                json!({ "sessionId": id, "actorType": new.actor.word(), "expiresAt": new.expires_at }),
+            );
+            return Ok(id);
+        }
+    }
+    Err(Error::unavailable(
+        "too many sessions are opened at once; try again",
+    ))
+}
+
+/// Lets a session live until `expires_at`; never shorter than it would.
+///
+/// Errors: `NotFound`; `AlreadyTerminal` for one that has ended.
+pub fn extend(cx: &mut Cx<'_>, id: &SessionId, expires_at: Timestamp) -> Result<()> {
+    if store::get(cx, id)?.state != State::Active {
+        return Err(Error::new(Code::AlreadyTerminal, "the session has ended"));
+    }
+    let (org, now) = (cx.org(), cx.now());
+    cx.queue(&store::EXTEND, params![org, id.as_str(), expires_at, now])
+}
+
+/// What the MCP endpoint does with a service-account token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// One of the token's sessions was revoked (D7.11).
+    Refused,
+    /// It has a session with this client.
+    Known {
+        /// The session.
+        session: SessionId,
+        /// Its last use is older than a minute.
+        stale_use: bool,
+    },
+    /// It has none; [`open_at_mcp`] makes it.
+    New,
+}
+
+/// Says whether a service-account token may come to the MCP endpoint as this client.
+///
+/// INVARIANT MS-5: a token of which one session was revoked, for whatever but the disabling of its account, comes to the
+/// MCP endpoint under no client's name.
+pub fn admit_at_mcp(
+    tx: &mut Tx<'_>,
+    credential: &Credential,
+    client: &McpClient,
+    now: Timestamp,
+) -> Result<Admission> {
+    let (org, token) = (credential.organization.as_str(), credential.token_id.as_str());
+    if tx
+        .query_opt(&store::BLAMED, params![org, token], |_| Ok(()))?
+        .is_some()
+    {
+        return Ok(Admission::Refused);
+    }
+    let cuts = store::cuts(tx, org)?;
+    if !cuts.is_empty() {
+        // Rare, and then read as it will be written down.
+        let of_token = params![org, token, State::Active.code(), i64::MAX];
+        let all = tx.query(&store::OF_TOKEN, of_token, store::read)?;
+        let is_blamed = |session: Session| {
+            let session = session.at(now, &cuts);
+            session.state == State::Revoked
+                && session
+                    .ended
+                    .is_some_and(|ended| ended.reason != ACCOUNT_DISABLED)
+        };
+        if all.into_iter().any(is_blamed) {
+            return Ok(Admission::Refused);
+        }
+    }
+    let grant = grant_key(token, client);
+    let known = tx.query_opt(&store::GRANTED, params![org, grant], store::read)?;
+    let known = known.map(|session| session.at(now, &cuts));
+    Ok(match known.filter(|session| session.state == State::Active) {
+        Some(session) => Admission::Known {
+            stale_use: session.is_stale(now),
+            session: session.id,
+        },
+        None => Admission::New,
+    })
+}
+
+/// Opens the session of a service-account token with a client, or returns the one it has.
+///
+/// Errors: `TokenRevoked` when the session was revoked meanwhile.
+pub fn open_at_mcp(cx: &mut Cx<'_>, credential: &Credential, client: &McpClient) -> Result<SessionId> {
+    let (org, now) = (cx.org(), cx.now());
+    let grant_key = grant_key(&credential.token_id, client);
+    match admit_at_mcp(&mut cx.tx(), credential, client, now)? {
+        Admission::Known { session, .. } => return Ok(session),
+        Admission::Refused => {
+            let message = "a session of this token was revoked; rotate the account's token";
+            return Err(Error::new(Code::TokenRevoked, message).with("presented", true));
+        }
+        // An earlier one ended by its time or with its account: the new one takes its key.
+        Admission::New => cx.queue(&store::FREE_GRANT, params![org, grant_key.as_str()])?,
+    }
+    let permission = Permission::effective(
+        credential.role,
+        credential.account_scopes,
+        credential.token_scopes,
+    );
+    open(
+        cx,
+        NewSession {
+            grant_key,
+            actor: SessionActor::ServiceAccount {
+                id: credential.principal_id.clone(),
+                display: credential.display.clone(),
+            },
+            client_id: Some(client.id.clone()),
+            client_display: client.display.clone(),
+            scopes: permission.scopes,
+            token_id: Some(credential.token_id.clone()),
+            expires_at: credential.expires_at,
+        },
+    )
+}
+
+fn grant_key(token_id: &str, client: &McpClient) -> String {
+    format!("mcp {token_id} {}", client.id)
+}

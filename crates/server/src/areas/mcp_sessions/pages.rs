@@ -1,0 +1,262 @@
+//! The SQL of lists. A *range* is what one index holds together and in order: one state, and one kind if kinds are
+//! asked for, of an organization, a client, an account or both. A page is the newest of several ranges, a total the sum
+//! of their sizes; neither reads a row to pass over it.
+
+use super::store::{columns, sessions};
+use provost_kernel::statements;
+
+/// How many ranges one statement reads.
+pub const SLOTS: usize = 12;
+/// How many sessions one statement fetches.
+pub const FETCHED: usize = 100;
+
+// What a list narrows to besides kinds and states. Every text has the parameters ?5 and ?6.
+macro_rules! of_all {
+    () => {
+        " AND CAST(?5 AS TEXT) IS NULL AND CAST(?6 AS TEXT) IS NULL"
+    };
+}
+macro_rules! of_client {
+    () => {
+        " AND mcp_client_id = ?5 AND CAST(?6 AS TEXT) IS NULL"
+    };
+}
+macro_rules! of_account {
+    () => {
+        " AND service_account_id = ?6 AND CAST(?5 AS TEXT) IS NULL"
+    };
+}
+macro_rules! of_both {
+    () => {
+        " AND service_account_id = ?6 AND mcp_client_id = ?5"
+    };
+}
+
+/// The newest of one range: behind the seq `?2`, ending behind `?3`, `?4` at most.
+macro_rules! newest {
+    ($of:expr, $kind:expr, $state:literal) => {
+        concat!(
+            "SELECT seq FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1",
+            $of,
+            $kind,
+            " AND state = ",
+            $state,
+            " AND seq > ?2 AND expires_at > ?3 ORDER BY seq DESC LIMIT ?4) AS one"
+        )
+    };
+}
+
+/// The newest of the ranges of every state: `?7`, `?8`, `?9`.
+macro_rules! newest_of_states {
+    ($of:expr) => {
+        concat!(
+            "SELECT seq FROM (",
+            newest!($of, "", "?7"),
+            " UNION ALL ",
+            newest!($of, "", "?8"),
+            " UNION ALL ",
+            newest!($of, "", "?9"),
+            ") AS every ORDER BY seq DESC LIMIT ?4"
+        )
+    };
+}
+
+/// The newest of twelve ranges of a kind and a state each.
+macro_rules! newest_of_kinds {
+    ($of:expr) => {
+        concat!(
+            "SELECT seq FROM (",
+            newest!($of, " AND kind = ?7", "?8"),
+            " UNION ALL ",
+            newest!($of, " AND kind = ?9", "?10"),
+            " UNION ALL ",
+            newest!($of, " AND kind = ?11", "?12"),
+            " UNION ALL ",
+            newest!($of, " AND kind = ?13", "?14"),
+            " UNION ALL ",
+            newest!($of, " AND kind = ?15", "?16"),
+            " UNION ALL ",
+            newest!($of, " AND kind = ?17", "?18"),
+            " UNION ALL ",
+            newest!($of, " AND kind = ?19", "?20"),
+            " UNION ALL ",
+            newest!($of, " AND kind = ?21", "?22"),
+            " UNION ALL ",
+            newest!($of, " AND kind = ?23", "?24"),
+            " UNION ALL ",
+            newest!($of, " AND kind = ?25", "?26"),
+            " UNION ALL ",
+            newest!($of, " AND kind = ?27", "?28"),
+            " UNION ALL ",
+            newest!($of, " AND kind = ?29", "?30"),
+            ") AS every ORDER BY seq DESC LIMIT ?4"
+        )
+    };
+}
+
+/// What is counted of one range: states `?2` to `?3`, ending behind `?4`.
+macro_rules! counted {
+    ($of:expr, $kind:expr) => {
+        concat!(
+            "SELECT seq FROM mcp_sessions WHERE organization_id = ?1",
+            $of,
+            $kind,
+            " AND state >= ?2 AND state <= ?3 AND expires_at > ?4"
+        )
+    };
+}
+
+/// How many there are, `?7` at most.
+macro_rules! count {
+    ($of:expr) => {
+        concat!(
+            "SELECT COUNT(*) FROM (",
+            counted!($of, ""),
+            " LIMIT ?7) AS counted"
+        )
+    };
+}
+
+/// How many there are of twelve kinds, `?7` at most.
+macro_rules! count_of_kinds {
+    ($of:expr) => {
+        concat!(
+            "SELECT COUNT(*) FROM (",
+            counted!($of, " AND kind = ?8"),
+            " UNION ALL ",
+            counted!($of, " AND kind = ?9"),
+            " UNION ALL ",
+            counted!($of, " AND kind = ?10"),
+            " UNION ALL ",
+            counted!($of, " AND kind = ?11"),
+            " UNION ALL ",
+            counted!($of, " AND kind = ?12"),
+            " UNION ALL ",
+            counted!($of, " AND kind = ?13"),
+            " UNION ALL ",
+            counted!($of, " AND kind = ?14"),
+            " UNION ALL ",
+            counted!($of, " AND kind = ?15"),
+            " UNION ALL ",
+            counted!($of, " AND kind = ?16"),
+            " UNION ALL ",
+            counted!($of, " AND kind = ?17"),
+            " UNION ALL ",
+            counted!($of, " AND kind = ?18"),
+            " UNION ALL ",
+            counted!($of, " AND kind = ?19"),
+            " LIMIT ?7) AS counted"
+        )
+    };
+}
+
+/// What a session is at `?2`, whatever of it is written down yet.
+macro_rules! state_now {
+    () => {
+        "CASE WHEN s.state <> 0 THEN s.state WHEN EXISTS (SELECT 1 FROM mcp_session_cuts c WHERE c.organization_id = s.organization_id AND c.subject IN ('client:' || s.mcp_client_id, 'account:' || s.service_account_id, 'user:' || s.console_user_id) AND c.cut_seq >= s.seq AND c.ended_at < s.expires_at) THEN 1 WHEN s.expires_at <= ?2 THEN 2 ELSE 0 END"
+    };
+}
+
+/// Every filter but the text, each of them optional: state `?3`, client `?4`, account `?5`, actor type `?6`, scope `?7`
+/// and toolset `?8` as patterns, user `?10`.
+macro_rules! narrowed {
+    () => {
+        concat!(
+            " AND (CAST(?3 AS BIGINT) IS NULL OR ",
+            state_now!(),
+            " = CAST(?3 AS BIGINT)) AND (CAST(?4 AS TEXT) IS NULL OR s.mcp_client_id = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR s.service_account_id = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR k.actor_type = CAST(?6 AS TEXT)) AND (CAST(?7 AS TEXT) IS NULL OR ' ' || k.scopes || ' ' LIKE CAST(?7 AS TEXT) ESCAPE '\\') AND (CAST(?8 AS TEXT) IS NULL OR ' ' || k.scopes || ' ' LIKE CAST(?8 AS TEXT) ESCAPE '\\') AND (CAST(?10 AS TEXT) IS NULL OR s.console_user_id = CAST(?10 AS TEXT))"
+        )
+    };
+}
+
+/// Every session that the filters leave, in any order. The text `?9` is a pattern.
+macro_rules! scanned {
+    () => {
+        concat!(
+            sessions!(),
+            "WHERE s.organization_id = ?1",
+            narrowed!(),
+            " AND (CAST(?9 AS TEXT) IS NULL OR s.search LIKE CAST(?9 AS TEXT) ESCAPE '\\')"
+        )
+    };
+}
+
+/// As `scanned`, by way of the substring index. The text is a phrase.
+macro_rules! searched_by_sqlite {
+    () => {
+        concat!(
+            " FROM mcp_session_search CROSS JOIN mcp_sessions s ON s.seq = mcp_session_search.rowid JOIN mcp_session_kinds k ON k.organization_id = s.organization_id AND k.kind = s.kind WHERE mcp_session_search MATCH ?9 AND s.organization_id = ?1",
+            narrowed!()
+        )
+    };
+}
+
+/// The same. The text is a pattern.
+macro_rules! searched_by_postgres {
+    () => {
+        concat!(
+            sessions!(),
+            "WHERE s.search LIKE ?9 ESCAPE '\\' AND s.organization_id = ?1",
+            narrowed!()
+        )
+    };
+}
+
+statements! {
+    /// The newest of an organization, by state.
+    NEWEST = newest_of_states!(of_all!());
+    /// The newest of a client.
+    NEWEST_OF_CLIENT = newest_of_states!(of_client!());
+    /// The newest of an account.
+    NEWEST_OF_ACCOUNT = newest_of_states!(of_account!());
+    /// The newest of an account and client.
+    NEWEST_OF_BOTH = newest_of_states!(of_both!());
+    /// The newest of some kinds.
+    NEWEST_OF_KINDS = newest_of_kinds!(of_all!());
+    /// The newest of some kinds of a client.
+    NEWEST_OF_CLIENT_KINDS = newest_of_kinds!(of_client!());
+    /// The newest of some kinds of an account.
+    NEWEST_OF_ACCOUNT_KINDS = newest_of_kinds!(of_account!());
+    /// The newest of some kinds of an account and client.
+    NEWEST_OF_BOTH_KINDS = newest_of_kinds!(of_both!());
+    /// How many an organization has.
+    COUNT = count!(of_all!());
+    /// How many a client has.
+    COUNT_OF_CLIENT = count!(of_client!());
+    /// How many an account has.
+    COUNT_OF_ACCOUNT = count!(of_account!());
+    /// How many an account and client have.
+    COUNT_OF_BOTH = count!(of_both!());
+    /// How many of some kinds there are.
+    COUNT_OF_KINDS = count_of_kinds!(of_all!());
+    /// How many of some kinds a client has.
+    COUNT_OF_CLIENT_KINDS = count_of_kinds!(of_client!());
+    /// How many of some kinds an account has.
+    COUNT_OF_ACCOUNT_KINDS = count_of_kinds!(of_account!());
+    /// How many of some kinds an account and client have.
+    COUNT_OF_BOTH_KINDS = count_of_kinds!(of_both!());
+    /// How many active sessions a user has, `?3` at most.
+    COUNT_OF_USER = "SELECT COUNT(*) FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND console_user_id = ?2 AND state = 0 AND expires_at > ?4 LIMIT ?3) AS counted";
+    /// The newest active sessions of a user.
+    NEWEST_OF_USER = "SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND console_user_id = ?2 AND state = 0 AND expires_at > ?4 ORDER BY seq DESC LIMIT ?3";
+    /// What has run out and is not written down; a minute's worth.
+    UNSWEPT = "SELECT s.seq, s.kind FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.state = 0 AND s.expires_at <= ?2 AND (CAST(?3 AS TEXT) IS NULL OR s.mcp_client_id = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR s.service_account_id = CAST(?4 AS TEXT))";
+    /// The kinds of an organization.
+    KINDS = "SELECT kind, actor_type, scopes FROM mcp_session_kinds WHERE organization_id = ?1 ORDER BY kind LIMIT ?2";
+    /// One page of any filters, by reading what there is.
+    SCAN = concat!("SELECT s.seq", scanned!(), " ORDER BY s.seq DESC LIMIT ?11 OFFSET ?12");
+    /// How many there are of any filters.
+    COUNT_SCAN = concat!("SELECT COUNT(*) FROM (SELECT s.seq", scanned!(), " LIMIT ?11) AS counted");
+    /// One page of a substring of three characters or more.
+    SEARCH = {
+        sqlite: concat!("SELECT s.seq", searched_by_sqlite!(), " ORDER BY mcp_session_search.rowid DESC LIMIT ?11 OFFSET ?12"),
+        postgres: concat!("SELECT s.seq", searched_by_postgres!(), " ORDER BY s.seq DESC LIMIT ?11 OFFSET ?12"),
+    };
+    /// How many there are of it.
+    COUNT_SEARCH = {
+        sqlite: concat!("SELECT COUNT(*) FROM (SELECT s.seq", searched_by_sqlite!(), " LIMIT ?11) AS counted"),
+        postgres: concat!("SELECT COUNT(*) FROM (SELECT s.seq", searched_by_postgres!(), " LIMIT ?11) AS counted"),
+    };
+    /// The sessions of some numbers. With the organization among the conditions SQLite would read all of it.
+    FETCH = unscoped("a seq is unique everywhere, and these came from statements that keep to one organization") concat!("SELECT ", columns!(), sessions!(), "WHERE s.seq IN (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51, ?52, ?53, ?54, ?55, ?56, ?57, ?58, ?59, ?60, ?61, ?62, ?63, ?64, ?65, ?66, ?67, ?68, ?69, ?70, ?71, ?72, ?73, ?74, ?75, ?76, ?77, ?78, ?79, ?80, ?81, ?82, ?83, ?84, ?85, ?86, ?87, ?88, ?89, ?90, ?91, ?92, ?93, ?94, ?95, ?96, ?97, ?98, ?99, ?100)");
+}

@@ -1,0 +1,153 @@
+//! Revokes all sessions of a client, a service account or a user, or shows which that would be.
+
+use super::end::end_all;
+use super::find::{self, Filter, Found};
+use super::model::{FilterText, SessionView, StatusFilter, Subject, cause};
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::error::Error;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::text::Reason;
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// LIMIT: sessions that a preview names.
+const MAX_NAMED: i64 = 20;
+
+/// See [`Operation::META`].
+pub struct RevokeMcpSessions;
+
+/// Whose sessions; exactly one member.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline, extend(
+    "oneOf" = [
+        { "required": ["clientId"] },
+        { "required": ["serviceAccountId"] },
+        { "required": ["consoleUserId"] },
+    ],
+    "if" = { "required": ["confirm"], "properties": { "confirm": { "const": true } } },
+    "then" = { "required": ["reason", "idempotencyKey"] },
+))]
+pub struct RevokeBody {
+    /// Those of this MCP client.
+    client_id: Option<FilterText<2048>>,
+    /// Those of this service account, and of agents that act for it.
+    service_account_id: Option<FilterText<256>>,
+    /// Those of this user, and of agents that act for it.
+    console_user_id: Option<FilterText<256>>,
+}
+
+impl RevokeBody {
+    fn subject(&self) -> Result<Subject> {
+        match (&self.client_id, &self.service_account_id, &self.console_user_id) {
+            (Some(id), None, None) => Ok(Subject::Client(id.as_str().to_owned())),
+            (None, Some(id), None) => Ok(Subject::ServiceAccount(id.as_str().to_owned())),
+            (None, None, Some(id)) => Ok(Subject::ConsoleUser(id.as_str().to_owned())),
+            _ => Err(Error::invalid(
+                "",
+                "needs exactly one of clientId, serviceAccountId and consoleUserId",
+            )),
+        }
+    }
+}
+
+/// Either what would be revoked or what was.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "mode", rename_all = "snake_case")]
+#[schemars(inline, extend("type" = "object"))]
+pub enum RevokeOutcome {
+    /// Nothing was done.
+    Preview(Preview),
+    /// They have ended, all of them.
+    Completed(Completed),
+}
+
+/// What would be revoked.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Preview {
+    /// How many, at most 10 000.
+    count: i64,
+    /// `false` when there are more.
+    count_is_exact: bool,
+    /// The newest of them, at most 20.
+    sessions: Vec<SessionView>,
+}
+
+/// What was revoked.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Completed {
+    /// How many, at most 10 000.
+    count: i64,
+    /// `false` when there were more.
+    count_is_exact: bool,
+}
+
+impl Operation for RevokeMcpSessions {
+    const META: Meta = Meta::write(
+        "revokeHeadlessMcpSessions",
+        Method::Post,
+        "/mcp/sessions/revoke",
+        "mcp",
+    )
+    .access("mcp:read", &[Admin])
+    .previews("mcp:revoke", &[Admin])
+    .command("mcp-sessions", "revoke-all")
+    .says(
+        "Preview or perform the revocation of all sessions of a client, a service account or a user",
+        "Without confirm true it shows how many sessions that would be and writes nothing. With it all of them are \
+         refused from the next request on; the events of very many follow. The reason, at most 256 characters, is kept as \
+         revokeReason. Sessions opened later are not touched.",
+    );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = RevokeBody;
+    type Output = RevokeOutcome;
+
+    fn validate(input: &Input<Self>) -> Result<()> {
+        cause(input.reason.as_ref().map(Reason::as_str))?;
+        input.body.subject().map(drop)
+    }
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RevokeOutcome> {
+        let subject = input.body.subject()?;
+        cx.target(subject.kind(), subject.id());
+        let found = active(cx, &subject)?;
+        if !input.confirm {
+            return Ok(RevokeOutcome::Preview(Preview {
+                count: found.total,
+                count_is_exact: found.is_exact,
+                sessions: found.sessions.into_iter().map(SessionView::from).collect(),
+            }));
+        }
+        end_all(cx, &subject, cause(input.reason.as_ref().map(Reason::as_str))?)?;
+        cx.change("/activeSessions", found.total, Value::Null);
+        Ok(RevokeOutcome::Completed(Completed {
+            count: found.total,
+            count_is_exact: found.is_exact,
+        }))
+    }
+}
+
+fn active(cx: &mut Cx<'_>, subject: &Subject) -> Result<Found> {
+    let status = Some(StatusFilter::Active);
+    let filter = match subject {
+        Subject::Client(id) => Filter {
+            status,
+            client: Some(id),
+            ..Filter::default()
+        },
+        Subject::ServiceAccount(id) => Filter {
+            status,
+            account: Some(id),
+            ..Filter::default()
+        },
+        Subject::ConsoleUser(id) => return find::of_user(cx, id, MAX_NAMED),
+    };
+    find::page(cx, &filter, MAX_NAMED, 0)
+}

@@ -1,0 +1,229 @@
+//! The rows of sessions: reading, opening, ending. Lists are in `pages.rs`.
+
+use super::model::{Cut, Ended, KEPT_SECS, NewSession, Session, SessionId, State, Subject, USE_PRECISION_MS};
+use provost_kernel::auth::ScopeSet;
+use provost_kernel::credential::Use;
+use provost_kernel::db::{Row, Tx};
+use provost_kernel::error::Error;
+use provost_kernel::{Cx, Result, Timestamp, params, statements};
+
+/// The columns of a session and its kind, in the order that [`read`] expects.
+macro_rules! columns {
+    () => {
+        "s.id, s.seq, s.organization_id, k.actor_type, s.actor_display, s.mcp_client_id, s.service_account_id, s.console_user_id, k.scopes, s.issued_at, s.last_used_at, s.expires_at, s.state, s.ended_at, s.revoke_reason"
+    };
+}
+pub(super) use columns;
+
+/// A session with its kind.
+macro_rules! sessions {
+    () => {
+        " FROM mcp_sessions s JOIN mcp_session_kinds k ON k.organization_id = s.organization_id AND k.kind = s.kind "
+    };
+}
+pub(super) use sessions;
+
+/// Ends up to `?6` sessions that one condition names, active ones up to the seq `?3`, oldest first.
+macro_rules! end {
+    ($subject:literal) => {
+        concat!(
+            "UPDATE mcp_sessions SET state = 1, ended_at = ?4, revoke_reason = ?5 WHERE seq IN (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND ",
+            $subject,
+            " = ?2 AND state = 0 AND seq <= ?3 AND expires_at > ?4 ORDER BY seq LIMIT ?6) RETURNING id"
+        )
+    };
+}
+
+statements! {
+    /// One session.
+    GET = concat!("SELECT ", columns!(), sessions!(), "WHERE s.organization_id = ?1 AND s.id = ?2");
+    /// The session of a grant.
+    BY_GRANT = unscoped("a grant's key is unique everywhere; the caller compares the organization") "SELECT organization_id, id FROM mcp_sessions WHERE grant_key = ?1";
+    /// The session of a grant, in its organization.
+    GRANTED = concat!("SELECT ", columns!(), sessions!(), "WHERE s.organization_id = ?1 AND s.grant_key = ?2");
+    /// The kind of an actor type and scopes.
+    KIND = "SELECT kind FROM mcp_session_kinds WHERE organization_id = ?1 AND actor_type = ?2 AND scopes = ?3";
+    /// Adds a kind behind the others.
+    ADD_KIND = "INSERT INTO mcp_session_kinds (organization_id, kind, actor_type, scopes) VALUES (?1, COALESCE((SELECT MAX(kind) FROM mcp_session_kinds WHERE organization_id = ?1), 0) + 1, ?2, ?3) RETURNING kind";
+    /// Opens a session, unless its number is taken.
+    INSERT = "INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, actor_display, mcp_client_id, client_display, service_account_id, console_user_id, token_id, issued_at, last_used_at, expires_at, state, search) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, 0, ?14) ON CONFLICT (seq) DO NOTHING";
+    /// Lets a session live longer that has not ended.
+    EXTEND = "UPDATE mcp_sessions SET expires_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND state = 0 AND expires_at > ?4 AND expires_at < ?3";
+    /// Lets the sessions of a token live until then at most.
+    SHORTEN_TOKEN = "UPDATE mcp_sessions SET expires_at = ?3 WHERE organization_id = ?1 AND token_id = ?2 AND state = 0 AND expires_at > ?3";
+    /// Ends an active session.
+    END = "UPDATE mcp_sessions SET state = 1, ended_at = ?3, revoke_reason = ?4 WHERE organization_id = ?1 AND id = ?2 AND state = 0 AND expires_at > ?3";
+    /// Ends sessions of a client.
+    END_OF_CLIENT = unscoped("the inner query keeps to one organization, and a seq is unique") end!("mcp_client_id");
+    /// Ends sessions of an account.
+    END_OF_ACCOUNT = unscoped("the inner query keeps to one organization, and a seq is unique") end!("service_account_id");
+    /// Ends sessions of a user.
+    END_OF_USER = unscoped("the inner query keeps to one organization, and a seq is unique") end!("console_user_id");
+    /// Notes a use that is a minute newer than the stored one.
+    TOUCH = "UPDATE mcp_sessions SET last_used_at = ?3, last_used_ip = ?4 WHERE organization_id = ?1 AND id = ?2 AND last_used_at <= ?5";
+    /// Ends that are not written down everywhere.
+    CUTS = "SELECT subject, cut_seq, ended_at, revoke_reason FROM mcp_session_cuts WHERE organization_id = ?1 ORDER BY cut_seq, subject";
+    /// Notes such an end.
+    ADD_CUT = "INSERT INTO mcp_session_cuts (organization_id, subject, cut_seq, ended_at, revoke_reason) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+    /// Forgets an end that is written down everywhere.
+    DROP_CUT = "DELETE FROM mcp_session_cuts WHERE organization_id = ?1 AND subject = ?2 AND cut_seq = ?3";
+    /// The last number of an organization.
+    LAST_SEQ = "SELECT MAX(seq) FROM mcp_sessions WHERE organization_id = ?1";
+    /// The sessions of a service-account token, newest first.
+    OF_TOKEN = concat!("SELECT ", columns!(), sessions!(), "WHERE s.organization_id = ?1 AND s.token_id = ?2 AND s.state = ?3 ORDER BY s.seq DESC LIMIT ?4");
+    /// Whether a session of a token was revoked and not for its account's sake.
+    BLAMED = "SELECT id FROM mcp_sessions WHERE organization_id = ?1 AND token_id = ?2 AND state = 1 AND revoke_reason <> 'service_account_disabled' LIMIT 1";
+    /// Makes way for a new session of a token and client whose last one ended without blame.
+    FREE_GRANT = "UPDATE mcp_sessions SET grant_key = grant_key || ' ' || id WHERE organization_id = ?1 AND grant_key = ?2";
+    /// Writes down what has run out; what an earlier end covers is left to its job.
+    SWEEP = unscoped("the inner query keeps to one organization, and a seq is unique") "UPDATE mcp_sessions SET state = 2, ended_at = expires_at, revoke_reason = 'expired' WHERE seq IN (SELECT s.seq FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.state = 0 AND s.expires_at <= ?2 AND NOT EXISTS (SELECT 1 FROM mcp_session_cuts c WHERE c.organization_id = s.organization_id AND c.subject IN ('client:' || s.mcp_client_id, 'account:' || s.service_account_id, 'user:' || s.console_user_id) AND c.cut_seq >= s.seq AND c.ended_at < s.expires_at) ORDER BY s.expires_at LIMIT ?3) RETURNING id, expires_at";
+    /// Whether anything has run out that is not written down.
+    HAS_UNSWEPT = "SELECT 1 FROM mcp_sessions WHERE organization_id = ?1 AND state = 0 AND expires_at <= ?2 LIMIT 1";
+    /// Whether anything ended long ago.
+    HAS_OLD = "SELECT 1 FROM mcp_sessions WHERE organization_id = ?1 AND ended_at IS NOT NULL AND ended_at < ?2 LIMIT 1";
+    /// Forgets sessions that ended long ago.
+    PRUNE = unscoped("the inner query keeps to one organization, and a seq is unique") "DELETE FROM mcp_sessions WHERE seq IN (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND ended_at IS NOT NULL AND ended_at < ?2 ORDER BY ended_at LIMIT ?3)";
+    /// Ends every session of an organization, in the unit that restores it.
+    END_EVERY = "UPDATE mcp_sessions SET state = 1, ended_at = ?2, revoke_reason = ?3 WHERE organization_id = ?1 AND state = 0 AND expires_at > ?2";
+}
+
+/// Reads a session.
+pub fn read(row: &Row<'_>) -> Result<Session> {
+    let (at, reason) = (row.get::<Option<Timestamp>>(13)?, row.get::<Option<String>>(14)?);
+    Ok(Session {
+        id: SessionId::from_store(row.get(0)?),
+        seq: row.get(1)?,
+        organization_id: row.get(2)?,
+        actor_type: row.get(3)?,
+        actor_display: row.get(4)?,
+        mcp_client_id: row.get(5)?,
+        service_account_id: row.get(6)?,
+        console_user_id: row.get(7)?,
+        scopes: ScopeSet::from_store(row.str(8)?),
+        issued_at: row.get(9)?,
+        last_used_at: row.get(10)?,
+        expires_at: row.get(11)?,
+        state: State::of_code(row.get(12)?)?,
+        ended: at.zip(reason).map(|(at, reason)| Ended { at, reason }),
+    })
+}
+
+/// Returns a session as it is now.
+///
+/// Errors: `NotFound` for an unknown and another organization's session alike.
+pub fn get(cx: &mut Cx<'_>, id: &SessionId) -> Result<Session> {
+    let (org, now) = (cx.org(), cx.now());
+    let found = cx.query_opt(&GET, params![org, id.as_str()], read)?;
+    let found = found.ok_or_else(|| Error::not_found("MCP session"))?;
+    let cuts = cuts(&mut cx.tx(), org)?;
+    Ok(found.at(now, &cuts))
+}
+
+/// Returns the ends of an organization that are not written down everywhere.
+pub fn cuts(tx: &mut Tx<'_>, org: &str) -> Result<Vec<Cut>> {
+    tx.query(&CUTS, params![org], |row| {
+        let subject = Subject::parse(row.str(0)?);
+        Ok(Cut {
+            subject: subject.ok_or_else(|| Error::internal("mcp_session_cuts.subject is not a subject"))?,
+            seq: row.get(1)?,
+            ended: Ended {
+                at: row.get(2)?,
+                reason: row.get(3)?,
+            },
+        })
+    })
+}
+
+/// Returns the organization and id of a grant's session.
+pub fn by_grant(cx: &mut Cx<'_>, grant_key: &str) -> Result<Option<(String, SessionId)>> {
+    cx.query_opt(&BY_GRANT, params![grant_key], |row| {
+        Ok((row.get(0)?, SessionId::from_store(row.get(1)?)))
+    })
+}
+
+/// Returns the kind of an actor type and scopes, made if it is new. The organization's chain head is locked.
+pub fn kind(cx: &mut Cx<'_>, actor_type: &str, scopes: ScopeSet) -> Result<i64> {
+    let (org, scopes) = (cx.org(), scopes.to_list().join(" "));
+    let values = params![org, actor_type, scopes.as_str()];
+    if let Some(kind) = cx.query_opt(&KIND, values, |row| row.get(0))? {
+        return Ok(kind);
+    }
+    let made = cx.query_opt(&ADD_KIND, values, |row| row.get(0))?;
+    made.ok_or_else(|| Error::internal("a kind of sessions was not made"))
+}
+
+/// Stores a new session; `false` when its number is taken.
+pub fn insert(cx: &mut Cx<'_>, id: &SessionId, kind: i64, at: Timestamp, new: &NewSession) -> Result<bool> {
+    let org = cx.org();
+    let stored = cx.execute(
+        &INSERT,
+        params![
+            org,
+            id.as_str(),
+            super::model::seq(id)?,
+            new.grant_key.as_str(),
+            kind,
+            new.actor.display(),
+            new.client_id.as_deref(),
+            new.client_display.as_deref(),
+            new.actor.service_account(),
+            new.actor.console_user(),
+            new.token_id.as_deref(),
+            at,
+            new.expires_at,
+            super::model::searched(id, new),
+        ],
+    )?;
+    Ok(stored == 1)
+}
+
+/// Ends active sessions of a subject up to a number, oldest first, at most `limit`; returns their ids.
+pub fn end_some(
+    cx: &mut Cx<'_>,
+    subject: &Subject,
+    up_to: i64,
+    ended: &Ended,
+    limit: i64,
+) -> Result<Vec<SessionId>> {
+    let statement = match subject {
+        Subject::Client(_) => &END_OF_CLIENT,
+        Subject::ServiceAccount(_) => &END_OF_ACCOUNT,
+        Subject::ConsoleUser(_) => &END_OF_USER,
+    };
+    let (org, reason) = (cx.org(), ended.reason.as_str());
+    cx.query(
+        statement,
+        params![org, subject.id(), up_to, ended.at, reason, limit],
+        |row| Ok(SessionId::from_store(row.get(0)?)),
+    )
+}
+
+/// Notes a use, if it is news.
+pub fn touch(cx: &mut Cx<'_>, used: &Use) -> Result<()> {
+    let org = cx.org();
+    let newest = used.at.plus_ms(-USE_PRECISION_MS);
+    cx.queue(
+        &TOUCH,
+        params![
+            org,
+            used.token_id.as_str(),
+            used.at,
+            used.source_ip.to_string(),
+            newest
+        ],
+    )
+}
+
+/// Writes down up to `limit` expiries; returns them.
+pub fn sweep(cx: &mut Cx<'_>, limit: i64) -> Result<Vec<(SessionId, Timestamp)>> {
+    let (org, now) = (cx.org(), cx.now());
+    cx.query(&SWEEP, params![org, now, limit], |row| {
+        Ok((SessionId::from_store(row.get(0)?), row.get(1)?))
+    })
+}
+
+/// Forgets up to `limit` sessions that ended long ago; returns how many.
+pub fn prune(cx: &mut Cx<'_>, limit: i64) -> Result<u64> {
+    let (org, before) = (cx.org(), cx.now().plus_secs(-KEPT_SECS));
+    cx.execute(&PRUNE, params![org, before, limit])
+}
