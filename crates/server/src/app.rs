@@ -75,6 +75,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         mcp_sessions::STATEMENTS,
         mcp_sessions::PAGE_STATEMENTS,
         mcp_sessions::CREDENTIAL_STATEMENTS,
+        oauth::STATEMENTS,
         store::STATEMENTS,
     ];
     all.extend(directory::statements());
