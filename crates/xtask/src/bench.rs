@@ -9,6 +9,7 @@ mod machine;
 mod report;
 mod resolve;
 mod scripts;
+mod sessions;
 
 use std::process::Command;
 
@@ -22,6 +23,7 @@ pub enum Subject {
     Backtest(backtest::Arguments),
     Decisions(decisions::Arguments),
     Resolve(resolve::Arguments),
+    Sessions(sessions::Arguments),
 }
 
 pub fn run(subject: &Subject) -> Outcome {
@@ -38,6 +40,7 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Backtest(arguments) => backtest::run(arguments),
         Subject::Decisions(arguments) => decisions::run(arguments),
         Subject::Resolve(arguments) => resolve::run(arguments),
+        Subject::Sessions(arguments) => sessions::run(arguments),
     }
 }
 

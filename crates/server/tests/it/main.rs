@@ -20,6 +20,7 @@ mod input;
 mod invariants;
 mod later;
 mod managed_config;
+mod mcp_sessions;
 mod model;
 mod openapi;
 mod otlp;

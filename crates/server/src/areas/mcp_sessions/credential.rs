@@ -33,19 +33,11 @@ pub fn credential(row: &Row<'_>) -> Result<Credential> {
     let enabled = (user.is_some() || account.is_some())
         && (user.is_none() || user_active)
         && (account.is_none() || account_active);
-    // A user's role is what it may do; without one that is nothing.
     let (role, scopes) = if user.is_some() {
-        match role(row, 13)? {
-            Some(role) => (role, None),
-            None => (Role::Viewer, Some(ScopeSet::default())),
-        }
+        (role(row, 13)?, None)
     } else {
         let scopes = row.get::<Option<String>>(16)?;
-        let scopes = scopes.map(|text| ScopeSet::from_store(&text));
-        match role(row, 15)? {
-            Some(role) => (role, scopes),
-            None => (Role::Viewer, Some(ScopeSet::default())),
-        }
+        (role(row, 15)?, scopes.map(|text| ScopeSet::from_store(&text)))
     };
     let (state, ended_at) = (State::of_code(row.get(8)?)?, row.get::<Option<Timestamp>>(9)?);
     let revoked_at = match state {

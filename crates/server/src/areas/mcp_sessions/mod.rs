@@ -39,22 +39,13 @@ pub use end::{
     HANDLER, account_left, end, end_all_of_service_account, end_all_of_user, end_every, token_in_grace,
     token_revoked, user_left,
 };
-pub use model::{NewSession, SessionActor, SessionId};
-pub use open::{Admission, admit_at_mcp, extend, open, open_at_mcp};
+pub use model::{NewSession, SessionActor, SessionId, searched, seq};
+pub use open::{admit_at_mcp, extend, open, open_at_mcp};
 pub use pages::STATEMENTS as PAGE_STATEMENTS;
 pub use store::{STATEMENTS, touch};
 pub use upkeep::{retain, sweep};
 
 use provost_kernel::operation::Entry;
-
-/// An MCP client as it names itself; nothing of it is proved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct McpClient {
-    /// Its id.
-    pub id: String,
-    /// What it calls itself.
-    pub display: Option<String>,
-}
 
 /// Returns the operations of the area.
 pub fn operations() -> Vec<Entry> {

@@ -305,11 +305,6 @@ impl Subject {
 }
 
 impl Session {
-    /// Says whether a use now would be a minute newer than the one that is stored.
-    pub fn is_stale(&self, now: Timestamp) -> bool {
-        self.last_used_at.plus_ms(USE_PRECISION_MS) <= now
-    }
-
     /// Returns what it is at an instant, whatever of it is written down yet.
     ///
     /// INVARIANT MS-2: a session is active, revoked or expired at every instant, and never active again.

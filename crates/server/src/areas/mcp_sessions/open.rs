@@ -1,9 +1,9 @@
 //! How sessions begin and live on; for the areas that accept tokens.
 
 use super::model::{ACCOUNT_DISABLED, NewSession, Session, SessionActor, SessionId, State, instant_behind};
-use super::{McpClient, store};
+use super::store;
 use provost_kernel::auth::Permission;
-use provost_kernel::credential::Credential;
+use provost_kernel::credential::{Admission, Credential, McpClient};
 use provost_kernel::db::Tx;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::{Cx, Result, Timestamp, params};
@@ -56,32 +56,13 @@ pub fn extend(cx: &mut Cx<'_>, id: &SessionId, expires_at: Timestamp) -> Result<
     cx.queue(&store::EXTEND, params![org, id.as_str(), expires_at, now])
 }
 
-/// What the MCP endpoint does with a service-account token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// One of the token's sessions was revoked (D7.11).
-    Refused,
-    /// It has a session with this client.
-    Known {
-        /// The session.
-        session: SessionId,
-        /// Its last use is older than a minute.
-        stale_use: bool,
-    },
-    /// It has none; [`open_at_mcp`] makes it.
-    New,
-}
-
 /// Says whether a service-account token may come to the MCP endpoint as this client.
 ///
 /// INVARIANT MS-5: a token of which one session was revoked, for whatever but the disabling of its account, comes to the
 /// MCP endpoint under no client's name.
-pub fn admit_at_mcp(
-    tx: &mut Tx<'_>,
-    credential: &Credential,
-    client: &McpClient,
-    now: Timestamp,
-) -> Result<Admission> {
+pub fn admit_at_mcp(tx: &mut Tx<'_>, credential: &Credential, client: &McpClient) -> Result<Admission> {
+    // A session lives as long as its token, whose time was judged before: no instant is needed here.
+    let now = Timestamp::EPOCH;
     let (org, token) = (credential.organization.as_str(), credential.token_id.as_str());
     if tx
         .query_opt(&store::BLAMED, params![org, token], |_| Ok(()))?
@@ -110,21 +91,21 @@ pub fn admit_at_mcp(
     let known = known.map(|session| session.at(now, &cuts));
     Ok(match known.filter(|session| session.state == State::Active) {
         Some(session) => Admission::Known {
-            stale_use: session.is_stale(now),
-            session: session.id,
+            session_id: session.id.as_str().to_owned(),
+            last_used_at: session.last_used_at,
         },
         None => Admission::New,
     })
 }
 
-/// Opens the session of a service-account token with a client, or returns the one it has.
+/// Opens the session of a service-account token with a client, unless it has one.
 ///
 /// Errors: `TokenRevoked` when the session was revoked meanwhile.
-pub fn open_at_mcp(cx: &mut Cx<'_>, credential: &Credential, client: &McpClient) -> Result<SessionId> {
-    let (org, now) = (cx.org(), cx.now());
+pub fn open_at_mcp(cx: &mut Cx<'_>, credential: &Credential, client: &McpClient) -> Result<()> {
+    let org = cx.org();
     let grant_key = grant_key(&credential.token_id, client);
-    match admit_at_mcp(&mut cx.tx(), credential, client, now)? {
-        Admission::Known { session, .. } => return Ok(session),
+    match admit_at_mcp(&mut cx.tx(), credential, client)? {
+        Admission::Known { .. } => return Ok(()),
         Admission::Refused => {
             let message = "a session of this token was revoked; rotate the account's token";
             return Err(Error::new(Code::TokenRevoked, message).with("presented", true));
@@ -132,11 +113,9 @@ pub fn open_at_mcp(cx: &mut Cx<'_>, credential: &Credential, client: &McpClient)
         // An earlier one ended by its time or with its account: the new one takes its key.
         Admission::New => cx.queue(&store::FREE_GRANT, params![org, grant_key.as_str()])?,
     }
-    let permission = Permission::effective(
-        credential.role,
-        credential.account_scopes,
-        credential.token_scopes,
-    );
+    let permission = credential.role.map_or_else(Permission::none, |role| {
+        Permission::effective(role, credential.account_scopes, credential.token_scopes)
+    });
     open(
         cx,
         NewSession {
@@ -152,6 +131,7 @@ pub fn open_at_mcp(cx: &mut Cx<'_>, credential: &Credential, client: &McpClient)
             expires_at: credential.expires_at,
         },
     )
+    .map(drop)
 }
 
 fn grant_key(token_id: &str, client: &McpClient) -> String {

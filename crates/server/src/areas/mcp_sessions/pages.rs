@@ -164,7 +164,7 @@ macro_rules! narrowed {
         concat!(
             " AND (CAST(?3 AS BIGINT) IS NULL OR ",
             state_now!(),
-            " = CAST(?3 AS BIGINT)) AND (CAST(?4 AS TEXT) IS NULL OR s.mcp_client_id = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR s.service_account_id = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR k.actor_type = CAST(?6 AS TEXT)) AND (CAST(?7 AS TEXT) IS NULL OR ' ' || k.scopes || ' ' LIKE CAST(?7 AS TEXT) ESCAPE '\\') AND (CAST(?8 AS TEXT) IS NULL OR ' ' || k.scopes || ' ' LIKE CAST(?8 AS TEXT) ESCAPE '\\') AND (CAST(?10 AS TEXT) IS NULL OR s.console_user_id = CAST(?10 AS TEXT))"
+            " = CAST(?3 AS BIGINT)) AND (CAST(?4 AS TEXT) IS NULL OR s.mcp_client_id = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR s.service_account_id = CAST(?5 AS TEXT)) AND (CAST(?10 AS TEXT) IS NULL OR s.console_user_id = CAST(?10 AS TEXT)) AND ((CAST(?6 AS TEXT) IS NULL AND CAST(?7 AS TEXT) IS NULL AND CAST(?8 AS TEXT) IS NULL) OR EXISTS (SELECT 1 FROM mcp_session_kinds k WHERE k.organization_id = s.organization_id AND k.kind = s.kind AND (CAST(?6 AS TEXT) IS NULL OR k.actor_type = CAST(?6 AS TEXT)) AND (CAST(?7 AS TEXT) IS NULL OR ' ' || k.scopes || ' ' LIKE CAST(?7 AS TEXT) ESCAPE '\\') AND (CAST(?8 AS TEXT) IS NULL OR ' ' || k.scopes || ' ' LIKE CAST(?8 AS TEXT) ESCAPE '\\')))"
         )
     };
 }
@@ -173,8 +173,7 @@ macro_rules! narrowed {
 macro_rules! scanned {
     () => {
         concat!(
-            sessions!(),
-            "WHERE s.organization_id = ?1",
+            " FROM mcp_sessions s WHERE s.organization_id = ?1",
             narrowed!(),
             " AND (CAST(?9 AS TEXT) IS NULL OR s.search LIKE CAST(?9 AS TEXT) ESCAPE '\\')"
         )
@@ -185,7 +184,7 @@ macro_rules! scanned {
 macro_rules! searched_by_sqlite {
     () => {
         concat!(
-            " FROM mcp_session_search CROSS JOIN mcp_sessions s ON s.seq = mcp_session_search.rowid JOIN mcp_session_kinds k ON k.organization_id = s.organization_id AND k.kind = s.kind WHERE mcp_session_search MATCH ?9 AND s.organization_id = ?1",
+            " FROM mcp_session_search CROSS JOIN mcp_sessions s ON s.seq = mcp_session_search.rowid WHERE mcp_session_search MATCH ?9 AND s.organization_id = ?1",
             narrowed!()
         )
     };
@@ -195,8 +194,7 @@ macro_rules! searched_by_sqlite {
 macro_rules! searched_by_postgres {
     () => {
         concat!(
-            sessions!(),
-            "WHERE s.search LIKE ?9 ESCAPE '\\' AND s.organization_id = ?1",
+            " FROM mcp_sessions s WHERE s.search LIKE ?9 ESCAPE '\\' AND s.organization_id = ?1",
             narrowed!()
         )
     };
@@ -235,10 +233,10 @@ statements! {
     COUNT_OF_ACCOUNT_KINDS = count_of_kinds!(of_account!());
     /// How many of some kinds an account and client have.
     COUNT_OF_BOTH_KINDS = count_of_kinds!(of_both!());
-    /// How many active sessions a user has, `?3` at most.
-    COUNT_OF_USER = "SELECT COUNT(*) FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND console_user_id = ?2 AND state = 0 AND expires_at > ?4 LIMIT ?3) AS counted";
+    /// How many active sessions a user has, `?3` at most. The sum keeps SQLite from reading every active session.
+    COUNT_OF_USER = "SELECT COUNT(*) FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND console_user_id = ?2 AND state = 0 AND expires_at + 0 > ?4 LIMIT ?3) AS counted";
     /// The newest active sessions of a user.
-    NEWEST_OF_USER = "SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND console_user_id = ?2 AND state = 0 AND expires_at > ?4 ORDER BY seq DESC LIMIT ?3";
+    NEWEST_OF_USER = "SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND console_user_id = ?2 AND state = 0 AND expires_at + 0 > ?4 ORDER BY seq DESC LIMIT ?3";
     /// What has run out and is not written down; a minute's worth.
     UNSWEPT = "SELECT s.seq, s.kind FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.state = 0 AND s.expires_at <= ?2 AND (CAST(?3 AS TEXT) IS NULL OR s.mcp_client_id = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR s.service_account_id = CAST(?4 AS TEXT))";
     /// The kinds of an organization.

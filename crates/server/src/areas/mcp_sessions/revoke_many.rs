@@ -10,7 +10,6 @@ use provost_kernel::text::Reason;
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// LIMIT: sessions that a preview names.
 const MAX_NAMED: i64 = 20;
@@ -126,7 +125,7 @@ impl Operation for RevokeMcpSessions {
             }));
         }
         end_all(cx, &subject, cause(input.reason.as_ref().map(Reason::as_str))?)?;
-        cx.change("/activeSessions", found.total, Value::Null);
+        cx.change("/activeSessions", found.total, 0);
         Ok(RevokeOutcome::Completed(Completed {
             count: found.total,
             count_is_exact: found.is_exact,

@@ -50,7 +50,7 @@ statements! {
     /// Lets a session live longer that has not ended.
     EXTEND = "UPDATE mcp_sessions SET expires_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND state = 0 AND expires_at > ?4 AND expires_at < ?3";
     /// Lets the sessions of a token live until then at most.
-    SHORTEN_TOKEN = "UPDATE mcp_sessions SET expires_at = ?3 WHERE organization_id = ?1 AND token_id = ?2 AND state = 0 AND expires_at > ?3";
+    SHORTEN_TOKEN = "UPDATE mcp_sessions SET expires_at = ?3 WHERE organization_id = ?1 AND token_id = ?2 AND state = 0 AND expires_at + 0 > ?3";
     /// Ends an active session.
     END = "UPDATE mcp_sessions SET state = 1, ended_at = ?3, revoke_reason = ?4 WHERE organization_id = ?1 AND id = ?2 AND state = 0 AND expires_at > ?3";
     /// Ends sessions of a client.

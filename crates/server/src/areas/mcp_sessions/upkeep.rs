@@ -5,7 +5,7 @@ use super::store;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Statement;
 use provost_kernel::{Cx, Kernel, Result, params};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +21,10 @@ pub async fn sweep(kernel: &Arc<Kernel>) -> Result<u64> {
             let swept = store::sweep(cx, CHUNK)?;
             for (id, at) in &swept {
                 cx.emit("mcp.session.expired", json!({ "sessionId": id, "expiredAt": at }));
+            }
+            if !swept.is_empty() {
+                cx.action("mcp.sessions.expired");
+                cx.change("/expired", Value::Null, swept.len());
             }
             Ok(swept.len() as u64)
         })

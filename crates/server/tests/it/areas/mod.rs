@@ -7,6 +7,7 @@ mod decisions;
 pub mod directory;
 pub mod history;
 mod managed_config;
+pub mod mcp_sessions;
 mod otlp;
 pub mod policies;
 pub mod resources;
@@ -54,6 +55,7 @@ pub fn absent(ulid: &str) -> BTreeMap<&'static str, String> {
     all.extend(directory::absent(ulid));
     all.extend(history::absent(ulid));
     all.extend(managed_config::absent(ulid));
+    all.extend(mcp_sessions::absent(ulid));
     all.extend(policies::absent(ulid));
     all.extend(resources::absent(ulid));
     all.extend(skills::absent(ulid));
@@ -68,6 +70,7 @@ pub async fn make(app: &App, meta: &Meta, others: &mut BTreeMap<&'static str, St
     others.extend(directory::make(app, meta.id, &parameters).await);
     others.extend(history::make(app, &parameters).await);
     others.extend(managed_config::make(app, meta.id, &parameters).await);
+    others.extend(mcp_sessions::make(app, meta.id, &parameters).await);
     others.extend(policies::make(app, meta.id, &parameters).await);
     others.extend(resources::make(app, meta.id, &parameters).await);
     others.extend(skills::make(app, meta.id, &parameters).await);
@@ -94,6 +97,7 @@ pub fn body(operation: &str, target: &Target) -> Option<Value> {
         .or_else(|| decisions::body(operation, target))
         .or_else(|| directory::body(operation, target))
         .or_else(|| managed_config::body(operation, target))
+        .or_else(|| mcp_sessions::body(operation, target))
         .or_else(|| policies::body(operation, target))
         .or_else(|| resources::body(operation, target))
         .or_else(|| skills::body(operation, target))
@@ -137,6 +141,9 @@ pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture
     if let Some(made) = managed_config::fixture(app, operation, unique).await {
         return Some(made);
     }
+    if let Some(made) = mcp_sessions::fixture(app, operation, unique).await {
+        return Some(made);
+    }
     if let Some(made) = policies::fixture(app, operation, unique).await {
         return Some(made);
     }
@@ -151,6 +158,7 @@ pub fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
     backtests::varied(operation, member, body)
         .or_else(|| directory::varied(operation, member, body))
         .or_else(|| managed_config::varied(operation, member, body))
+        .or_else(|| mcp_sessions::varied(operation, member, body))
         .or_else(|| policies::varied(operation, member, body))
         .or_else(|| resources::varied(operation, member, body))
         .or_else(|| skills::varied(operation, member, body))
@@ -163,6 +171,7 @@ pub async fn state(app: &App) -> Value {
         directory::state(app).await,
         history::state(app).await,
         managed_config::state(app).await,
+        mcp_sessions::state(app).await,
         policies::state(app).await,
         resources::state(app).await,
         skills::state(app).await,

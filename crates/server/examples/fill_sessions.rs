@@ -1,0 +1,230 @@
+//! Fills a store with MCP sessions for `cargo xtask bench sessions`, and prints how the engine reads their lists.
+//!
+//! `fill_sessions fill|plans (sqlite FILE | postgres URL) ORGANIZATION COUNT`. What it writes follows from the number of
+//! a session alone, so that whoever asks knows what there is: 40 clients, 2 000 accounts, 20 000 users, 30 sets of scopes.
+#![forbid(unsafe_code)]
+
+use provost_kernel::auth::{SCOPES, ScopeSet};
+use provost_kernel::db::{Access, Conn, Engine, Location, Param, Statement};
+use provost_kernel::{Secret, Timestamp, params};
+use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor, SessionId};
+use std::fmt::Write;
+
+const CLIENTS: usize = 40;
+const ACCOUNTS: usize = 2000;
+const USERS: usize = 20_000;
+const SETS: usize = 30;
+/// Rows of one statement.
+const ROWS: usize = 2000;
+/// The counts without kinds.
+const COUNTS: [&str; 4] = ["COUNT", "COUNT_OF_CLIENT", "COUNT_OF_ACCOUNT", "COUNT_OF_BOTH"];
+const DAY_MS: i64 = 86_400_000;
+
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [task, engine, place, organization, count] = words.as_slice() else {
+        return Err("needs: fill|plans sqlite|postgres PLACE ORGANIZATION COUNT".into());
+    };
+    let location = match engine.as_str() {
+        "sqlite" => Location::Sqlite(place.into()),
+        _ => Location::Postgres(Secret::new(place.clone())),
+    };
+    let mut conn = Conn::open(&location, Access::Write).map_err(said)?;
+    match task.as_str() {
+        "fill" => fill(&mut conn, engine == "postgres", organization, count.parse()?),
+        _ => plans(&mut conn, engine == "postgres", organization),
+    }
+}
+
+fn said(error: provost_kernel::Error) -> String {
+    format!("{error}: {}", error.private().unwrap_or_default())
+}
+
+/// Bits that look like chance and follow from a number.
+fn mixed(number: usize) -> u64 {
+    let mut x = (number as u64).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// A few common things and many rare ones.
+fn skewed(bits: u64, among: usize) -> usize {
+    let unit = usize::try_from(bits % 10_000).unwrap_or(0);
+    unit * unit * among / 100_000_000
+}
+
+fn scopes(set: usize) -> ScopeSet {
+    let chosen: Vec<&str> = SCOPES
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| mixed(set * 100 + place) % 6 == 0)
+        .map(|(_, scope)| scope)
+        .collect();
+    ScopeSet::of(&chosen)
+}
+
+fn session(number: usize, now: i64) -> (NewSession, usize) {
+    let bits = mixed(number);
+    let (account, user) = (
+        format!("sa_{:026}", skewed(bits >> 8, ACCOUNTS)),
+        format!("usr_{:026}", skewed(bits >> 12, USERS)),
+    );
+    let (actor, kind) = match bits % 10 {
+        0..4 => (
+            SessionActor::ServiceAccount {
+                display: format!("robot {account}"),
+                id: account,
+            },
+            0,
+        ),
+        4..9 => (
+            SessionActor::ConsoleUser {
+                display: format!(
+                    "Person Number{} of Department {}",
+                    (bits >> 12) % 20_000,
+                    bits % 97
+                ),
+                id: user,
+            },
+            1,
+        ),
+        _ => (
+            SessionActor::Agent {
+                console_user: Some(user),
+                service_account: None,
+                display: format!("agent {number:07}"),
+            },
+            2,
+        ),
+    };
+    let set = skewed(bits >> 20, SETS);
+    let new = NewSession {
+        grant_key: format!("grant-{number}"),
+        actor,
+        client_id: Some(format!(
+            "https://client-{:02}.example/metadata.json",
+            skewed(bits >> 28, CLIENTS)
+        )),
+        client_display: None,
+        scopes: scopes(set),
+        token_id: None,
+        expires_at: Timestamp::from_ms(now + DAY_MS),
+    };
+    (new, kind * SETS + set + 1)
+}
+
+fn fill(conn: &mut Conn, is_postgres: bool, organization: &str, count: usize) -> Outcome {
+    let now = provost_kernel::time::Clock::now(&provost_kernel::time::SystemClock::new()).as_ms();
+    let mut kinds =
+        String::from("INSERT INTO mcp_session_kinds (organization_id, kind, actor_type, scopes) VALUES ");
+    for (place, actor) in ["service_account", "console_user", "agent"]
+        .into_iter()
+        .enumerate()
+    {
+        for set in 0..SETS {
+            let text = scopes(set).to_list().join(" ");
+            let comma = if place + set == 0 { "" } else { ", " };
+            write!(
+                kinds,
+                "{comma}('{organization}', {}, '{actor}', '{text}')",
+                place * SETS + set + 1
+            )?;
+        }
+    }
+    kinds.push_str(" ON CONFLICT DO NOTHING");
+    conn.batch(&kinds).map_err(said)?;
+    for first in (0..count).step_by(ROWS) {
+        let mut text = String::from(
+            "INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, actor_display, mcp_client_id, service_account_id, console_user_id, issued_at, last_used_at, expires_at, state, ended_at, revoke_reason, search) VALUES ",
+        );
+        for number in first..(first + ROWS).min(count) {
+            // Oldest first, over 80 days.
+            let at = now - 80 * DAY_MS + i64::try_from(number)? * (80 * DAY_MS) / i64::try_from(count)?;
+            let low = u128::from(mixed(number)) << 16;
+            let id = SessionId::from_store(provost_kernel::id::compose("mcps", Timestamp::from_ms(at), low));
+            let (new, kind) = session(number, now);
+            // A tenth is active, the others ended in both ways.
+            let (state, ended, expires) = match mixed(number + 7) % 10 {
+                0 => (0, "NULL, NULL".to_owned(), now + DAY_MS),
+                1..5 => (1, format!("{}, 'admin_revoked'", at + 1000), at + DAY_MS),
+                _ => (2, format!("{}, 'expired'", at + DAY_MS / 2), at + DAY_MS / 2),
+            };
+            let null = |id: Option<&str>| id.map_or("NULL".to_owned(), |id| format!("'{id}'"));
+            let comma = if number == first { "" } else { ", " };
+            write!(
+                text,
+                "{comma}('{organization}', '{id}', {}, '{}', {kind}, '{}', {}, {}, {}, {at}, {at}, {expires}, {state}, {ended}, '{}')",
+                mcp_sessions::seq(&id).map_err(said)?,
+                new.grant_key,
+                new.actor.display(),
+                null(new.client_id.as_deref()),
+                null(new.actor.service_account()),
+                null(new.actor.console_user()),
+                mcp_sessions::searched(&id, &new),
+            )?;
+        }
+        conn.batch(&text).map_err(said)?;
+    }
+    if is_postgres {
+        conn.batch("VACUUM ANALYZE mcp_sessions").map_err(said)?;
+    }
+    Ok(())
+}
+
+fn leaked(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
+}
+
+fn plans(conn: &mut Conn, is_postgres: bool, organization: &str) -> Outcome {
+    let engine = if is_postgres {
+        Engine::Postgres
+    } else {
+        Engine::Sqlite
+    };
+    for statement in mcp_sessions::PAGE_STATEMENTS {
+        let name = statement.name.rsplit("::").next().unwrap_or_default();
+        let (client, account) = ("https://client-07.example/metadata.json", format!("sa_{:026}", 3));
+        let client = (name.contains("CLIENT") || name.contains("BOTH")).then_some(client);
+        let account = (name.contains("ACCOUNT") || name.contains("BOTH")).then_some(account.as_str());
+        let is_kinds = name.ends_with("KINDS") && name != "KINDS";
+        let mut values = if name.starts_with("NEWEST") && !name.ends_with("USER") {
+            let mut values = params![organization, -1_i64, -1_i64, 50_i64, client, account].to_vec();
+            let slots: i64 = if is_kinds { 24 } else { 3 };
+            values.extend((0..slots).map(|n| Param::from(if is_kinds { n % 2 + 1 } else { n })));
+            values
+        } else if is_kinds || COUNTS.contains(&name) {
+            params![organization, 0_i64, 2_i64, -1_i64, client, account, 10_001_i64].to_vec()
+        } else if name == "SEARCH" {
+            let text = if is_postgres {
+                "%number1234 %"
+            } else {
+                "\"number1234 \""
+            };
+            let mut values = params![organization, 0_i64].to_vec();
+            values.extend(std::iter::repeat_n(Param::Null, 6));
+            values.extend(params![text, Param::Null, 50_i64, 0_i64].iter().cloned());
+            values
+        } else {
+            continue;
+        };
+        if name.starts_with("COUNT") && is_kinds {
+            values.extend((1..=12_i64).map(Param::from));
+        }
+        let asked: &'static Statement = Box::leak(Box::new(Statement {
+            name: statement.name,
+            sqlite: leaked(format!("EXPLAIN QUERY PLAN {}", statement.sqlite)),
+            postgres: leaked(format!(
+                "EXPLAIN (ANALYZE, COSTS OFF, SUMMARY OFF) {}",
+                statement.postgres
+            )),
+            unscoped: Some("a plan"),
+        }));
+        let column = if engine == Engine::Sqlite { 3 } else { 0 };
+        let lines = conn.read(|tx| tx.query(asked, &values, |row| row.get::<String>(column)));
+        println!("{name}\n  {}", lines.map_err(said)?.join("\n  "));
+    }
+    Ok(())
+}
