@@ -9,8 +9,11 @@ mod engine;
 mod history;
 #[path = "../../crates/policy/tests/differential/naive.rs"]
 mod naive;
+#[path = "../../crates/oauth/tests/it/fuzz.rs"]
+mod oauth;
 #[path = "../../crates/policy/tests/differential/random.rs"]
 mod random;
 
 pub use engine::{documents, modules, policies};
 pub use history::chunks;
+pub use oauth::oauth_tokens;

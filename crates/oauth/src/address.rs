@@ -1,7 +1,8 @@
 //! A URL with one reading: what browsers, clients and servers could take apart differently is refused.
 //!
-//! Refused are user names, fragments, back slashes, characters beyond visible ASCII, half escapes, and hosts that are neither a name
-//! nor an address in their ordinary form: `0x7f.1`, `2130706433` and `127.1` are names to some and addresses to others.
+//! Refused are user names, fragments, back slashes, characters beyond visible ASCII, half escapes, and hosts that are
+//! neither a name nor an address in their ordinary form: `0x7f.1`, `2130706433` and `127.1` are names to some and
+//! addresses to others.
 
 use crate::error::Refusal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

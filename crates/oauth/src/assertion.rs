@@ -10,7 +10,8 @@ pub const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 /// LIMIT: seconds for which an assertion may still be valid.
 pub const MAX_LIFETIME_SECS: i64 = 5 * 60;
 
-/// An accepted assertion. The caller sees to it that each `id` of a client serves once until `expires_at`.
+/// An accepted assertion. The caller sees to it that each `id` of a client serves once
+/// ([`crate::dpop::Replays::admit_until`] with [`ClientAssertion::accepted_until`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientAssertion {
     /// `jti`.
@@ -19,10 +20,18 @@ pub struct ClientAssertion {
     pub expires_at: i64,
 }
 
-/// Verifies a client's assertion with the client's registered keys; `audiences` are the names of this authorization server:
-/// its issuer URL, and its token endpoint for older clients.
+impl ClientAssertion {
+    /// Returns the last second in which the assertion is accepted.
+    pub fn accepted_until(&self) -> i64 {
+        self.expires_at.saturating_add(LEEWAY_SECS - 1)
+    }
+}
+
+/// Verifies a client's assertion with the client's registered keys; `audiences` are the names of this authorization
+/// server: its issuer URL, and its token endpoint for older clients.
 ///
-/// Errors: those of the form and the signature, `Mismatch` (`iss`, `sub`), `Audience`, `Expired`, `NotYetValid`, `Lifetime`.
+/// Errors: those of the form and the signature, `Mismatch` (`iss`, `sub`), `Audience`, `Expired`, `NotYetValid`,
+/// `Lifetime`.
 pub fn verify(
     assertion: &str,
     client_id: &str,

@@ -157,7 +157,8 @@ impl Payload {
             return Ok(None);
         };
         let members = value.as_object().ok_or(MALFORMED)?;
-        // INVARIANT OA-5: a token that is bound to what cannot be checked here is not accepted as if it were not bound.
+        // INVARIANT OA-5: a token that is bound to what cannot be checked here is not accepted as if it were not
+        // bound.
         let mut members = members.iter();
         let (Some((name, Value::String(digest))), None) = (members.next(), members.next()) else {
             return Err(MALFORMED);

@@ -1,9 +1,9 @@
-//! Clients that are known by a URL (`draft-ietf-oauth-client-id-metadata-document`, D2.7): the client's id is where its
-//! metadata is found.
+//! Clients that are known by a URL (`draft-ietf-oauth-client-id-metadata-document`, D2.7): the client's id is where
+//! its metadata is found.
 //!
-//! The document is what a stranger wrote. It may name itself, its redirect targets and its keys; it grants itself nothing. Whoever
-//! shows `name` shows the host of the URL with it. Members that are not read here are ignored, `logo_uri` among them: an
-//! image of a stranger is fetched by nobody.
+//! The document is what a stranger wrote. It may name itself, its redirect targets and its keys; it grants itself
+//! nothing. Whoever shows `name` shows the host of the URL with it. Members that are not read here are ignored,
+//! `logo_uri` among them: an image of a stranger is fetched by nobody.
 
 use crate::address::Address;
 use crate::claims::{self, Payload};

@@ -1,7 +1,7 @@
 //! Proof that the sender of a token holds its key (RFC 9449).
 //!
-//! [`verify`] checks one proof against one request; [`Replays`] sees to it that a proof serves once. A server's nonce is not
-//! asked for: proofs live for a minute.
+//! [`verify`] checks one proof against one request; [`Replays`] sees to it that a proof serves once. A server's nonce
+//! is not asked for: proofs live for a minute.
 
 mod replays;
 
@@ -29,8 +29,8 @@ pub struct Proof {
     pub issued_at: i64,
 }
 
-/// Verifies a proof for a request; `url` is what the client called, whose query is ignored. With `access_token`, the proof
-/// must be made for it.
+/// Verifies a proof for a request; `url` is what the client called, whose query is ignored. With `access_token`, the
+/// proof must be made for it.
 ///
 /// Errors: those of the form, `Missing`, `Malformed`, `Mismatch` (`htm`, `htu`, `ath`), `Expired`, `NotYetValid`.
 pub fn verify(

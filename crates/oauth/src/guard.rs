@@ -5,8 +5,8 @@
 //!                                                  else nothing is connected            TLS for the name
 //! ```
 //!
-//! One exchange: no redirects, no proxy, no cookies, no connection that is used again, and no second resolution that could answer
-//! differently. What comes back is JSON, small, and in time, or nothing.
+//! One exchange: no redirects, no proxy, no cookies, no connection that is used again, and no second resolution that
+//! could answer differently. What comes back is JSON, small, and in time, or nothing.
 
 mod exchange;
 mod fetch;

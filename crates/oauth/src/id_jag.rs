@@ -3,8 +3,8 @@
 //! Source: `draft-ietf-oauth-identity-assertion-authz-grant`, §§ 3 and 4.4, as MCP's enterprise-managed authorization
 //! uses it. The client presents it as a JWT bearer grant, and proves itself besides.
 //!
-//! Absent on purpose: single use. The draft lets a client present an unexpired grant again instead of a refresh token; the id is
-//! returned so that a caller can be stricter.
+//! Absent on purpose: single use. The draft lets a client present an unexpired grant again instead of a refresh
+//! token; the id is returned so that a caller can be stricter.
 
 use crate::access_token::Issuer;
 use crate::claims::Confirmation;
@@ -46,11 +46,11 @@ pub struct IdJag {
     pub confirmation: Option<Confirmation>,
 }
 
-/// Verifies a grant of a pinned issuer: `own_issuer` is this authorization server, `client_id` the client that proved itself,
-/// `resources` what this server issues tokens for.
+/// Verifies a grant of a pinned issuer: `own_issuer` is this authorization server, `client_id` the client that proved
+/// itself, `resources` what this server issues tokens for.
 ///
-/// Errors: those of the form and the signature, `Issuer`, `Audience`, `Mismatch` (`client_id`, `resource`), `Missing`,
-/// `Expired`, `NotYetValid`, `Lifetime`.
+/// Errors: those of the form and the signature, `Issuer`, `Audience`, `Mismatch` (`client_id`, `resource`),
+/// `Missing`, `Expired`, `NotYetValid`, `Lifetime`.
 pub fn verify(
     assertion: &str,
     issuer: &Issuer,

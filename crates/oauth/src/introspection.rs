@@ -5,17 +5,33 @@ use crate::base64url;
 use crate::claims::{Claims, Payload};
 use crate::error::Refusal;
 use aws_lc_rs::digest::{SHA256, digest};
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use zeroize::Zeroizing;
 
 /// LIMIT: bytes of an answer.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024;
 /// LIMIT: bytes of an opaque token (D2.1).
 pub const MAX_TOKEN_BYTES: usize = 8 * 1024;
 
-/// Returns the body of the request, `application/x-www-form-urlencoded`. It holds the token: not for a log.
+/// The body of a request, `application/x-www-form-urlencoded`; it holds the token, is not printed, and is erased.
+pub struct Form(Zeroizing<String>);
+
+impl AsRef<[u8]> for Form {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for Form {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Form(…)")
+    }
+}
+
+/// Returns the body of the request about a token.
 ///
 /// Errors: `TooLong`, `Shape` when the text can be no bearer token (RFC 6750 §2.1).
-pub fn request(token: &str) -> Result<String, Refusal> {
+pub fn request(token: &str) -> Result<Form, Refusal> {
     if token.len() > MAX_TOKEN_BYTES {
         return Err(Refusal::TooLong);
     }
@@ -23,7 +39,9 @@ pub fn request(token: &str) -> Result<String, Refusal> {
     if token.is_empty() || !token.bytes().all(allowed) {
         return Err(Refusal::Shape);
     }
-    let mut form = String::from("token=");
+    // Room for every byte escaped: a text that grows would leave copies behind.
+    let mut form = Zeroizing::new(String::with_capacity(3 * token.len() + 64));
+    form.push_str("token=");
     for byte in token.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             form.push(char::from(byte));
@@ -33,11 +51,11 @@ pub fn request(token: &str) -> Result<String, Refusal> {
         }
     }
     form.push_str("&token_type_hint=access_token");
-    Ok(form)
+    Ok(Form(form))
 }
 
-/// Reads the answer about `token`: the same claims and the same rules as for a signed one. `iss` may be missing, for the answer comes from the
-/// issuer itself; without `jti` the token's digest is its id.
+/// Reads the answer about `token`: the same claims and the same rules as for a signed one. `iss` may be missing, for
+/// the answer comes from the issuer itself; without `jti` the token's digest is its id.
 ///
 /// Errors: `Inactive`, and those of [`crate::access_token::verify`] without the signature's.
 pub fn answer(

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Header members that are understood: `alg`, `typ`, `kid`, and `jwk` in a proof of possession. Refused wherever they
-//! stand: what would choose a key (`jku`, `jwk`, `x5u`, `x5c`), change the bytes (`b64`, `zip`, `enc`, `cty`) or must be
-//! understood (`crit`). Others are ignored, as RFC 7515 §4 demands; nothing reads them.
+//! stand: what would choose a key (`jku`, `jwk`, `x5u`, `x5c`), change the bytes (`b64`, `zip`, `enc`, `cty`) or must
+//! be understood (`crit`). Others are ignored, as RFC 7515 §4 demands; nothing reads them.
 
 use crate::base64url;
 use crate::claims::Payload;
@@ -49,7 +49,8 @@ impl Kind {
         }
     }
 
-    /// INVARIANT OA-4. RFC 7515 §4.1.9: media types, so without regard to case, and `application/` may be left out.
+    /// INVARIANT OA-4: a type is required where another purpose has the same claims. RFC 7515 §4.1.9: types are media
+    /// types, so without regard to case, and `application/` may be left out.
     fn accepts(self, typ: Option<&str>) -> bool {
         let (types, none) = self.types();
         let Some(typ) = typ else {

@@ -81,9 +81,11 @@ pub struct ProtectedResource {
     pub resource_documentation: Option<String>,
 }
 
-/// Returns the path of a metadata document: the well-known name goes between host and path (RFC 8414 §3, RFC 9728 §3.1).
+/// Returns the path of a metadata document: the well-known name goes between host and path (RFC 8414 §3, RFC 9728
+/// §3.1).
 ///
-/// `name` is `oauth-authorization-server` or `oauth-protected-resource`; `path` is that of the issuer or the resource.
+/// `name` is `oauth-authorization-server` or `oauth-protected-resource`; `path` is that of the issuer or the
+/// resource.
 pub fn well_known(name: &str, path: &str) -> String {
     format!("/.well-known/{name}{}", path.trim_end_matches('/'))
 }

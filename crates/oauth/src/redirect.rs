@@ -1,15 +1,15 @@
 //! Where an authorization answer may be sent (RFC 8252, OAuth 2.1 §2.3).
 //!
-//! A registered URI is matched character by character. On the loopback interface any port matches, for a native client
-//! learns its port when it starts (RFC 8252 §7.3). The RFC says so for addresses; here `localhost` counts too, because MCP
-//! clients register it, and MCP's specification names it beside HTTPS. Its risk, a name that resolves elsewhere, is one
-//! that PKCE bears: a code without its verifier is worth nothing.
+//! A registered URI is matched character by character. On the loopback interface any port matches, for a native
+//! client learns its port when it starts (RFC 8252 §7.3). The RFC says so for addresses; here `localhost` counts too,
+//! because MCP clients register it, and MCP's specification names it beside HTTPS. Its risk, a name that resolves
+//! elsewhere, is one that PKCE bears: a code without its verifier is worth nothing.
 
 use crate::address::{Address, characters};
 use crate::error::Refusal;
 
-/// Checks a URI that a client registers: `https:`, `http:` on the loopback interface, or a private scheme with a dot in
-/// its name (RFC 8252 §7.1: the reversed domain of its owner).
+/// Checks a URI that a client registers: `https:`, `http:` on the loopback interface, or a private scheme with a dot
+/// in its name (RFC 8252 §7.1: the reversed domain of its owner).
 ///
 /// Errors: `Redirect`, `Url`.
 pub fn check(uri: &str) -> Result<(), Refusal> {

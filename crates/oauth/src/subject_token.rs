@@ -79,10 +79,11 @@ pub fn peek_issuer(token: &str, kind: SubjectTokenType) -> Result<String, Refusa
         .required("iss")
 }
 
-/// Verifies a subject token: signature, issuer, one of `audiences` (the client's or this server's name at the issuer), period.
+/// Verifies a subject token: signature, issuer, one of `audiences` (the client's or this server's name at the
+/// issuer), period.
 ///
-/// Errors: those of the form and the signature, `Issuer`, `Audience`, `Missing`, `Malformed`, `Expired`, `NotYetValid`,
-/// `Lifetime`.
+/// Errors: those of the form and the signature, `Issuer`, `Audience`, `Missing`, `Malformed`, `Expired`,
+/// `NotYetValid`, `Lifetime`.
 pub fn verify(
     token: &str,
     kind: SubjectTokenType,

@@ -44,8 +44,16 @@ impl Replays {
     ///
     /// Errors: `Replayed`, `Expired` when it could have been forgotten, `Busy` when the memory is full.
     pub fn admit(&self, proof: &Proof, now: i64) -> Result<(), Refusal> {
-        let digest = digest(proof);
         let until = proof.issued_at.saturating_add(WINDOW_SECS);
+        self.admit_until(&proof.thumbprint, &proof.id, until, now)
+    }
+
+    /// Accepts what `owner` calls `id` the first time, and remembers it through the second `until`, in which it could
+    /// still be accepted; for clients' assertions too.
+    ///
+    /// Errors: as [`Replays::admit`].
+    pub fn admit_until(&self, owner: &str, id: &str, until: i64, now: i64) -> Result<(), Refusal> {
+        let digest = digest(owner, id);
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.forget_before(now);
         if until < memory.latest {
@@ -74,11 +82,12 @@ impl Memory {
     }
 }
 
-/// A thumbprint has 43 characters, so that no two pairs join to the same text.
-fn digest(proof: &Proof) -> Digest {
+/// The length of the first keeps two pairs from joining to the same bytes.
+fn digest(owner: &str, id: &str) -> Digest {
     let mut context = Context::new(&SHA256);
-    context.update(proof.thumbprint.as_bytes());
-    context.update(proof.id.as_bytes());
+    context.update(&owner.len().to_le_bytes());
+    context.update(owner.as_bytes());
+    context.update(id.as_bytes());
     let mut digest = [0; 32];
     digest.copy_from_slice(context.finish().as_ref());
     digest

@@ -2,6 +2,7 @@
 
 use super::fetch::FetchRefused;
 use crate::address::Address;
+use crate::introspection::Form;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -26,7 +27,7 @@ const MAX_HEADERS: usize = 64;
 pub(super) enum Asked {
     Document,
     Form {
-        form: String,
+        form: Form,
         authorization: Option<HeaderValue>,
     },
 }
@@ -153,7 +154,7 @@ fn request(address: &Address<'_>, asked: Asked) -> http::Result<Request<Full<Byt
             if let Some(value) = authorization {
                 request = request.header(header::AUTHORIZATION, value);
             }
-            request.body(Full::new(Bytes::from(form)))
+            request.body(Full::new(Bytes::from_owner(form)))
         }
     }
 }

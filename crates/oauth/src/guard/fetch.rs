@@ -5,6 +5,7 @@ use super::network::{Network, is_public};
 use super::resolve::{Resolve, System};
 use crate::address::Address;
 use crate::error::Refusal;
+use crate::introspection::Form;
 use bytes::Bytes;
 use http::HeaderValue;
 use rustls::{ClientConfig, RootCertStore};
@@ -154,7 +155,7 @@ impl Fetcher {
     pub async fn post_form(
         &self,
         url: &str,
-        form: String,
+        form: Form,
         mut authorization: Option<HeaderValue>,
         limits: Limits,
     ) -> Result<Bytes, FetchRefused> {

@@ -50,8 +50,8 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// Is this an address of the public Internet? Those that embed another one (mapped, NAT64, 6to4, Teredo) are not: where they
-/// lead is for the network to say.
+/// Is this an address of the public Internet? Those that embed another one (mapped, NAT64, 6to4, Teredo) are not:
+/// where they lead is for the network to say.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !SPECIAL_V4
@@ -83,8 +83,8 @@ const SPECIAL_V4: [([u8; 4], u32); 15] = [
     ([240, 0, 0, 0], 4),     // reserved, broadcast
 ];
 
-/// Within `2000::/3`, outside of which nothing is global unicast: loopback, mapped, NAT64, unique local, link-local and
-/// multicast addresses are all there. Source: IANA's IPv6 special-purpose registry.
+/// Within `2000::/3`, outside of which nothing is global unicast: loopback, mapped, NAT64, unique local, link-local
+/// and multicast addresses are all there. Source: IANA's IPv6 special-purpose registry.
 const SPECIAL_V6: [([u16; 3], u32); 4] = [
     ([0x2001, 0, 0], 23),      // protocol assignments: Teredo, benchmarks, ORCHID
     ([0x2001, 0x0db8, 0], 32), // documentation

@@ -1,4 +1,14 @@
 //! Tests of the crate as others see it.
+
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 mod access_token;
+mod answers;
+mod attacks;
+mod clients;
+mod fetching;
+mod fuzz;
+mod grants;
+mod keys;
+mod networks;
+mod proofs;
