@@ -23,7 +23,7 @@ CREATE TABLE oauth_clients (
 );
 CREATE UNIQUE INDEX oauth_clients_by_id ON oauth_clients (id);
 CREATE UNIQUE INDEX oauth_clients_by_name ON oauth_clients (organization_id, name_key);
-CREATE UNIQUE INDEX oauth_clients_by_creation ON oauth_clients (organization_id, created_at);
+CREATE INDEX oauth_clients_by_creation ON oauth_clients (organization_id, created_at, id);
 
 -- Which user a subject of an issuer is.
 CREATE TABLE oauth_identities (

@@ -1,6 +1,8 @@
 //! What both halves of the authorization server share: codes, clients, and who a user is.
 
-use super::store;
+use super::state::Oauth;
+use super::token::of_store;
+use super::{clients, store};
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,6 +13,7 @@ use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Kernel, Secret, params};
 use provost_oauth::TokenError;
 use provost_oauth::client_document::Authentication;
+use provost_oauth::error::Code as ErrorCode;
 use std::sync::Arc;
 
 /// How long a code can be used. Units: seconds.
@@ -55,11 +58,18 @@ impl Client {
 ///
 /// Errors: `invalid_client` for one that is unknown, blocked, or whose document is not accepted;
 /// `temporarily_unavailable`.
-pub async fn client(_kernel: &Arc<Kernel>, _client_id: &str) -> std::result::Result<Client, TokenError> {
-    Err(TokenError::new(
-        provost_oauth::error::Code::InvalidClient,
-        "the client is not known",
-    ))
+pub async fn client(kernel: &Arc<Kernel>, client_id: &str) -> std::result::Result<Client, TokenError> {
+    let unknown = || TokenError::new(ErrorCode::InvalidClient, "the client is not known here");
+    let oauth = Oauth::of(kernel).map_err(of_store)?.clone();
+    if client_id.starts_with("https://") {
+        if !oauth.settings.client_documents {
+            return Err(unknown());
+        }
+        return oauth.client_at(client_id).await;
+    }
+    let id = client_id.to_owned();
+    let found = kernel.read_system(move |tx| clients::resolve(tx, &id)).await;
+    found.map_err(of_store)?.ok_or_else(unknown)
 }
 
 /// What a code stands for.

@@ -25,7 +25,79 @@
 //! Absent on purpose: dynamic registration of clients (RFC 7591), client secrets, implicit and password grants, opaque
 //! access tokens of our own, certificate-bound tokens (no client certificates here: such a token is refused).
 
+mod clients;
+mod credentials;
+mod documents;
+mod form;
 pub mod grants;
+mod issuers;
+mod metadata;
+mod opening;
+mod recent;
+mod revoke;
+pub mod settings;
+mod state;
 mod store;
+mod token;
+mod upkeep;
+mod verifier;
+mod vouched;
 
+pub use clients::STATEMENTS as CLIENT_STATEMENTS;
+pub use credentials::ServerCredentials;
+pub use form::Form;
+pub use settings::Settings;
+pub use state::Oauth;
 pub use store::STATEMENTS;
+pub use token::audiences;
+pub use upkeep::tidy;
+
+use axum::Router;
+use axum::routing::post;
+use provost_kernel::credential::Verifier;
+use provost_kernel::kernel::{Extras, Settings as KernelSettings};
+use provost_kernel::keys::Keys;
+use provost_kernel::operation::Entry;
+use provost_kernel::time::Clock;
+use provost_kernel::{Kernel, Result};
+use std::sync::Arc;
+
+/// The paths of the two resources that tokens are for, the API first (D2.6).
+pub const AUDIENCES: [&str; 2] = ["/api/headless/v1", "/mcp"];
+
+/// Returns the operations of the area.
+pub fn operations() -> Vec<Entry> {
+    clients::operations()
+}
+
+/// Adds the state and the verifier of tokens to what the operator declared.
+///
+/// Errors: `Internal` when a signing key makes no key for tokens.
+pub fn prepare(
+    extras: Extras,
+    keys: &Keys,
+    clock: &Arc<dyn Clock>,
+    settings: &KernelSettings,
+) -> Result<Extras> {
+    let declared = extras.get::<Settings>().cloned().unwrap_or_default();
+    let state = Arc::new(Oauth::new(declared, &settings.public_url, keys, clock.clone())?);
+    let verifier: Arc<dyn Verifier> = Arc::new(verifier::TokenVerifier(state.clone()));
+    Ok(extras.with(state).with(verifier))
+}
+
+/// Returns the routes that need no token: documents, and the endpoints for clients.
+pub fn routes(kernel: &Arc<Kernel>) -> Router {
+    // A kernel that was started without the area has no delegated tokens.
+    let Ok(oauth) = Oauth::of(kernel) else {
+        return Router::new();
+    };
+    let router = metadata::routes(oauth);
+    if !oauth.settings.authorization_server {
+        return router;
+    }
+    let endpoints = Router::new()
+        .route(token::PATH, post(token::serve))
+        .route(revoke::PATH, post(revoke::serve))
+        .with_state(kernel.clone());
+    router.merge(endpoints)
+}

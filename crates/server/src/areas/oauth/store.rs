@@ -3,7 +3,8 @@
 use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::db::Row;
 use provost_kernel::error::Result;
-use provost_kernel::{Cx, Timestamp, params, statements};
+use provost_kernel::keys::Keys;
+use provost_kernel::{Cx, Secret, Timestamp, params, statements};
 
 statements! {
     /// Keeps a code's digest.
@@ -133,4 +134,16 @@ fn words(text: &str) -> Vec<String> {
 pub fn spend(cx: &mut Cx<'_>, digest: &[u8], expires_at: Timestamp) -> Result<bool> {
     let org = cx.org();
     Ok(cx.execute(&SPEND, params![org, digest, expires_at])? == 1)
+}
+
+impl Refresh {
+    /// Says whether this is the row of a token. Constant time in the token's bytes.
+    pub fn is_of(&self, token: &Secret<String>, keys: &Keys) -> bool {
+        keys.token_mac(&self.pepper_id, token.expose())
+            .is_some_and(|mac| keys_equal(&mac, &self.mac))
+    }
+}
+
+fn keys_equal(a: &[u8], b: &[u8]) -> bool {
+    aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
 }

@@ -108,6 +108,7 @@ impl Serve {
         // Storage threads are started outside the runtime: they drive runtimes of their own.
         let extras = Extras::default()
             .with(config.external_managers()?)
+            .with(config.oauth.settings()?)
             .with(config.history.open(&config.store.data_dir(), runtime.handle())?);
         let kernel = place.start_with(settings(&config, url.clone())?, extras)?;
         let server = Server {
