@@ -314,6 +314,7 @@ impl Presented {
             let kind = match parsed.kind {
                 TokenKind::ServiceAccount => Kind::ServiceAccount,
                 TokenKind::Gateway => Kind::Gateway,
+                TokenKind::Refresh => return Err(invalid_token()),
             };
             let caller = Caller {
                 kind,

@@ -183,7 +183,7 @@ impl Ledger {
 }
 
 /// Returns the network that failures are counted by: an IPv4 address, or an IPv6 /64.
-pub(crate) fn network(ip: IpAddr) -> String {
+pub fn network(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => {

@@ -28,17 +28,20 @@ pub enum TokenKind {
     ServiceAccount,
     /// A gateway token, bound to one principal and one item.
     Gateway,
+    /// A refresh token: what new access tokens are asked for with. It calls nothing.
+    Refresh,
 }
 
 impl TokenKind {
     /// Every kind of token.
-    pub const ALL: &'static [TokenKind] = &[Self::ServiceAccount, Self::Gateway];
+    pub const ALL: &'static [TokenKind] = &[Self::ServiceAccount, Self::Gateway, Self::Refresh];
 
     /// Returns what every token of this kind starts with.
     pub const fn lead(self) -> &'static str {
         match self {
             Self::ServiceAccount => "prov_sat_",
             Self::Gateway => "prov_gwt_",
+            Self::Refresh => "prov_mrt_",
         }
     }
 }
@@ -149,7 +152,7 @@ mod tests {
         let mut rng = UnitRng::new([3; 32]);
         let (mut tokens, mut lookups) = (HashSet::new(), HashSet::new());
         for n in 0..100_000 {
-            let kind = TokenKind::ALL[n % 2];
+            let kind = TokenKind::ALL[n % TokenKind::ALL.len()];
             let minted = mint(kind, &mut rng);
             let presented = parse(minted.token.expose()).expect("a minted token parses");
             assert_eq!(presented.kind, kind);

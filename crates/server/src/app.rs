@@ -2,7 +2,8 @@
 
 use crate::areas::{
     audit, backtests, capabilities, decisions, directory, events, history, managed_config, mcp_sessions,
-    otlp, policies, resource_credentials, resources, service_accounts, settings, skill_registry, subjects,
+    oauth, otlp, policies, resource_credentials, resources, service_accounts, settings, skill_registry,
+    subjects,
 };
 use crate::store;
 use axum::Router;
@@ -43,6 +44,7 @@ pub fn registry() -> Registry {
         .with(decisions::operations())
         .with(backtests::operations())
         .with(mcp_sessions::operations())
+        .with(oauth::operations())
         .with(capabilities::operations())
 }
 
@@ -75,6 +77,8 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         mcp_sessions::STATEMENTS,
         mcp_sessions::PAGE_STATEMENTS,
         mcp_sessions::CREDENTIAL_STATEMENTS,
+        oauth::STATEMENTS,
+        oauth::CLIENT_STATEMENTS,
         store::STATEMENTS,
     ];
     all.extend(directory::statements());
@@ -117,9 +121,10 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
             .join()
     });
     prepared.unwrap_or_else(|_| Err(Error::internal("preparing the store panicked")))?;
+    let extras = oauth::prepare(extras, &keys, &clock, &settings)?;
     Kernel::start(Parts {
         registry: registry(),
-        credentials: Box::new(skill_registry::TokenCredentials),
+        credentials: Box::new(oauth::ServerCredentials),
         keys,
         location,
         clock,
@@ -257,6 +262,7 @@ pub fn router(kernel: &Arc<Kernel>, reading: routes::Reading) -> Router {
     routes::router(kernel, reading)
         .merge(public)
         .merge(crate::mcp::router(kernel))
+        .merge(oauth::routes(kernel).method_not_allowed_fallback(method_not_allowed))
 }
 
 /// Answers `OPTIONS` with the methods, and every other method with a refusal that names them (D1.8).

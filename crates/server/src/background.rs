@@ -1,8 +1,8 @@
 //! The reconcilers and the job worker: periodic, without input, harmless when they run twice.
 
 use crate::areas::{
-    audit, backtests, decisions, directory, history, managed_config, mcp_sessions, resource_credentials,
-    service_accounts,
+    audit, backtests, decisions, directory, history, managed_config, mcp_sessions, oauth,
+    resource_credentials, service_accounts,
 };
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
@@ -139,6 +139,7 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
             )?;
             resource_credentials::prune_checks(cx, now)?;
             backtests::prune(cx, now)?;
+            oauth::tidy(cx, now)?;
             cx.queue(&outbox::PRUNE, params![now.plus_secs(-outbox::RETENTION_SECS)])
         })
         .await?;

@@ -26,4 +26,5 @@ migrations! {
     9 "0009_history";
     10 "0010_backtests";
     11 "0011_mcp_sessions";
+    12 "0012_oauth";
 }

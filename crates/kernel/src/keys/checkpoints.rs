@@ -1,5 +1,6 @@
 //! Signatures over checkpoints, and the list of them that lies outside the store (D12.5).
 
+use super::derive;
 use super::folder;
 use super::key::{Key, Purpose};
 use super::{Keys, setup};
@@ -10,6 +11,7 @@ use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use zeroize::Zeroizing;
 
 impl Keys {
     /// Signs the text of a note and returns the key's name, the key's hash and the Ed25519 signature.
@@ -52,6 +54,19 @@ impl Keys {
             key: public(&pair(key)),
         };
         keys.map(half).collect()
+    }
+
+    /// Returns the id and the Ed25519 seed of every key that access tokens are signed with, the oldest first: one for
+    /// each signing key, so that a rotation of that purpose rotates them (D2.7).
+    ///
+    /// The seed is derived: what signs tokens cannot sign releases, and neither tells the other.
+    pub fn access_token_seeds(&self) -> Vec<(String, Zeroizing<[u8; 32]>)> {
+        let keys = self.keys.iter().filter(|key| key.purpose == Purpose::Signing);
+        let derive = |key: &Key| {
+            let seed = derive::expand::<32>(key.bytes(), &[], b"provost/oauth/access-token/v1");
+            (format!("oauth-{}", key.number), seed)
+        };
+        keys.map(derive).collect()
     }
 
     /// Appends a line to `checkpoints.jsonl`, durably.

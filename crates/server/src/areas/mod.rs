@@ -11,6 +11,7 @@ pub mod events;
 pub mod history;
 pub mod managed_config;
 pub mod mcp_sessions;
+pub mod oauth;
 pub mod otlp;
 pub mod policies;
 pub mod resource_credentials;

@@ -6,11 +6,13 @@
 mod environment;
 mod external;
 mod history;
+mod oauth;
 mod sections;
 
 pub use environment::Environment;
 pub use external::{ExternalKind, ExternalManager};
 pub use history::History;
+pub use oauth::{OAuth, OAuthIssuer};
 pub use sections::{Http, Log, LogFormat, RateLimits, Store, Writer};
 
 use crate::areas::resource_credentials::external::ExternalManagers;
@@ -42,6 +44,8 @@ pub struct Config {
     pub writer: Writer,
     /// Where recorded events are kept once they are sealed.
     pub history: History,
+    /// Delegated access by OAuth.
+    pub oauth: OAuth,
     /// The log.
     pub log: Log,
     /// Secret managers that keep secrets of credentials, each with the organizations that may use it.
@@ -53,7 +57,15 @@ pub struct Config {
 pub struct Problem(pub String);
 
 impl Config {
-    const SECTIONS: [&'static str; 6] = ["http", "store", "rate_limits", "writer", "history", "log"];
+    const SECTIONS: [&'static str; 7] = [
+        "http",
+        "store",
+        "rate_limits",
+        "writer",
+        "history",
+        "oauth",
+        "log",
+    ];
 
     /// Reads the file, if one is named, and lays the environment over it. Flags are the caller's.
     pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Self, Problem> {
@@ -98,6 +110,7 @@ impl Config {
         self.http.tls()?;
         self.external_managers()?;
         self.history.check()?;
+        self.oauth.settings()?;
         Ok(())
     }
 

@@ -86,6 +86,11 @@ pub fn end_all_of_service_account(cx: &mut Cx<'_>, id: &str, reason: &str) -> Re
     end_all(cx, &Subject::ServiceAccount(id.to_owned()), reason)
 }
 
+/// Ends all sessions of a client.
+pub fn end_all_of_client(cx: &mut Cx<'_>, client_id: &str, reason: &str) -> Result<u64> {
+    end_all(cx, &Subject::Client(client_id.to_owned()), reason)
+}
+
 /// Notes that a user was suspended or deleted. Its tokens are refused by what it is now (D2.9); this is the record.
 pub fn user_left(cx: &mut Cx<'_>, user_id: &str) -> Result<()> {
     end_all_of_user(cx, user_id, USER_SUSPENDED).map(drop)

@@ -36,8 +36,8 @@ mod upkeep;
 
 pub use credential::{LOOKUP, STATEMENTS as CREDENTIAL_STATEMENTS, credential};
 pub use end::{
-    HANDLER, account_left, end, end_all_of_service_account, end_all_of_user, end_every, token_in_grace,
-    token_revoked, user_left,
+    HANDLER, account_left, end, end_all_of_client, end_all_of_service_account, end_all_of_user, end_every,
+    token_in_grace, token_revoked, user_left,
 };
 pub use model::{NewSession, SessionActor, SessionId, searched, seq};
 pub use open::{admit_at_mcp, extend, open, open_at_mcp};

@@ -31,6 +31,7 @@ mod upkeep;
 mod worker;
 
 pub use credentials::ServiceAccountCredentials;
+pub use model::ScopeList;
 pub use store::{Principal, STATEMENTS, owned_by, principal};
 pub(crate) use store::{
     accounts_of_id, accounts_of_ids, accounts_of_name, accounts_of_names, joined_account,

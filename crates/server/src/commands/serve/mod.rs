@@ -112,6 +112,7 @@ impl Serve {
                 hosts: config.http.allowed_hosts.clone(),
                 origins: config.http.allowed_origins.clone(),
             })
+            .with(config.oauth.settings()?)
             .with(config.history.open(&config.store.data_dir(), runtime.handle())?);
         let kernel = place.start_with(settings(&config, url.clone())?, extras)?;
         let server = Server {

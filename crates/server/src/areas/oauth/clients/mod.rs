@@ -1,0 +1,27 @@
+//! Clients that admins register (D2.7). Other clients are known by the URL of their document and need no row.
+//!
+//! A client's method of authentication and its account do not change: another one of these is another client.
+
+mod create;
+mod delete;
+mod get;
+mod list;
+mod model;
+mod store;
+mod update;
+
+pub use store::STATEMENTS;
+pub(super) use store::resolve;
+
+use provost_kernel::operation::Entry;
+
+/// Returns the operations on clients.
+pub fn operations() -> Vec<Entry> {
+    vec![
+        Entry::of::<list::ListMcpClients>(),
+        Entry::of::<create::CreateMcpClient>(),
+        Entry::of::<get::GetMcpClient>(),
+        Entry::of::<update::UpdateMcpClient>(),
+        Entry::of::<delete::DeleteMcpClient>(),
+    ]
+}

@@ -1,0 +1,142 @@
+//! `PATCH …/mcp/clients/{mcpClientId}`: absent members stay (D13).
+
+use super::model::{ClientPath, ClientView, GrantTypes, Jwks, RedirectUris, Registered, texts, words};
+use super::store;
+use crate::areas::mcp_sessions;
+use crate::areas::resources::definition::Line;
+use crate::areas::service_accounts::ScopeList;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::error::Error;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::patch::Given;
+use provost_kernel::text::Name;
+use provost_kernel::{Cx, Result, Timestamp};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// See [`Operation::META`].
+pub struct UpdateMcpClient;
+
+/// What can change.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct UpdateBody {
+    /// The new name.
+    #[serde(default)]
+    name: Given<Name>,
+    /// The new redirect targets.
+    #[serde(default)]
+    redirect_uris: Given<RedirectUris>,
+    /// The new grants.
+    #[serde(default)]
+    grant_types: Given<GrantTypes>,
+    /// The new keys, in place of those that it has or of the place where they are.
+    #[serde(default)]
+    jwks: Given<Jwks>,
+    /// The place where the keys are, in place of those that it has.
+    #[serde(default)]
+    jwks_uri: Given<Line<1, 512>>,
+    /// The new scopes.
+    #[serde(default)]
+    scopes: Given<ScopeList>,
+    /// `true` ends its sessions and refuses it; `false` lets it in again.
+    #[serde(default)]
+    blocked: Given<bool>,
+}
+
+impl Operation for UpdateMcpClient {
+    const META: Meta = Meta::write(
+        "updateHeadlessMcpClient",
+        Method::Patch,
+        "/mcp/clients/{mcpClientId}",
+        "mcp",
+    )
+    .access("mcp:write", &[Admin])
+    .command("mcp-clients", "update")
+    .says(
+        "Change, block or unblock a registered MCP client",
+        "Members that are absent stay as they are. Blocking ends all of its sessions at once.",
+    );
+    type Path = ClientPath;
+    type Query = Empty;
+    type Body = UpdateBody;
+    type Output = ClientView;
+
+    fn validate(input: &Input<Self>) -> Result<()> {
+        if input.body.jwks.get().is_some() && input.body.jwks_uri.get().is_some() {
+            return Err(Error::invalid("/jwks", "cannot come together with jwksUri"));
+        }
+        Ok(())
+    }
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ClientView> {
+        let id = &input.path.mcp_client_id;
+        cx.target("mcp_client", id.as_str());
+        let before = store::get(cx, id)?;
+        let mut after = apply(&before, &input.body, cx.now());
+        after.check()?;
+        store::may_be(cx, &after)?;
+        note_changes(cx, &before, &after);
+        if cx.has_changes() {
+            after.updated_at = cx.now().max(before.updated_at.plus_ms(1));
+            store::save(cx, &after)?;
+            cx.emit("mcp.client.updated", json!({ "mcpClientId": id }));
+        }
+        if after.blocked_at.is_some() && before.blocked_at.is_none() {
+            mcp_sessions::end_all_of_client(cx, id.as_str(), "client_blocked")?;
+        }
+        Ok(after.into())
+    }
+}
+
+fn apply(before: &Registered, body: &UpdateBody, now: Timestamp) -> Registered {
+    let mut after = before.clone();
+    if let Some(name) = body.name.get() {
+        name.as_str().clone_into(&mut after.name);
+    }
+    if let Some(uris) = body.redirect_uris.get() {
+        after.redirect_uris = texts(uris);
+    }
+    if let Some(grants) = body.grant_types.get() {
+        after.grant_types = words(grants);
+    }
+    if let Some(keys) = body.jwks.get() {
+        (after.jwks, after.jwks_uri) = (Some(keys.clone()), None);
+    }
+    if let Some(url) = body.jwks_uri.get() {
+        (after.jwks, after.jwks_uri) = (None, Some(url.as_str().to_owned()));
+    }
+    if let Some(scopes) = body.scopes.get() {
+        after.scopes = scopes.set();
+    }
+    match body.blocked.get() {
+        Some(true) => after.blocked_at = before.blocked_at.or(Some(now)),
+        Some(false) => after.blocked_at = None,
+        None => {}
+    }
+    after
+}
+
+fn note_changes(cx: &mut Cx<'_>, before: &Registered, after: &Registered) {
+    cx.change("/name", before.name.as_str(), after.name.as_str());
+    cx.change(
+        "/redirectUris",
+        json!(before.redirect_uris),
+        json!(after.redirect_uris),
+    );
+    cx.change("/grantTypes", json!(before.grant_types), json!(after.grant_types));
+    cx.change("/jwks", json!(before.jwks), json!(after.jwks));
+    cx.change("/jwksUri", json!(before.jwks_uri), json!(after.jwks_uri));
+    cx.change(
+        "/scopes",
+        json!(before.scopes.to_list()),
+        json!(after.scopes.to_list()),
+    );
+    cx.change(
+        "/blocked",
+        before.blocked_at.is_some(),
+        after.blocked_at.is_some(),
+    );
+}

@@ -1,0 +1,130 @@
+//! Clients that are known by the URL of their document (D2.7), and the keys that clients keep at URLs of their own.
+//!
+//! A stranger decides what is fetched here, so little is: from public addresses, a few at a time, and what failed is not
+//! tried again for a minute.
+
+use super::grants::Client;
+use super::recent::Recent;
+use super::state::Oauth;
+use provost_kernel::auth::ScopeSet;
+use provost_oauth::client_document::{self, ClientDocument};
+use provost_oauth::error::Code;
+use provost_oauth::guard::Limits;
+use provost_oauth::{KeySet, TokenError};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// LIMIT: documents and key sets that are remembered.
+const MAX_KNOWN: usize = 1000;
+/// LIMIT: fetches at a time.
+const MAX_FETCHES: usize = 8;
+/// How long a document is believed. Units: seconds.
+const DOCUMENT_SECS: i64 = 3600;
+/// How long keys are believed. Units: seconds.
+const KEYS_SECS: i64 = 300;
+/// How long a failure is. Units: seconds.
+const FAILURE_SECS: i64 = 60;
+
+/// What is known of clients that are no rows.
+pub struct Documents {
+    clients: Recent<Result<Client, String>>,
+    keys: Recent<Result<Arc<KeySet>, String>>,
+    turns: Semaphore,
+}
+
+impl Default for Documents {
+    fn default() -> Self {
+        Self {
+            clients: Recent::new(MAX_KNOWN),
+            keys: Recent::new(MAX_KNOWN),
+            turns: Semaphore::new(MAX_FETCHES),
+        }
+    }
+}
+
+impl Oauth {
+    /// Returns the client whose document is at a URL.
+    ///
+    /// Errors: `invalid_client`, `temporarily_unavailable`.
+    pub(super) async fn client_at(&self, url: &str) -> Result<Client, TokenError> {
+        let checked = client_document::check_url(url);
+        checked.map_err(|refusal| refusal.answer(Code::InvalidClient))?;
+        let now = self.now_secs();
+        let known = self.documents.clients.get(url, now);
+        let found = match known {
+            Some(known) => known,
+            None => {
+                let found = self.fetched(url, Limits::DOCUMENT).await?;
+                let found = found.and_then(|bytes| {
+                    let document = client_document::parse(&bytes, url);
+                    document.map(client).map_err(|refusal| refusal.to_string())
+                });
+                let secs = if found.is_ok() {
+                    DOCUMENT_SECS
+                } else {
+                    FAILURE_SECS
+                };
+                self.documents.clients.put(url, found.clone(), now, now + secs);
+                found
+            }
+        };
+        found.map_err(|cause| {
+            TokenError::new(
+                Code::InvalidClient,
+                format!("the client's document is not accepted: {cause}"),
+            )
+        })
+    }
+
+    /// Returns the keys that a client keeps at a URL.
+    ///
+    /// Errors: `invalid_client`, `temporarily_unavailable`.
+    pub(super) async fn keys_at(&self, url: &str) -> Result<Arc<KeySet>, TokenError> {
+        let now = self.now_secs();
+        let known = self.documents.keys.get(url, now);
+        let found = match known {
+            Some(known) => known,
+            None => {
+                let found = self.fetched(url, Limits::KEYS).await?;
+                let found = found.and_then(|bytes| {
+                    let keys = KeySet::parse(&bytes);
+                    keys.map(Arc::new).map_err(|refusal| refusal.to_string())
+                });
+                let secs = if found.is_ok() { KEYS_SECS } else { FAILURE_SECS };
+                self.documents.keys.put(url, found.clone(), now, now + secs);
+                found
+            }
+        };
+        found.map_err(|cause| {
+            TokenError::new(
+                Code::InvalidClient,
+                format!("the client's keys are not accepted: {cause}"),
+            )
+        })
+    }
+
+    async fn fetched(&self, url: &str, limits: Limits) -> Result<Result<bytes::Bytes, String>, TokenError> {
+        let busy = || TokenError::new(Code::TemporarilyUnavailable, "no other server can be asked now");
+        let _turn = self.documents.turns.acquire().await.map_err(|_| busy())?;
+        let fetcher = self.fetcher().map_err(|_| busy())?;
+        let found = fetcher.get(url, limits).await;
+        Ok(found.map_err(|refused| refused.to_string()))
+    }
+}
+
+fn client(document: ClientDocument) -> Client {
+    let scopes = document.scopes.map(|names| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        ScopeSet::of(&names)
+    });
+    Client {
+        id: document.client_id,
+        name: document.name,
+        organization: None,
+        redirect_uris: document.redirect_uris,
+        grant_types: document.grant_types,
+        scopes,
+        authentication: document.authentication,
+        service_account_id: None,
+    }
+}

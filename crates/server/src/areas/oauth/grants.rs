@@ -1,0 +1,203 @@
+//! What both halves of the authorization server share: codes, clients, and who a user is.
+
+use super::state::Oauth;
+use super::token::of_store;
+use super::{clients, store};
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use provost_kernel::auth::{OrganizationId, Role, ScopeSet};
+use provost_kernel::db::Row;
+use provost_kernel::error::{Error, Result};
+use provost_kernel::text::name_key;
+use provost_kernel::{Cx, Kernel, Secret, params};
+use provost_oauth::TokenError;
+use provost_oauth::client_document::Authentication;
+use provost_oauth::error::Code as ErrorCode;
+use std::sync::Arc;
+
+/// How long a code can be used. Units: seconds.
+pub const CODE_SECS: i64 = 60;
+
+/// A program that may ask for tokens.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// Its id: `ocl_…` of a registered one, or the URL of its document.
+    pub id: String,
+    /// Its name; of a client that is known by its document, in its own words.
+    pub name: String,
+    /// Where it was registered; `None` for one that is known by its document, and belongs to no organization.
+    pub organization: Option<OrganizationId>,
+    /// Where answers may be sent.
+    pub redirect_uris: Vec<String>,
+    /// The grants that it may use, in the words of RFC 7591.
+    pub grant_types: Vec<String>,
+    /// The most that it may be granted; `None` when nothing limits it.
+    pub scopes: Option<ScopeSet>,
+    /// How it proves itself.
+    pub authentication: Authentication,
+    /// The account that it is, for `client_credentials`.
+    pub service_account_id: Option<String>,
+}
+
+impl Client {
+    /// Says whether it may use a grant.
+    pub fn may_use(&self, grant_type: &str) -> bool {
+        self.grant_types.iter().any(|known| known == grant_type)
+    }
+
+    /// Says whether a URI is one of its redirect targets.
+    pub fn redirects_to(&self, uri: &str) -> bool {
+        self.redirect_uris
+            .iter()
+            .any(|known| provost_oauth::redirect::matches(known, uri))
+    }
+}
+
+/// Resolves a client's id: a registered one, or the URL of a metadata document, which is fetched.
+///
+/// Errors: `invalid_client` for one that is unknown, blocked, or whose document is not accepted;
+/// `temporarily_unavailable`.
+pub async fn client(kernel: &Arc<Kernel>, client_id: &str) -> std::result::Result<Client, TokenError> {
+    let unknown = || TokenError::new(ErrorCode::InvalidClient, "the client is not known here");
+    let oauth = Oauth::of(kernel).map_err(of_store)?.clone();
+    if client_id.starts_with("https://") {
+        if !oauth.settings.client_documents {
+            return Err(unknown());
+        }
+        return oauth.client_at(client_id).await;
+    }
+    let id = client_id.to_owned();
+    let found = kernel.read_system(move |tx| clients::resolve(tx, &id)).await;
+    found.map_err(of_store)?.ok_or_else(unknown)
+}
+
+/// What a code stands for.
+#[derive(Clone, Debug)]
+pub struct Code {
+    /// The client that it is made for.
+    pub client: Client,
+    /// Where it is sent, exactly as the request named it.
+    pub redirect_uri: String,
+    /// The challenge of PKCE, S256.
+    pub challenge: String,
+    /// What was consented to.
+    pub scopes: ScopeSet,
+    /// The resources that the token is to be for; see [`super::audiences`].
+    pub audiences: Vec<String>,
+    /// Who consented.
+    pub user_id: String,
+    /// Its name.
+    pub user_display: String,
+    /// The key that the client must prove to hold (`dpop_jkt`).
+    pub jkt: Option<String>,
+}
+
+/// Makes a code of the unit's organization; it can be used for 60 seconds, once.
+pub fn make_code(cx: &mut Cx<'_>, code: &Code) -> Result<Secret<String>> {
+    let mut bytes = zeroize::Zeroizing::new([0; 32]);
+    cx.rng().fill(bytes.as_mut_slice());
+    let text = Secret::new(URL_SAFE_NO_PAD.encode(bytes.as_slice()));
+    let (org, now) = (cx.org(), cx.now());
+    cx.queue(
+        &store::ADD_CODE,
+        params![
+            org,
+            code_digest(text.expose()).as_slice(),
+            code.client.id.as_str(),
+            code.client.name.as_str(),
+            code.redirect_uri.as_str(),
+            code.challenge.as_str(),
+            store::joined(code.scopes),
+            code.audiences.join(" "),
+            code.user_id.as_str(),
+            code.user_display.as_str(),
+            code.jkt.as_deref(),
+            now,
+            now.plus_secs(CODE_SECS),
+        ],
+    )?;
+    Ok(text)
+}
+
+/// Returns the stored form of a code: 256 random bits need no key.
+pub(super) fn code_digest(code: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, code.as_bytes()).as_ref());
+    bytes
+}
+
+/// A directory user, as far as tokens are concerned.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// Its id.
+    pub id: String,
+    /// Its name, for people.
+    pub display: String,
+    /// Its role; without one it may do nothing.
+    pub role: Option<Role>,
+    /// Whether it is not suspended.
+    pub is_active: bool,
+}
+
+/// The login name that an issuer vouches for: it says `email_verified`, and the operator declared it authoritative for the
+/// directory (OC-7).
+#[derive(Clone, Debug)]
+pub struct VerifiedLogin {
+    /// The directory.
+    pub directory_id: String,
+    /// The login name in it.
+    pub login_name: String,
+}
+
+/// Returns which user of the unit's organization a subject of an issuer is, suspended ones included. One that is seen for
+/// the first time is linked by `login` to the active user of that name; so is one whose user is gone.
+pub fn user_of(
+    cx: &mut Cx<'_>,
+    issuer: &str,
+    subject: &str,
+    login: Option<&VerifiedLogin>,
+) -> Result<Option<User>> {
+    let org = cx.org();
+    let known = cx.query_opt(&store::IDENTITY, params![org, issuer, subject], |row| {
+        row.get::<String>(0)
+    })?;
+    if let Some(id) = known
+        && let Some(user) = user(cx, &id)?
+    {
+        return Ok(Some(user));
+    }
+    let Some(login) = login else { return Ok(None) };
+    let named = params![org, name_key(&login.login_name), login.directory_id.as_str()];
+    let found = cx.query_opt(&store::USER_NAMED, named, read_user)?;
+    let Some(user) = found.filter(|user| user.is_active) else {
+        return Ok(None);
+    };
+    let now = cx.now();
+    cx.queue(&store::LINK, params![org, issuer, subject, user.id.as_str(), now])?;
+    cx.emit(
+        "oauth.identity.linked",
+        serde_json::json!({ "userId": user.id, "issuer": issuer }),
+    );
+    Ok(Some(user))
+}
+
+/// Returns a user of the unit's organization, suspended ones included.
+pub fn user(cx: &mut Cx<'_>, id: &str) -> Result<Option<User>> {
+    let org = cx.org();
+    cx.query_opt(&store::USER, params![org, id], read_user)
+}
+
+fn read_user(row: &Row<'_>) -> Result<User> {
+    let role = row.get::<Option<String>>(3)?;
+    let role = role.map(|word| {
+        Role::parse(&word).ok_or_else(|| Error::internal("directory_users.permission_role is not a role"))
+    });
+    let display = row.get::<Option<String>>(1)?;
+    Ok(User {
+        id: row.get(0)?,
+        display: display.map_or_else(|| row.get(2), Ok)?,
+        role: role.transpose()?,
+        is_active: row.str(4)? == "active",
+    })
+}

@@ -1,0 +1,103 @@
+//! OAuth: delegated access tokens, of this server's own making and of configured issuers, and what clients need to get
+//! them (specification §5; decisions.md D2.6–D2.9).
+//!
+//! ```text
+//! code      made → used | expired           used again: its session ends
+//! refresh   live → superseded → gone        superseded and shown again: its session ends, apart from a retry's 30 s
+//! client    active ⇄ blocked → deleted      blocked: its sessions end
+//! ```
+//!
+//! Tokens stand for sessions (`mcp_sessions`): an access token is checked by its signature or by its issuer's word and
+//! then judged by its session's row, which is read at every request.
+//!
+//! INVARIANT OC-1: a delegated token is accepted only from the issuer that its organization is pinned to, for the resource
+//!   that was called, with the proof that it asks for.
+//! INVARIANT OC-2: what an access token may do is never more than was asked for, than its client may, than its user's or
+//!   account's role, and than the assertion behind it says.
+//! INVARIANT OC-3: a code serves once; shown again, it ends the session that it began.
+//! INVARIANT OC-4: a refresh token that was superseded ends its session, unless it is the one before the present one and
+//!   was superseded less than 30 seconds ago.
+//! INVARIANT OC-5: an assertion serves once at all servers of a store.
+//! INVARIANT OC-6: no token, code, assertion, verifier or proof stands in a row, a log, an audit entry or an error.
+//! INVARIANT OC-7: a subject is linked to a user by login name only on the word of an issuer that is authoritative for the
+//!   user's directory and says that the address is verified.
+//!
+//! Absent on purpose: dynamic registration of clients (RFC 7591), client secrets, implicit and password grants, opaque
+//! access tokens of our own, certificate-bound tokens (no client certificates here: such a token is refused).
+
+mod clients;
+mod credentials;
+mod documents;
+mod form;
+pub mod grants;
+mod issuers;
+mod metadata;
+mod opening;
+mod recent;
+mod revoke;
+pub mod settings;
+mod state;
+mod store;
+mod token;
+mod upkeep;
+mod verifier;
+mod vouched;
+
+pub use clients::STATEMENTS as CLIENT_STATEMENTS;
+pub use credentials::ServerCredentials;
+pub use form::Form;
+pub use settings::Settings;
+pub use state::Oauth;
+pub use store::STATEMENTS;
+pub use token::audiences;
+pub use upkeep::tidy;
+
+use axum::Router;
+use axum::routing::post;
+use provost_kernel::credential::Verifier;
+use provost_kernel::kernel::{Extras, Settings as KernelSettings};
+use provost_kernel::keys::Keys;
+use provost_kernel::operation::Entry;
+use provost_kernel::time::Clock;
+use provost_kernel::{Kernel, Result};
+use std::sync::Arc;
+
+/// The paths of the two resources that tokens are for, the API first (D2.6).
+pub const AUDIENCES: [&str; 2] = ["/api/headless/v1", "/mcp"];
+
+/// Returns the operations of the area.
+pub fn operations() -> Vec<Entry> {
+    clients::operations()
+}
+
+/// Adds the state and the verifier of tokens to what the operator declared.
+///
+/// Errors: `Internal` when a signing key makes no key for tokens.
+pub fn prepare(
+    extras: Extras,
+    keys: &Keys,
+    clock: &Arc<dyn Clock>,
+    settings: &KernelSettings,
+) -> Result<Extras> {
+    let declared = extras.get::<Settings>().cloned().unwrap_or_default();
+    let state = Arc::new(Oauth::new(declared, &settings.public_url, keys, clock.clone())?);
+    let verifier: Arc<dyn Verifier> = Arc::new(verifier::TokenVerifier(state.clone()));
+    Ok(extras.with(state).with(verifier))
+}
+
+/// Returns the routes that need no token: documents, and the endpoints for clients.
+pub fn routes(kernel: &Arc<Kernel>) -> Router {
+    // A kernel that was started without the area has no delegated tokens.
+    let Ok(oauth) = Oauth::of(kernel) else {
+        return Router::new();
+    };
+    let router = metadata::routes(oauth);
+    if !oauth.settings.authorization_server {
+        return router;
+    }
+    let endpoints = Router::new()
+        .route(token::PATH, post(token::serve).fallback(token::only_post))
+        .route(revoke::PATH, post(revoke::serve).fallback(token::only_post))
+        .with_state(kernel.clone());
+    router.merge(endpoints)
+}

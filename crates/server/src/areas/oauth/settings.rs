@@ -1,0 +1,98 @@
+//! What the operator declares, as the program uses it; `config::OAuth` makes it.
+
+use provost_kernel::Secret;
+use provost_kernel::auth::OrganizationId;
+use provost_oauth::guard::{Network, Options};
+use provost_oauth::jwks::{Algorithm, KeySet};
+use rustls_pki_types::CertificateDer;
+use std::sync::Arc;
+
+/// One of the kernel's extras. The default: our own tokens alone, for clients of every kind.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether this server gives out tokens; without it, it only accepts those of `issuers`.
+    pub authorization_server: bool,
+    /// Whether a client may be known by the URL of its document.
+    pub client_documents: bool,
+    /// Whether people can sign in here, so that codes are given out.
+    pub interactive: bool,
+    /// Whose tokens are accepted besides our own.
+    pub issuers: Vec<TrustedIssuer>,
+    /// What may be fetched.
+    pub fetch: Fetch,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            authorization_server: true,
+            client_documents: true,
+            interactive: false,
+            issuers: Vec::new(),
+            fetch: Fetch::default(),
+        }
+    }
+}
+
+/// What may be fetched besides the public Internet.
+#[derive(Clone, Debug, Default)]
+pub struct Fetch {
+    /// Inner networks.
+    pub allow: Vec<Network>,
+    /// Roots besides the system's.
+    pub roots: Vec<CertificateDer<'static>>,
+    /// Whether `http:` is served on loopback addresses of `allow`.
+    pub plain_loopback: bool,
+}
+
+impl Fetch {
+    /// Returns the options of a fetcher.
+    pub fn options(&self) -> Options {
+        Options {
+            allow: self.allow.clone(),
+            extra_roots: self.roots.clone(),
+            plain_loopback: self.plain_loopback,
+        }
+    }
+}
+
+/// An issuer that is trusted for named organizations (D2.6).
+#[derive(Clone, Debug)]
+pub struct TrustedIssuer {
+    /// Its identifier, exactly as `iss` says it.
+    pub url: String,
+    /// Whose tokens it may issue.
+    pub organizations: Vec<OrganizationId>,
+    /// What it may sign with.
+    pub algorithms: Vec<Algorithm>,
+    /// Where its public keys are.
+    pub keys: KeySource,
+    /// Where it is asked about opaque tokens.
+    pub introspection: Option<Introspection>,
+    /// The directory of which it knows the login names, where it says `email_verified` (OC-7).
+    pub authoritative_for: Option<String>,
+    /// How it names this server in tokens that are exchanged here.
+    pub audiences: Vec<String>,
+}
+
+/// Where an issuer's public keys are.
+#[derive(Clone, Debug)]
+pub enum KeySource {
+    /// Read when the server started.
+    Set(Arc<KeySet>),
+    /// Fetched when they are needed.
+    Url(String),
+    /// It signs nothing: all of its tokens are opaque.
+    None,
+}
+
+/// How an issuer is asked about opaque tokens (RFC 7662).
+#[derive(Clone, Debug)]
+pub struct Introspection {
+    /// The endpoint.
+    pub url: String,
+    /// This server's name there.
+    pub client_id: String,
+    /// Its secret.
+    pub client_secret: Secret<String>,
+}

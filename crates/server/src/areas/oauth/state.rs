@@ -1,0 +1,130 @@
+//! What the area keeps in the process: keys, issuers, caches. Nothing of it says that a token is valid: sessions do.
+
+use super::documents::Documents;
+use super::issuers::Trusted;
+use super::recent::Recent;
+use super::settings::Settings;
+use provost_kernel::auth::OrganizationId;
+use provost_kernel::error::{Error, Result};
+use provost_kernel::keys::Keys;
+use provost_kernel::time::Clock;
+use provost_kernel::{Kernel, Secret};
+use provost_oauth::access_token::Issuer;
+use provost_oauth::dpop::Replays;
+use provost_oauth::guard::Fetcher;
+use provost_oauth::sign::{NewAccessToken, Signer};
+use provost_oauth::{Algorithm, KeySet};
+use serde_json::json;
+use std::sync::{Arc, OnceLock};
+
+/// LIMIT: proofs of possession that are remembered for a minute; 100 bytes each.
+const MAX_PROOFS: usize = 100_000;
+/// LIMIT: verified tokens that are remembered.
+const MAX_TOKENS: usize = 10_000;
+
+/// One of the kernel's extras, as `Arc<Oauth>`.
+pub struct Oauth {
+    /// What the operator declared.
+    pub settings: Settings,
+    /// Our own issuer, and what resources begin with.
+    pub url: String,
+    /// Ourselves, as an issuer.
+    pub(super) own: Issuer,
+    pub(super) issuers: Vec<Arc<Trusted>>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) proofs: Replays,
+    pub(super) tokens: Recent<super::verifier::Accepted>,
+    pub(super) documents: Documents,
+    /// The newest key last.
+    signers: Vec<Signer>,
+    fetcher: OnceLock<Option<Arc<Fetcher>>>,
+}
+
+impl Oauth {
+    /// Makes the state of a server.
+    ///
+    /// Errors: `Internal` when a signing key makes no key for tokens.
+    pub fn new(settings: Settings, url: &str, keys: &Keys, clock: Arc<dyn Clock>) -> Result<Self> {
+        let seeds = keys.access_token_seeds();
+        let signers = seeds.iter().map(|(id, seed)| Signer::from_ed25519_seed(seed, id));
+        let signers: Vec<Signer> = signers.collect::<std::result::Result<_, _>>().map_err(fault)?;
+        let own = Issuer {
+            url: url.to_owned(),
+            algorithms: vec![Algorithm::EdDsa],
+            keys: Arc::new(KeySet::parse(key_set(&signers).as_bytes()).map_err(fault)?),
+        };
+        let issuers = settings.issuers.iter().cloned();
+        Ok(Self {
+            issuers: issuers.map(|issuer| Arc::new(Trusted::new(issuer))).collect(),
+            url: url.to_owned(),
+            settings,
+            own,
+            clock,
+            signers,
+            proofs: Replays::new(MAX_PROOFS),
+            tokens: Recent::new(MAX_TOKENS),
+            documents: Documents::default(),
+            fetcher: OnceLock::new(),
+        })
+    }
+
+    /// Returns the state of a running server.
+    ///
+    /// Errors: `Internal` for a kernel that was started without it.
+    pub fn of(kernel: &Kernel) -> Result<&Arc<Self>> {
+        let state = kernel.extra::<Arc<Self>>();
+        state.ok_or_else(|| Error::internal("the server was started without OAuth"))
+    }
+
+    /// Returns the two resources that tokens are for, the API first.
+    pub fn resources(&self) -> [String; 2] {
+        super::AUDIENCES.map(|path| format!("{}{path}", self.url))
+    }
+
+    /// Returns the present. Units: seconds since the Unix epoch.
+    pub(super) fn now_secs(&self) -> i64 {
+        self.clock.now().as_ms().div_euclid(1000)
+    }
+
+    /// Returns the trusted issuer of a name.
+    pub(super) fn issuer(&self, url: &str) -> Option<&Arc<Trusted>> {
+        self.issuers.iter().find(|issuer| issuer.declared.url == url)
+    }
+
+    /// Returns what fetches from other servers; made when it is first needed, for it reads the system's certificates.
+    ///
+    /// Errors: `Unavailable` when TLS cannot be set up.
+    pub(super) fn fetcher(&self) -> Result<&Arc<Fetcher>> {
+        let make = || Fetcher::new(self.settings.fetch.options()).ok().map(Arc::new);
+        let fetcher = self.fetcher.get_or_init(make).as_ref();
+        fetcher.ok_or_else(|| Error::unavailable("no other server can be asked"))
+    }
+
+    /// Signs an access token with the newest key.
+    ///
+    /// Errors: `Internal` when there is no key.
+    pub(super) fn sign(&self, claims: &NewAccessToken) -> Result<Secret<String>> {
+        let signer = self.signers.last();
+        let signer = signer.ok_or_else(|| Error::internal("there is no key for access tokens"))?;
+        Ok(Secret::new(signer.access_token(claims)))
+    }
+
+    /// Returns the public keys of our own tokens.
+    pub(super) fn key_set(&self) -> String {
+        key_set(&self.signers)
+    }
+}
+
+fn key_set(signers: &[Signer]) -> String {
+    let keys: Vec<_> = signers.iter().map(Signer::public_key).collect();
+    json!({ "keys": keys }).to_string()
+}
+
+fn fault(refusal: provost_oauth::Refusal) -> Error {
+    Error::internal(refusal.to_string())
+}
+
+/// Says whether an issuer may speak of an organization.
+pub(super) fn is_pinned(issuer: &Trusted, organization: &OrganizationId) -> bool {
+    issuer.declared.organizations.contains(organization)
+}

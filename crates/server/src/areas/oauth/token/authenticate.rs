@@ -1,0 +1,131 @@
+//! How clients prove themselves: by nothing, or by an assertion that they signed and that serves once.
+
+use super::super::form::Form;
+use super::super::grants::{self, Client};
+use super::super::state::Oauth;
+use super::super::store;
+use super::super::verifier::LEEWAY_SECS;
+use super::{Asked, PATH};
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use provost_kernel::{Cx, Kernel, Result as Stored, Timestamp};
+use provost_oauth::client_document::Authentication;
+use provost_oauth::error::Code;
+use provost_oauth::{KeySet, TokenError, assertion, json};
+use std::sync::Arc;
+
+/// A client that proved to be who it says.
+pub struct Known {
+    pub client: Client,
+    /// What it proved itself with, to be spent in the unit.
+    pub assertion: Option<Spendable>,
+}
+
+impl Known {
+    /// Says whether it proved itself by more than its name.
+    pub fn is_confidential(&self) -> bool {
+        self.assertion.is_some()
+    }
+
+    /// Spends the assertion (OC-5).
+    pub fn spend(&self, cx: &mut Cx<'_>) -> Stored<Result<(), TokenError>> {
+        let Some(assertion) = &self.assertion else {
+            return Ok(Ok(()));
+        };
+        Ok(if assertion.spend(cx)? {
+            Ok(())
+        } else {
+            Err(refused("the client's assertion was used before"))
+        })
+    }
+}
+
+/// An assertion that serves once: the digest of what makes it the one, and the end of its life.
+#[derive(Clone)]
+pub struct Spendable {
+    digest: Vec<u8>,
+    expires_at: Timestamp,
+}
+
+impl Spendable {
+    /// Returns the one of an issuer's id, for one purpose. `expires_at` is in seconds.
+    pub fn of(purpose: &str, issuer: &str, id: &str, expires_at: i64) -> Self {
+        let text = format!("{purpose}\0{issuer}\0{id}");
+        let end = expires_at.saturating_add(LEEWAY_SECS + 1);
+        Self {
+            digest: digest(&SHA256, text.as_bytes()).as_ref().to_vec(),
+            expires_at: Timestamp::from_ms(end.saturating_mul(1000)),
+        }
+    }
+
+    /// Spends it; `false` when it was spent before.
+    pub fn spend(&self, cx: &mut Cx<'_>) -> Stored<bool> {
+        store::spend(cx, &self.digest, self.expires_at)
+    }
+}
+
+/// Finds out which client asks.
+///
+/// Errors: `invalid_client`, `invalid_request`, `temporarily_unavailable`.
+pub async fn authenticate(kernel: &Arc<Kernel>, oauth: &Oauth, asked: &Asked) -> Result<Known, TokenError> {
+    let form = &asked.form;
+    if asked.headers.contains_key(http::header::AUTHORIZATION) || form.get("client_secret").is_some() {
+        return Err(refused("clients have no secrets here; use private_key_jwt"));
+    }
+    let assertion = match (form.get("client_assertion_type"), form.get("client_assertion")) {
+        (None, None) => None,
+        (Some(assertion::TYPE), Some(assertion)) => Some(assertion),
+        _ => {
+            return Err(refused(
+                "client_assertion_type must be that of a JWT bearer assertion",
+            ));
+        }
+    };
+    let id = client_id(form, assertion)?;
+    let client = grants::client(kernel, &id).await?;
+    let Some(assertion) = assertion else {
+        if matches!(client.authentication, Authentication::None) {
+            return Ok(Known {
+                client,
+                assertion: None,
+            });
+        }
+        return Err(refused("this client must prove itself with an assertion"));
+    };
+    let fetched: Arc<KeySet>;
+    let keys = match &client.authentication {
+        Authentication::None => return Err(refused("this client has no keys")),
+        Authentication::Keys(keys) => keys,
+        Authentication::KeysAt(url) => {
+            fetched = oauth.keys_at(url).await?;
+            &fetched
+        }
+    };
+    let endpoint = format!("{}{PATH}", oauth.url);
+    let audiences = [oauth.url.as_str(), endpoint.as_str()];
+    let verified = assertion::verify(assertion, &client.id, keys, &audiences, oauth.now_secs());
+    let verified = verified.map_err(|refusal| refusal.answer(Code::InvalidClient))?;
+    let assertion = Spendable::of("client", &client.id, &verified.id, verified.expires_at);
+    Ok(Known {
+        client,
+        assertion: Some(assertion),
+    })
+}
+
+/// Returns the id that a request names, or else the one that its assertion speaks of (RFC 7521 §4.2).
+fn client_id(form: &Form, assertion: Option<&str>) -> Result<String, TokenError> {
+    if let Some(id) = form.get("client_id") {
+        return Ok(id.to_owned());
+    }
+    let subject = assertion.and_then(|assertion| {
+        let payload = URL_SAFE_NO_PAD.decode(assertion.split('.').nth(1)?).ok()?;
+        let claims = json::object(&payload).ok()?;
+        claims.get("sub")?.as_str().map(str::to_owned)
+    });
+    subject.ok_or_else(|| refused("client_id is missing"))
+}
+
+fn refused(sentence: &str) -> TokenError {
+    TokenError::new(Code::InvalidClient, sentence)
+}

@@ -1,0 +1,73 @@
+//! An enterprise's assertion that a client may act for a user (ID-JAG as a JWT bearer grant; MCP's enterprise-managed
+//! authorization). The client must prove itself, and the assertion serves once.
+
+use super::super::form::Form;
+use super::super::opening::login;
+use super::super::state::Oauth;
+use super::assertion::{OnWord, bound, no, organization, trusted};
+use super::authenticate::{Known, Spendable};
+use super::code::narrowed;
+use super::issue::{ACCESS_SECS, Issued};
+use super::scope::reads;
+use provost_kernel::Kernel;
+use provost_kernel::auth::ScopeSet;
+use provost_oauth::TokenError;
+use provost_oauth::error::Code;
+use provost_oauth::id_jag;
+use std::sync::Arc;
+
+pub async fn serve(
+    kernel: &Arc<Kernel>,
+    oauth: &Arc<Oauth>,
+    known: Known,
+    form: &Form,
+    jkt: Option<String>,
+) -> Result<Issued, TokenError> {
+    if !known.is_confidential() {
+        return Err(TokenError::new(
+            Code::UnauthorizedClient,
+            "a client must prove itself to use this grant",
+        ));
+    }
+    let assertion = form.need("assertion")?;
+    let url = id_jag::peek_issuer(assertion).map_err(|refusal| refusal.answer(Code::InvalidGrant))?;
+    let (trusted, issuer) = trusted(oauth, &url, assertion).await?;
+    let ours = oauth.resources();
+    let resources = [ours[0].as_str(), ours[1].as_str()];
+    let jag = id_jag::verify(
+        assertion,
+        &issuer,
+        &oauth.url,
+        &known.client.id,
+        &resources,
+        oauth.now_secs(),
+    );
+    let jag = jag.map_err(|refusal| no(&refusal.to_string()))?;
+    bound(jag.confirmation.as_ref(), jkt.as_deref())?;
+    let organization = organization(&known, &trusted, None)?;
+    let email = jag.email.filter(|_| jag.email_verified == Some(true));
+    // An assertion that names no scope leaves it to this server: what only looks.
+    let limit = if jag.scopes.is_empty() {
+        reads()
+    } else {
+        let names: Vec<&str> = jag.scopes.iter().map(String::as_str).collect();
+        ScopeSet::of(&names)
+    };
+    let named: Vec<String> = form.all("resource").map(str::to_owned).collect();
+    let scope = form.get("scope").map(str::to_owned);
+    let word = OnWord {
+        login: login(&trusted, email.as_deref()),
+        once: Some(Spendable::of("id-jag", &jag.issuer, &jag.id, jag.expires_at)),
+        issuer: jag.issuer,
+        subject: jag.subject,
+        scope: scope.or_else(|| (!jag.scopes.is_empty()).then(|| jag.scopes.join(" "))),
+        limit,
+        audiences: narrowed(&jag.resources, &named)?,
+        jkt,
+        actor: None,
+        secs: ACCESS_SECS,
+        is_exchange: false,
+        known,
+    };
+    word.issue(kernel, oauth, organization).await
+}

@@ -1,0 +1,15 @@
+//! Forgetting what has run out.
+
+use super::store;
+use provost_kernel::{Cx, Result, Timestamp, params};
+
+/// How long what has run out is kept, so that a clock that was set back finds it. Units: seconds.
+const KEPT_SECS: i64 = 600;
+
+/// Forgets codes, refresh tokens and assertions that have run out.
+pub fn tidy(cx: &mut Cx<'_>, now: Timestamp) -> Result<()> {
+    let before = now.plus_secs(-KEPT_SECS);
+    cx.queue(&store::PRUNE_CODES, params![before])?;
+    cx.queue(&store::PRUNE_REFRESH, params![before])?;
+    cx.queue(&store::PRUNE_ASSERTIONS, params![before])
+}

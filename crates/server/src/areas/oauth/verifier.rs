@@ -1,0 +1,252 @@
+//! Whether an access token was issued by somebody who may, for this organization, this resource and this sender (D2.6).
+//!
+//! Whether it is still valid is not said here: its session says so, in the snapshot of the request (D2.9).
+
+use super::issuers::Trusted;
+use super::opening::Opening;
+use super::state::{Oauth, is_pinned};
+use aws_lc_rs::digest::{SHA256, digest};
+use provost_kernel::Timestamp;
+use provost_kernel::auth::{OrganizationId, ScopeSet};
+use provost_kernel::credential::{Ask, Verified, Verifier, invalid_token};
+use provost_kernel::error::{Code, Error, Result};
+use provost_oauth::access_token;
+use provost_oauth::guard::Limits;
+use provost_oauth::{Claims, Confirmation, Refusal, dpop, introspection};
+use std::fmt::Write;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// By how much clocks may differ. Units: seconds (D2.6).
+pub(super) const LEEWAY_SECS: i64 = 60;
+/// LIMIT: seconds for which a checked signature is believed, so that a key that its issuer withdraws stops soon.
+const SIGNATURE_SECS: i64 = 300;
+/// LIMIT: seconds for which an issuer's word about an opaque token is believed (D2.6).
+const INTROSPECTION_SECS: i64 = 30;
+
+/// What is known of a token without a store, whatever it is asked for.
+#[derive(Clone)]
+pub(super) struct Accepted {
+    claims: Arc<Claims>,
+    /// Whose it is; `None` is ours.
+    issuer: Option<Arc<Trusted>>,
+    /// The address that the issuer vouches for.
+    email: Option<String>,
+}
+
+/// See the module's text.
+pub struct TokenVerifier(pub Arc<Oauth>);
+
+impl Verifier for TokenVerifier {
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+        ask: Ask<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Verified>> + Send + 'a>> {
+        Box::pin(async move {
+            let accepted = self.0.accept(token).await?;
+            self.0.admit(token, &accepted, ask)
+        })
+    }
+}
+
+impl Oauth {
+    /// Finds out who issued a token and what it says.
+    async fn accept(&self, token: &str) -> Result<Accepted> {
+        let now = self.now_secs();
+        if let Some(known) = self.tokens.get(token, now) {
+            return Ok(known);
+        }
+        let is_signed = token.bytes().filter(|byte| *byte == b'.').count() == 2;
+        let (accepted, secs) = if is_signed {
+            (self.signed(token, now).await?, SIGNATURE_SECS)
+        } else {
+            (self.opaque(token, now).await?, INTROSPECTION_SECS)
+        };
+        let until = (accepted.claims.expires_at + LEEWAY_SECS).min(now + secs);
+        self.tokens.put(token, accepted.clone(), now, until);
+        Ok(accepted)
+    }
+
+    async fn signed(&self, token: &str, now: i64) -> Result<Accepted> {
+        let resources = self.resources();
+        let audiences = [resources[0].as_str(), resources[1].as_str()];
+        let peeked = access_token::peek(token).map_err(refused)?;
+        if peeked.issuer == self.own.url {
+            let claims = access_token::verify(token, &self.own, &audiences, now).map_err(refused)?;
+            return Ok(Accepted {
+                claims: Arc::new(claims),
+                issuer: None,
+                email: None,
+            });
+        }
+        let trusted = self.issuer(&peeked.issuer).ok_or_else(invalid_token)?;
+        let fetcher = || self.fetcher().cloned();
+        let issuer = trusted.with_keys(fetcher, &self.clock, &peeked).await?;
+        let claims = access_token::verify(token, &issuer, &audiences, now).map_err(refused)?;
+        Ok(Accepted {
+            claims: Arc::new(claims),
+            issuer: Some(trusted.clone()),
+            email: super::vouched::of_token(token),
+        })
+    }
+
+    /// Asks the one issuer of opaque tokens.
+    async fn opaque(&self, token: &str, now: i64) -> Result<Accepted> {
+        let mut asked = self
+            .issuers
+            .iter()
+            .filter_map(|issuer| Some((issuer, issuer.declared.introspection.as_ref()?)));
+        let (trusted, endpoint) = asked.next().ok_or_else(invalid_token)?;
+        let form = introspection::request(token).map_err(refused)?;
+        let authorization = super::form::basic(&endpoint.client_id, &endpoint.client_secret);
+        let answer = self
+            .fetcher()?
+            .post_form(&endpoint.url, form, authorization, Limits::INTROSPECTION)
+            .await;
+        let answer = answer.map_err(|cause| {
+            tracing::warn!(issuer = %trusted.declared.url, "an issuer did not answer about a token: {cause}");
+            Error::unavailable("the issuer of this token cannot be asked; try again")
+        })?;
+        let resources = self.resources();
+        let audiences = [resources[0].as_str(), resources[1].as_str()];
+        let claims = introspection::answer(&answer, token, &trusted.declared.url, &audiences, now);
+        Ok(Accepted {
+            claims: Arc::new(claims.map_err(refused)?),
+            issuer: Some(trusted.clone()),
+            email: super::vouched::of_claims(&answer),
+        })
+    }
+
+    /// Checks a token against what was called.
+    ///
+    /// INVARIANT OC-1: a delegated token is accepted only from the issuer that its organization is pinned to, for the
+    /// resource that was called, with the proof that it asks for.
+    fn admit(&self, token: &str, accepted: &Accepted, ask: Ask<'_>) -> Result<Verified> {
+        let (claims, now) = (&accepted.claims, self.now_secs());
+        if now.saturating_sub(LEEWAY_SECS) >= claims.expires_at {
+            return Err(refused(Refusal::Expired));
+        }
+        let called = format!("{}{}", self.url, ask.surface.audience());
+        if !claims.audiences.contains(&called) {
+            return Err(invalid_token());
+        }
+        let organization = OrganizationId::parse(&claims.organization).ok_or_else(invalid_token)?;
+        if let Some(issuer) = &accepted.issuer
+            && !is_pinned(issuer, &organization)
+        {
+            return Err(invalid_token());
+        }
+        self.prove(token, claims, ask, now)?;
+        let leeway = if accepted.issuer.is_some() { LEEWAY_SECS } else { 0 };
+        let expires_at = Timestamp::from_ms(claims.expires_at.saturating_add(leeway).saturating_mul(1000));
+        let scopes: Vec<&str> = claims.scopes.iter().map(String::as_str).collect();
+        let scopes = ScopeSet::of(&scopes);
+        let (grant, opening) = match &accepted.issuer {
+            None => {
+                let session = claims.session.as_deref().ok_or_else(invalid_token)?;
+                (own_grant(session), None)
+            }
+            Some(issuer) => {
+                let grant = foreign_grant(claims);
+                let opening = Opening::of(
+                    &grant,
+                    claims,
+                    accepted.email.as_deref(),
+                    issuer,
+                    scopes,
+                    expires_at,
+                );
+                (
+                    grant,
+                    Some(Arc::new(opening) as Arc<dyn std::any::Any + Send + Sync>),
+                )
+            }
+        };
+        Ok(Verified {
+            organization,
+            grant,
+            scopes,
+            expires_at,
+            opening,
+        })
+    }
+
+    /// Checks that the sender holds the key that a token is bound to (RFC 9449 §7).
+    fn prove(&self, token: &str, claims: &Claims, ask: Ask<'_>, now: i64) -> Result<()> {
+        let is_dpop = ask
+            .headers
+            .get(http::header::AUTHORIZATION)
+            .and_then(|value| value.as_bytes().get(..5))
+            .is_some_and(|lead| lead.eq_ignore_ascii_case(b"dpop "));
+        let wanted = match &claims.confirmation {
+            None if is_dpop => return Err(invalid_token()),
+            None => return Ok(()),
+            Some(Confirmation::CertificateSha256(_)) => {
+                return Err(no(
+                    "this token is bound to a client certificate, and this server asks for none",
+                ));
+            }
+            Some(Confirmation::Jkt(_)) if !is_dpop => {
+                return Err(no("this token is bound to a key; send it as DPoP, with a proof"));
+            }
+            Some(Confirmation::Jkt(thumbprint)) => thumbprint,
+        };
+        let url = format!("{}{}", self.url, ask.path);
+        let proof = self.proof(ask.headers, ask.method.as_str(), &url, Some(token), now);
+        match proof {
+            Ok(Some(thumbprint)) if thumbprint == *wanted => Ok(()),
+            Err(Refusal::Busy) => Err(Error::unavailable("too many proofs at a time; try again")),
+            _ => Err(no("the DPoP proof is missing or not accepted")),
+        }
+    }
+
+    /// Returns the thumbprint of the key that a request proves to hold, if it holds a proof at all.
+    ///
+    /// Errors: those of the proof, `Shape` for two of them, `Replayed`, `Busy`.
+    pub(super) fn proof(
+        &self,
+        headers: &http::HeaderMap,
+        method: &str,
+        url: &str,
+        token: Option<&str>,
+        now: i64,
+    ) -> std::result::Result<Option<String>, Refusal> {
+        let mut sent = headers.get_all("dpop").iter();
+        let Some(first) = sent.next() else { return Ok(None) };
+        let text = first.to_str().map_err(|_| Refusal::Shape)?;
+        if sent.next().is_some() {
+            return Err(Refusal::Shape);
+        }
+        let proof = dpop::verify(text, method, url, token, now)?;
+        self.proofs.admit(&proof, now)?;
+        Ok(Some(proof.thumbprint))
+    }
+}
+
+/// Returns by what key the session of one of our tokens is found.
+pub(super) fn own_grant(session: &str) -> String {
+    format!("own|{session}")
+}
+
+/// Returns by what key the session of another issuer's token is found: a digest, for the names are a stranger's.
+fn foreign_grant(claims: &Claims) -> String {
+    let own = claims.session.as_deref().unwrap_or(&claims.id);
+    let named = digest(&SHA256, format!("{}\0{own}", claims.issuer).as_bytes());
+    let mut grant = String::from("ext|");
+    for byte in named.as_ref() {
+        let _ = write!(grant, "{byte:02x}");
+    }
+    grant
+}
+
+fn no(message: &'static str) -> Error {
+    Error::new(Code::Unauthenticated, message).with("presented", true)
+}
+
+fn refused(refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Expired => Error::new(Code::TokenExpired, "the token has expired").with("presented", true),
+        _ => invalid_token(),
+    }
+}
