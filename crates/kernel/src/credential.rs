@@ -326,8 +326,8 @@ impl Presented {
                 token: Some(crate::Secret::new(token.to_owned())),
             });
         }
-        let verifier = verifier.filter(|_| !token.starts_with("prov_"));
-        let verified = verifier.ok_or_else(invalid_token)?.verify(token, ask).await?;
+        let delegated = verifier.filter(|_| !token.starts_with("prov_"));
+        let verified = delegated.ok_or_else(invalid_token)?.verify(token, ask).await?;
         Ok(Self {
             caller: Caller {
                 kind: Kind::Session,

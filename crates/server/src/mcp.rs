@@ -22,7 +22,7 @@ pub struct Names {
 
 const INSTRUCTIONS: &str = "Provost decides who in an organization may use which model, MCP server, tool, skill and \
     data source, and keeps what happened. The tools are its operations; only those that this token may use are listed. \
-    A tool that cannot be undone takes `confirm: true`, and often `preview: true` first. The guides are resources \
+    A tool that cannot be undone shows what it would do unless its arguments hold `confirm: true`. The guides are resources \
     (provost://guide/…); the prompts begin the common jobs.";
 
 macro_rules! guides {

@@ -207,6 +207,8 @@ async fn settle(
 ) -> std::result::Result<(), Outcome> {
     let shared = kernel.clone();
     let is_stranger = matches!(first, First::Open(_));
+    // A session that begins is news, and stands in the audit log.
+    let action = (!matches!(first, First::Use(_))).then_some("mcp.session.issued");
     let run = move |cx: &mut Cx<'_>| match &first {
         First::Use(token_id) => {
             cx.erase_replay(token_id)?;
@@ -217,7 +219,7 @@ async fn settle(
             credential::sessions(shared.credentials.as_ref())?.join(cx, credential, client)
         }
     };
-    kernel.system(organization, None, run).await.map_err(|error| {
+    kernel.system(organization, action, run).await.map_err(|error| {
         if is_stranger && error.code().status() < 500 {
             return stranger(kernel, origin, "invalid", credential::invalid_token());
         }
