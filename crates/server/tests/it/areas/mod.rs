@@ -8,6 +8,7 @@ pub mod directory;
 pub mod history;
 mod managed_config;
 pub mod mcp_sessions;
+mod oauth_sign_in;
 mod otlp;
 pub mod policies;
 pub mod resources;
