@@ -9,6 +9,9 @@ import { createServer } from "node:http";
 import { exportJWK, generateKeyPair } from "jose";
 import Provider from "oidc-provider";
 
+// Standard output is for the issuer alone: nobody reads it any more after that line.
+console.info = console.warn = console.error;
+
 const [redirectUri, port = "0"] = process.argv.slice(2);
 const algorithms = ["RS256", "PS256", "ES256", "EdDSA"];
 
@@ -32,7 +35,6 @@ const configuration = {
   jwks: { keys: await Promise.all(algorithms.map(key)) },
   clients: [
     ...algorithms.map((alg) => client(alg, "client_secret_basic")),
-    client("ES256", "client_secret_post"),
     client("ES256", "none"),
   ],
   enabledJWA: { idTokenSigningAlgValues: algorithms },
@@ -80,7 +82,7 @@ server.listen(Number(port), "127.0.0.1", () => {
       response.end(String(error));
     });
   });
-  console.log(issuer);
+  process.stdout.write(`${issuer}\n`);
 });
 
 process.stdin.resume();

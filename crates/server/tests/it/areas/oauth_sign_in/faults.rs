@@ -361,7 +361,7 @@ fn an_answer_is_from_the_provider_that_was_asked() {
         ] {
             let seen = visitor.get(&stage.app, &target(&[("error", error), iss])).await;
             seen.error(code);
-            assert!(!seen.to("").contains("script"));
+            assert!(!seen.to("").contains("%3Cscript"));
         }
         let gone = "This sign-in is not valid any more";
         visitor.get(&stage.app, &target(&[iss])).await.page(400, gone);
@@ -444,5 +444,25 @@ fn without_a_provider_nobody_signs_in() {
         let seen = visitor.get(&app, &authorize(&client, &[])).await;
         seen.page(404, "Nobody can sign in here");
         drop(admin);
+    });
+}
+
+#[test]
+fn the_secret_goes_where_the_provider_takes_it() {
+    each("sign_in_secret", |first: Arc<App>| async move {
+        let stage = stage(&first).await;
+        let mut visitor = Visitor::default();
+        for (methods, stands_in_form) in [
+            (json!(["client_secret_basic", "client_secret_post"]), false),
+            (json!(["client_secret_post"]), true),
+        ] {
+            stage.liar.said.lock().unwrap().metadata["token_endpoint_auth_methods_supported"] = methods;
+            first.advance(3600);
+            stage.signed_in(&mut visitor, "ada").await;
+            let heard = format!("/?{}", stage.liar.said.lock().unwrap().heard);
+            let secret = parameter(&heard, "client_secret");
+            let expected = stands_in_form.then_some("a secret / with + signs: and more");
+            assert_eq!(secret.as_deref(), expected);
+        }
     });
 }
