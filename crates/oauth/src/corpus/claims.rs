@@ -109,8 +109,6 @@ fn issuer_and_audience(attacks: &mut Attacks<'_>) {
 fn instants(attacks: &mut Attacks<'_>) {
     let now = attacks.of.template().now;
     for (name, claim, value) in [
-        ("an hour ago", "exp", now - 3600),
-        ("the leeway ago", "exp", now - 60),
         ("at iat", "exp", now),
         ("before iat", "exp", now - 1),
         ("a second more than a day", "exp", now + 86_401),
@@ -127,6 +125,15 @@ fn instants(attacks: &mut Attacks<'_>) {
         ("negative", "nbf", -1),
     ] {
         attacks.claim(name, claim, json!(value));
+    }
+    // Once valid: issued before they end, and not for too long.
+    for (name, end) in [("an hour ago", now - 3600), ("the leeway ago", now - 60)] {
+        let mut claims = attacks.of.claims();
+        claims["iat"] = json!(end - 3600);
+        claims["nbf"] = json!(end - 3600);
+        claims["exp"] = json!(end);
+        let token = attacks.of.signed(&Workshop::header(Algorithm::EdDsa), &claims);
+        attacks.add(format!("exp: {name}"), token);
     }
     for claim in ["exp", "iat", "nbf"] {
         let right = attacks.of.claims()[claim].as_i64().unwrap_or_default();

@@ -51,11 +51,16 @@ fn a_verifier_fits_its_challenge_and_no_other() {
     ] {
         assert_eq!(pkce::verify(challenge, wrong), Err(Refusal::Challenge), "{wrong}");
     }
-    for length in [43, 128] {
+    for (length, expected) in [
+        (42, Err(Refusal::Challenge)),
+        (43, Ok(())),
+        (128, Ok(())),
+        (129, Err(Refusal::Challenge)),
+    ] {
         let verifier = "a".repeat(length);
         let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, verifier.as_bytes());
         let challenge = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(digest);
-        assert_eq!(pkce::verify(&challenge, &verifier), Ok(()));
+        assert_eq!(pkce::verify(&challenge, &verifier), expected, "{length}");
     }
 }
 

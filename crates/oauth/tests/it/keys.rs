@@ -207,6 +207,18 @@ fn a_point_of_small_order_refuses_the_set() {
     }
 }
 
+/// The same 64 bytes, cut one byte later: the point would be the same.
+#[test]
+fn coordinates_have_their_length() {
+    let bytes = [decode(EC_X), decode(EC_Y)].concat();
+    let (x, y) = bytes.split_at(33);
+    let key = with(with(ec(), "x", encode(x)), "y", encode(y));
+    assert_eq!(
+        parse(&json!([key])).map(drop),
+        Err(Refusal::KeySet("a key is malformed"))
+    );
+}
+
 #[test]
 fn a_set_is_bounded_and_unambiguous() {
     let named = |name: &str| with(ed(), "kid", name);

@@ -22,6 +22,7 @@ mod later;
 mod managed_config;
 mod mcp_sessions;
 mod model;
+mod oauth;
 mod openapi;
 mod otlp;
 mod permissions;

@@ -52,7 +52,6 @@ async fn serve(body: String) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "application/json; charset=utf-8"),
         (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
-        (header::CACHE_CONTROL, "public, max-age=300"),
     ];
     (headers, body).into_response()
 }

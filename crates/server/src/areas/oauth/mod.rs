@@ -97,8 +97,8 @@ pub fn routes(kernel: &Arc<Kernel>) -> Router {
         return router;
     }
     let endpoints = Router::new()
-        .route(token::PATH, post(token::serve))
-        .route(revoke::PATH, post(revoke::serve))
+        .route(token::PATH, post(token::serve).fallback(token::only_post))
+        .route(revoke::PATH, post(revoke::serve).fallback(token::only_post))
         .with_state(kernel.clone());
     router.merge(endpoints).merge(sign_in::routes(kernel))
 }

@@ -8,6 +8,7 @@ pub mod directory;
 pub mod history;
 mod managed_config;
 pub mod mcp_sessions;
+pub mod oauth;
 mod oauth_sign_in;
 mod otlp;
 pub mod policies;
@@ -57,6 +58,7 @@ pub fn absent(ulid: &str) -> BTreeMap<&'static str, String> {
     all.extend(history::absent(ulid));
     all.extend(managed_config::absent(ulid));
     all.extend(mcp_sessions::absent(ulid));
+    all.extend(oauth::absent(ulid));
     all.extend(policies::absent(ulid));
     all.extend(resources::absent(ulid));
     all.extend(skills::absent(ulid));
@@ -72,6 +74,7 @@ pub async fn make(app: &App, meta: &Meta, others: &mut BTreeMap<&'static str, St
     others.extend(history::make(app, &parameters).await);
     others.extend(managed_config::make(app, meta.id, &parameters).await);
     others.extend(mcp_sessions::make(app, meta.id, &parameters).await);
+    others.extend(oauth::make(app, meta.id, &parameters).await);
     others.extend(policies::make(app, meta.id, &parameters).await);
     others.extend(resources::make(app, meta.id, &parameters).await);
     others.extend(skills::make(app, meta.id, &parameters).await);
@@ -86,6 +89,7 @@ pub async fn make_own(app: &App, meta: &Meta, token: &str, others: &mut BTreeMap
 pub async fn deleted(app: &App) -> BTreeMap<&'static str, String> {
     let mut all = absent("01kadh5j9v0000000000000001");
     all.extend(directory::deleted(app).await);
+    all.extend(oauth::deleted(app).await);
     all.extend(policies::deleted(app).await);
     all.extend(resources::deleted(app).await);
     all.extend(skills::deleted(app).await);
@@ -99,6 +103,7 @@ pub fn body(operation: &str, target: &Target) -> Option<Value> {
         .or_else(|| directory::body(operation, target))
         .or_else(|| managed_config::body(operation, target))
         .or_else(|| mcp_sessions::body(operation, target))
+        .or_else(|| oauth::body(operation, target))
         .or_else(|| policies::body(operation, target))
         .or_else(|| resources::body(operation, target))
         .or_else(|| skills::body(operation, target))
@@ -145,6 +150,9 @@ pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture
     if let Some(made) = mcp_sessions::fixture(app, operation, unique).await {
         return Some(made);
     }
+    if let Some(made) = oauth::fixture(app, operation, unique).await {
+        return Some(made);
+    }
     if let Some(made) = policies::fixture(app, operation, unique).await {
         return Some(made);
     }
@@ -160,6 +168,7 @@ pub fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
         .or_else(|| directory::varied(operation, member, body))
         .or_else(|| managed_config::varied(operation, member, body))
         .or_else(|| mcp_sessions::varied(operation, member, body))
+        .or_else(|| oauth::varied(operation, member, body))
         .or_else(|| policies::varied(operation, member, body))
         .or_else(|| resources::varied(operation, member, body))
         .or_else(|| skills::varied(operation, member, body))
@@ -173,6 +182,7 @@ pub async fn state(app: &App) -> Value {
         history::state(app).await,
         managed_config::state(app).await,
         mcp_sessions::state(app).await,
+        oauth::state(app).await,
         policies::state(app).await,
         resources::state(app).await,
         skills::state(app).await,

@@ -3,7 +3,7 @@
 use super::issue::Issued;
 use axum::body::Body;
 use axum::response::Response;
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use provost_kernel::Kernel;
 use provost_kernel::kernel::buckets;
 use provost_kernel::ledger::network;
@@ -23,6 +23,19 @@ pub fn head(status: u16, body: String) -> Response {
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// Answers other methods than POST.
+pub async fn only_post(method: Method) -> Response {
+    let mut response = if method == Method::OPTIONS {
+        head(204, String::new())
+    } else {
+        let error = TokenError::new(Code::InvalidRequest, "this endpoint takes POST alone");
+        head(405, error.json())
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ALLOW, HeaderValue::from_static("POST, OPTIONS"));
     response
 }
 

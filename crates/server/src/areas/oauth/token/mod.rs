@@ -19,7 +19,7 @@ mod issue;
 mod refresh;
 mod scope;
 
-pub(super) use answer::{failed, head, refused};
+pub(super) use answer::{failed, head, only_post, refused};
 pub(super) use authenticate::authenticate;
 pub(super) use issue::{of_store, unit};
 pub(super) use refresh::find as find_refresh;
