@@ -79,6 +79,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         mcp_sessions::CREDENTIAL_STATEMENTS,
         oauth::STATEMENTS,
         oauth::CLIENT_STATEMENTS,
+        oauth::sign_in::STATEMENTS,
         store::STATEMENTS,
     ];
     all.extend(directory::statements());

@@ -7,6 +7,7 @@ pub mod background;
 pub mod cli;
 pub mod commands;
 pub mod config;
+pub mod html;
 pub mod mcp;
 pub mod migrations;
 pub mod skill_package;

@@ -10,6 +10,7 @@ mod clock;
 mod crash;
 mod failure;
 mod http;
+mod oidc;
 mod page;
 mod postgres;
 mod process;

@@ -1,10 +1,11 @@
-//! The report page of a backtest in a real browser: it draws, asks nobody for anything, fits, and can be read.
+//! The pages of the product in a real browser: they draw, ask nobody for anything, fit, and can be read; and somebody signs in.
 //!
 //! What a browser makes of a page is what no test of its text can say. The pictures stay in `target/page` for
 //! people to look at.
 
 mod browser;
 mod hostile;
+mod sign_in;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +26,7 @@ const PICTURED: [u32; 2] = [390, 1280];
 const ELEMENTS: &str = "bdi body br caption code dd details div dl dt figcaption figure h1 h2 h3 head header html i \
     li line main meta p path rect section small span strong style summary svg table tbody td text th thead title tr ul";
 
-/// Look at the report page of a backtest in headless Chromium
+/// Look at the report page of a backtest in headless Chromium, and sign in with it
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Use this binary instead of building one
@@ -37,7 +38,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let Some(chromium) = browser::find_or_install() else {
         println!(
             "Chromium is not installed and could not be (Debian and Ubuntu: apt-get install chromium): \
-             the report page was NOT looked at in this run"
+             the pages were NOT looked at in this run"
         );
         return Ok(());
     };
@@ -66,8 +67,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
             }
         }
     }
+    let signed_in = sign_in::look(&mut browser, &binary, &workplace.folder, &pictures)?;
     browser.close();
     workplace.remove()?;
+    println!("The pages of signing in are right in {signed_in} views, and a code reached its client.");
     println!(
         "The report page is right in {views} views; pictures are in {}",
         pictures.display()

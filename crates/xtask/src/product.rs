@@ -159,7 +159,7 @@ fn parse_bootstrap(printed: &str) -> Outcome<Bootstrap> {
 }
 
 /// A port that nobody had a moment ago.
-fn free_address() -> Outcome<SocketAddr> {
+pub fn free_address() -> Outcome<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").context("cannot find a free port")?;
     listener.local_addr().context("cannot find a free port")
 }

@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 
 use crate::failure::Outcome;
 use crate::postgres::{self, Cluster, Durability};
-use crate::{Engine, process, python, s3};
+use crate::{Engine, oidc, process, python, s3};
 
 /// Runs every test on both engines, with a throw-away PostgreSQL of its own.
 #[derive(clap::Args)]
@@ -47,6 +47,8 @@ pub fn test(arguments: &Arguments) -> Outcome<ExitCode> {
     let exporter = python::programs("opentelemetry", &clients)?.join("python");
     runner.env("PROVOST_TEST_EXPORTER_PYTHON", exporter);
     runner.env("PROVOST_TEST_REQUIRE_EXPORTER", "1");
+    runner.env("PROVOST_TEST_OIDC_PROVIDER", oidc::install()?);
+    runner.env("PROVOST_TEST_REQUIRE_OIDC", "1");
     let words: Vec<_> = runner.get_args().map(|word| word.to_string_lossy()).collect();
     println!(
         "Running cargo {} on {}.",

@@ -8,12 +8,14 @@ mod external;
 mod history;
 mod oauth;
 mod sections;
+mod sign_in;
 
 pub use environment::Environment;
 pub use external::{ExternalKind, ExternalManager};
 pub use history::History;
 pub use oauth::{OAuth, OAuthIssuer};
 pub use sections::{Http, Log, LogFormat, RateLimits, Store, Writer};
+pub use sign_in::{SignIn, check_public_url, declared as sign_in_providers};
 
 use crate::areas::resource_credentials::external::ExternalManagers;
 use provost_kernel::Secret;
@@ -111,6 +113,7 @@ impl Config {
         self.external_managers()?;
         self.history.check()?;
         self.oauth.settings()?;
+        sign_in_providers(&self.oauth.sign_in)?;
         Ok(())
     }
 

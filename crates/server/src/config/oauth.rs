@@ -1,6 +1,6 @@
 //! Delegated access: `[oauth]` and `[[oauth.issuers]]` (D2.6, D2.7).
 
-use super::Problem;
+use super::{Problem, SignIn};
 use crate::areas::oauth::settings::{Fetch, Introspection, KeySource, Settings, TrustedIssuer};
 use provost_kernel::Secret;
 use provost_kernel::auth::OrganizationId;
@@ -28,6 +28,8 @@ pub struct OAuth {
     pub ca_file: Option<PathBuf>,
     /// Issuers whose tokens are accepted, each for the organizations that it names.
     pub issuers: Vec<OAuthIssuer>,
+    /// The OpenID providers at which people sign in to let a client act for them.
+    pub sign_in: Vec<SignIn>,
 }
 
 impl Default for OAuth {
@@ -38,6 +40,7 @@ impl Default for OAuth {
             allow_networks: Vec::new(),
             ca_file: None,
             issuers: Vec::new(),
+            sign_in: Vec::new(),
         }
     }
 }
@@ -96,7 +99,7 @@ impl OAuth {
         Ok(Settings {
             authorization_server: self.authorization_server,
             client_documents: self.client_documents,
-            interactive: false,
+            interactive: self.authorization_server && !self.sign_in.is_empty(),
             issuers,
             fetch: Fetch {
                 allow: allow.collect::<Result<_, _>>()?,

@@ -154,8 +154,13 @@ impl Browser {
         Ok(browser)
     }
 
-    /// Opens a page and says what became of it.
+    /// Opens a page that lies in a file and says what became of it.
     pub fn look(&mut self, page: &Path, view: View) -> Outcome<Seen> {
+        self.look_at(&format!("file://{}", page.display()), view)
+    }
+
+    /// Opens a page and says what became of it.
+    pub fn look_at(&mut self, address: &str, view: View) -> Outcome<Seen> {
         let scheme = json!([{ "name": "prefers-color-scheme", "value": view.scheme() }]);
         self.ask(
             "Emulation.setEmulatedMedia",
@@ -165,16 +170,8 @@ impl Browser {
             json!({ "width": view.width, "height": 900, "deviceScaleFactor": 1, "mobile": view.width < 600 });
         self.ask("Emulation.setDeviceMetricsOverride", &size)?;
         self.said.clear();
-        let address = format!("file://{}", page.display());
         self.ask("Page.navigate", &json!({ "url": address }))?;
-        while !self
-            .said
-            .iter()
-            .any(|message| message["method"] == "Page.loadEventFired")
-        {
-            let message = self.hear()?;
-            self.said.push(message);
-        }
+        self.wait_for_page()?;
         let asked = self.ask(
             "Runtime.evaluate",
             &json!({ "expression": LOOK, "returnByValue": true }),
@@ -193,6 +190,35 @@ impl Browser {
         seen.complaints
             .extend(told("Runtime.exceptionThrown", "/params/exceptionDetails/text"));
         Ok(seen)
+    }
+
+    /// Clicks what a selector finds, waits for the page behind it, and returns its address.
+    pub fn click(&mut self, selector: &str) -> Outcome<String> {
+        self.said.clear();
+        let click = format!("document.querySelector({selector:?}).click()");
+        let clicked = self.ask("Runtime.evaluate", &json!({ "expression": click }))?;
+        if clicked.get("exceptionDetails").is_some() {
+            return Err(Failure::new(format!("there is no {selector} on the page")));
+        }
+        self.wait_for_page()?;
+        self.address()
+    }
+
+    /// Returns the address of the page that is open.
+    pub fn address(&mut self) -> Outcome<String> {
+        let where_it_is = json!({ "expression": "location.href", "returnByValue": true });
+        let answer = self.ask("Runtime.evaluate", &where_it_is)?;
+        let address = answer["result"]["value"].as_str().map(str::to_owned);
+        address.context("Chromium does not say where it is")
+    }
+
+    fn wait_for_page(&mut self) -> Outcome {
+        let is_load = |message: &Value| message["method"] == "Page.loadEventFired";
+        while !self.said.iter().any(is_load) {
+            let message = self.hear()?;
+            self.said.push(message);
+        }
+        Ok(())
     }
 
     /// Writes a picture of the page that was looked at last.

@@ -28,7 +28,7 @@ mod tests;
 pub use address::{ClientIp, Network, Peer};
 pub use body::{check_declared, read_body};
 pub use layer::{Edge, RequestId};
-pub use respond::respond;
+pub use respond::{Page, respond};
 pub use serve::serve;
 pub use settings::EdgeSettings;
 pub use tls::Tls;

@@ -10,6 +10,10 @@ use serde_json::Value;
 const ENVELOPE: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json; charset=utf-8");
 
+/// Says, as an extension of a response, that its refusal is a page for people and stays as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Page;
+
 /// Returns the response that tells the caller of an error; a server error is logged here and nowhere else.
 ///
 /// The body is the envelope, or an RFC 9457 problem when `accept` names `application/problem+json`.
@@ -23,13 +27,13 @@ pub fn respond(error: &Error, request_id: &RequestId, accept: Option<&HeaderValu
     response
 }
 
-/// Turns a refusal that the router itself made, and that has no JSON body, into an envelope.
+/// Turns a refusal that the router itself made, and that has no JSON body and is no [`Page`], into an envelope.
 ///
 /// Status and headers stay, so that for example `Allow` survives.
 pub(super) fn clothe(response: &mut Response<Body>, request_id: &RequestId, accept: Option<&HeaderValue>) {
     let status = response.status();
     let is_error = status.is_client_error() || status.is_server_error();
-    if !is_error || has_json(response) {
+    if !is_error || has_json(response) || response.extensions().get::<Page>().is_some() {
         return;
     }
     let (code, message) = words(status);

@@ -36,6 +36,7 @@ mod opening;
 mod recent;
 mod revoke;
 pub mod settings;
+pub mod sign_in;
 mod state;
 mod store;
 mod token;
@@ -99,5 +100,5 @@ pub fn routes(kernel: &Arc<Kernel>) -> Router {
         .route(token::PATH, post(token::serve).fallback(token::only_post))
         .route(revoke::PATH, post(revoke::serve).fallback(token::only_post))
         .with_state(kernel.clone());
-    router.merge(endpoints)
+    router.merge(endpoints).merge(sign_in::routes(kernel))
 }

@@ -15,7 +15,7 @@ use super::lock::{self, FolderLock};
 use super::store_flags::{Absent, Place, StoreFlags, make_private};
 use super::{logging, metrics};
 use crate::areas::audit;
-use crate::config::Config;
+use crate::config::{Config, check_public_url, sign_in_providers};
 use crate::{app, background, mcp};
 use provost_kernel::Kernel;
 use provost_kernel::db::Location;
@@ -105,6 +105,7 @@ impl Serve {
             .local_addr()
             .map_err(|error| Failure::new(format!("no local address: {error}")))?;
         let url = config.http.public_url()?.unwrap_or_else(|| url(&tls, address));
+        check_public_url(&config.oauth.sign_in, &url)?;
         // Storage threads are started outside the runtime: they drive runtimes of their own.
         let extras = Extras::default()
             .with(config.external_managers()?)
@@ -113,6 +114,7 @@ impl Serve {
                 origins: config.http.allowed_origins.clone(),
             })
             .with(config.oauth.settings()?)
+            .with(sign_in_providers(&config.oauth.sign_in)?)
             .with(config.history.open(&config.store.data_dir(), runtime.handle())?);
         let kernel = place.start_with(settings(&config, url.clone())?, extras)?;
         let server = Server {

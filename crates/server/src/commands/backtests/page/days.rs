@@ -4,8 +4,8 @@
 
 use super::super::view::DayRow;
 use super::super::words::{date, number};
-use super::html::{Html, scaled, share};
 use super::section;
+use crate::html::{Html, scaled, share};
 use provost_kernel::time::Timestamp;
 
 const DAY_MS: i64 = 86_400_000;

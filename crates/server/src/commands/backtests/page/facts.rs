@@ -2,8 +2,8 @@
 
 use super::super::view::{PolicySet, RunView};
 use super::super::words::{instant, number};
-use super::html::Html;
 use super::section;
+use crate::html::Html;
 
 /// Names listed one by one; of longer lists the number is said.
 const NAMED: usize = 12;

@@ -2,8 +2,8 @@
 
 use super::super::view::{Change, Direction, rank};
 use super::super::words::{action, number, percent};
-use super::html::{Html, scaled};
 use super::section;
+use crate::html::{Html, scaled};
 
 /// Pixels: how tall all decisions together are for each direction and at most, how far groups lie apart, and what two
 /// lines of text need.

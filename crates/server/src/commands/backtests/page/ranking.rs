@@ -2,8 +2,8 @@
 
 use super::super::view::Results;
 use super::super::words::{number, percent};
-use super::html::{Html, share};
 use super::section;
+use crate::html::{Html, share};
 
 /// Rows that everybody sees; the others unfold.
 const SHOWN: usize = 10;

@@ -2,8 +2,8 @@
 
 use super::super::view::{Judged, Sample};
 use super::super::words::{self, action, instant, number};
-use super::html::Html;
 use super::section;
+use crate::html::Html;
 
 /// Samples that everybody sees; the others unfold.
 const SHOWN: usize = 12;

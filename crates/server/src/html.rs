@@ -1,6 +1,6 @@
 //! Markup as text, in which only what is written in this program can be markup.
 //!
-//! INVARIANT PG-1: what comes from a run reaches the page as text or as the value of an attribute, escaped and
+//! INVARIANT PG-1: what comes from elsewhere, a run or a client, reaches the page as text or as the value of an attribute, escaped and
 //! without characters that reorder or hide what a reader sees. The types keep it: markup is `&'static str`.
 
 use crate::cli::visible;
@@ -9,7 +9,7 @@ use crate::cli::visible;
 const SHOWN_CHARS: usize = 96;
 const SHOWN_END: usize = 24;
 
-const INLINE: [&str; 6] = ["bdi", "code", "i", "small", "span", "strong"];
+const INLINE: [&str; 7] = ["a", "bdi", "code", "i", "small", "span", "strong"];
 
 /// A page, or part of one.
 #[derive(Default)]
@@ -40,6 +40,21 @@ impl Html {
 
     /// Adds an element with what `inner` puts into it.
     pub fn element(&mut self, tag: &'static str, attributes: Attributes<'_>, inner: impl FnOnce(&mut Self)) {
+        self.open(tag, attributes);
+        inner(self);
+        self.0.push_str("</");
+        self.0.push_str(tag);
+        // White space beside words would be seen.
+        self.0.push_str(if INLINE.contains(&tag) { ">" } else { ">\n" });
+    }
+
+    /// Adds an element that never holds anything, such as `input`.
+    pub fn void(&mut self, tag: &'static str, attributes: Attributes<'_>) {
+        self.open(tag, attributes);
+        self.0.push('\n');
+    }
+
+    fn open(&mut self, tag: &'static str, attributes: Attributes<'_>) {
         self.0.push('<');
         self.0.push_str(tag);
         for (name, value) in attributes {
@@ -50,11 +65,6 @@ impl Html {
             self.0.push('"');
         }
         self.0.push('>');
-        inner(self);
-        self.0.push_str("</");
-        self.0.push_str(tag);
-        // White space beside words would be seen.
-        self.0.push_str(if INLINE.contains(&tag) { ">" } else { ">\n" });
     }
 
     /// Adds an element that holds only text.

@@ -1,0 +1,129 @@
+//! What a provider says about itself, and its keys, kept for a while.
+
+use super::{Declared, Failed};
+use openidconnect::core::{
+    CoreAuthDisplay, CoreClaimName, CoreClaimType, CoreClientAuthMethod, CoreGrantType, CoreJsonWebKey,
+    CoreJweContentEncryptionAlgorithm, CoreJweKeyManagementAlgorithm, CoreResponseMode, CoreResponseType,
+    CoreSubjectIdentifierType,
+};
+use openidconnect::{AdditionalProviderMetadata, DiscoveryError, IssuerUrl, ProviderMetadata};
+use provost_kernel::Kernel;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// How long it is not asked again.
+const FRESH: Duration = Duration::from_hours(1);
+/// How long what it said last serves while it cannot be asked.
+const STALE: Duration = Duration::from_hours(24);
+/// How often a token with an unknown key may cause a question.
+const RENEWAL: Duration = Duration::from_mins(1);
+
+/// A member of RFC 9207 that the library does not read.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Further {
+    /// Whether every answer names its issuer.
+    #[serde(default)]
+    pub authorization_response_iss_parameter_supported: bool,
+}
+
+impl AdditionalProviderMetadata for Further {}
+
+/// The document of a provider, with its keys.
+pub type Metadata = ProviderMetadata<
+    Further,
+    CoreAuthDisplay,
+    CoreClientAuthMethod,
+    CoreClaimName,
+    CoreClaimType,
+    CoreGrantType,
+    CoreJweContentEncryptionAlgorithm,
+    CoreJweKeyManagementAlgorithm,
+    CoreJsonWebKey,
+    CoreResponseMode,
+    CoreResponseType,
+    CoreSubjectIdentifierType,
+>;
+
+/// What was last said. Locked while it is asked for: those who wait share the answer.
+#[derive(Default)]
+pub struct Cache(Mutex<Option<Known>>);
+
+#[derive(Clone)]
+struct Known {
+    metadata: Arc<Metadata>,
+    since: Duration,
+}
+
+impl Known {
+    fn is_within(&self, age: Duration, now: Duration) -> bool {
+        now.checked_sub(self.since).is_none_or(|since| since < age)
+    }
+}
+
+impl Cache {
+    /// Returns what the provider says, or said not long ago.
+    pub async fn get(&self, kernel: &Kernel, declared: &Declared) -> Result<Arc<Metadata>, Failed> {
+        self.within(kernel, declared, FRESH).await
+    }
+
+    /// Returns what it says now, or said within the last minute.
+    pub async fn renewed(&self, kernel: &Kernel, declared: &Declared) -> Result<Arc<Metadata>, Failed> {
+        self.within(kernel, declared, RENEWAL).await
+    }
+
+    async fn within(
+        &self,
+        kernel: &Kernel,
+        declared: &Declared,
+        age: Duration,
+    ) -> Result<Arc<Metadata>, Failed> {
+        let mut known = self.0.lock().await;
+        let now = kernel.clock.monotonic();
+        if let Some(known) = known.as_ref().filter(|known| known.is_within(age, now)) {
+            return Ok(known.metadata.clone());
+        }
+        match discover(declared).await {
+            Ok(metadata) => {
+                let metadata = Arc::new(metadata);
+                *known = Some(Known {
+                    metadata: metadata.clone(),
+                    since: now,
+                });
+                Ok(metadata)
+            }
+            Err(failed) => {
+                let last = known.as_ref().filter(|known| known.is_within(STALE, now));
+                last.map(|known| known.metadata.clone()).ok_or(failed)
+            }
+        }
+    }
+}
+
+async fn discover(declared: &Declared) -> Result<Metadata, Failed> {
+    let issuer = IssuerUrl::new(declared.issuer.clone())
+        .map_err(|_| Failed::Provider("its issuer is not a URL".into()))?;
+    let http = declared.http.asker();
+    let metadata = Metadata::discover_async(issuer, &http).await;
+    let metadata = metadata.map_err(|error| {
+        Failed::Provider(match error {
+            DiscoveryError::Request(silence) => silence.to_string(),
+            DiscoveryError::Response(status, ..) => format!("its metadata or keys have the status {status}"),
+            DiscoveryError::Validation(_) => "its metadata are those of another issuer".into(),
+            _ => "its metadata or keys are not understood".into(),
+        })
+    })?;
+    // What a browser is sent to, and what a secret is sent to, is as safe as the issuer.
+    let token_endpoint = metadata.token_endpoint().map(|url| url.url().scheme());
+    let schemes = [
+        Some(metadata.authorization_endpoint().url().scheme()),
+        token_endpoint,
+    ];
+    let is_plain = declared.issuer.starts_with("http://");
+    let allowed = |scheme: &&str| *scheme == "https" || (is_plain && *scheme == "http");
+    if !schemes.iter().flatten().all(allowed) {
+        return Err(Failed::Provider("its endpoints are not https: URLs".into()));
+    }
+    Ok(metadata)
+}
