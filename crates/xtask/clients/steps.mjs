@@ -157,7 +157,7 @@ export function unauthorized(seen) {
 
 /** The judge of clients that see no HTTP: the sentence says what is wrong. */
 export function spoken(text) {
-  expect(/401|unauthori[sz]ed|auth_required|token|revoked|credential/i.test(text), "the refusal says why", text);
+  expect(/401|unauthori[sz]ed|auth_required|authentication|token|revoked|credential/i.test(text), "the refusal says why", text);
   return {};
 }
 

@@ -102,7 +102,11 @@ impl Installation {
 
     /// Starts the server on a free port and returns at once.
     pub fn launch(&self) -> Outcome<Server> {
-        let address = free_address()?;
+        self.launch_at(free_address()?)
+    }
+
+    /// Starts the server where it was said before that it would be, and returns at once.
+    pub fn launch_at(&self, address: SocketAddr) -> Outcome<Server> {
         let log = OpenOptions::new()
             .create(true)
             .append(true)
@@ -159,7 +163,7 @@ fn parse_bootstrap(printed: &str) -> Outcome<Bootstrap> {
 }
 
 /// A port that nobody had a moment ago.
-fn free_address() -> Outcome<SocketAddr> {
+pub fn free_address() -> Outcome<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").context("cannot find a free port")?;
     listener.local_addr().context("cannot find a free port")
 }
