@@ -2,7 +2,7 @@
 // agrees. It holds what browsers hold against a page: `form-action` for every redirect behind a form, `Origin: null`
 // where the page wants no referrer, cookies by host and path.
 //
-// As a program: `browser.mjs URL TARGET [deny]` walks from URL until it is sent to TARGET and visits that too.
+// As a program: `browser.mjs URL` walks from an authorization request to its redirect URI and visits that too.
 
 import { fileURLToPath } from "node:url";
 
@@ -112,8 +112,8 @@ export async function walk(url, target, choice = "allow") {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await run(async () => {
-    const [url, target, choice] = process.argv.slice(2);
-    const end = await walk(url, target, choice);
+    const url = new URL(process.argv[2]);
+    const end = await walk(url, url.searchParams.get("redirect_uri"));
     const answer = await fetch(end.url);
     say("arrived", { path: end.url.pathname, parameters: [...end.url.searchParams.keys()], status: answer.status, steps: end.seen.length });
   });

@@ -1,5 +1,5 @@
-// Codex itself, without a model: its app server connects, lists and calls (`codex.mjs NAME`, the name in its
-// configuration). The steps are a part of those in `steps.mjs`; Codex has no prompts.
+// Codex itself, without a model: its app server connects, lists and calls (`codex.mjs NAME
+// [reader]`, the name in its configuration). The steps are a part of those in `steps.mjs`; Codex has no prompts.
 
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { expect, isRefused, run, say, spoken } from "./steps.mjs";
 
-const [server] = process.argv.slice(2);
+const [server, rights] = process.argv.slice(2);
 const main = fileURLToPath(new URL("node_modules/@openai/codex/bin/codex.js", import.meta.url));
 
 await run(async () => {
@@ -39,15 +39,10 @@ await run(async () => {
   const { thread } = await ask("thread/start", { cwd: process.cwd(), ephemeral: true });
   const call = (tool, values) => ask("mcpServer/tool/call", { server, tool, arguments: values, threadId: thread.id });
   const words = () => ({ reason: "a client of others", idempotencyKey: randomUUID() });
-  const read = await call("listHeadlessServiceAccounts", { limit: 5 });
-  expect(!read.isError && read.structuredContent.serviceAccounts.length > 0, "there are accounts", read);
-  say("read", { count: read.structuredContent.serviceAccounts.length });
-  const made = await call("createHeadlessDirectoryGroup", { name: `codex ${randomUUID()}`, ...words() });
-  expect(!made.isError, "a group is made", made);
-  const groupId = made.structuredContent.group.id;
-  const deleted = await call("deleteHeadlessDirectoryGroup", { groupId, confirm: true, ...words() });
-  expect(!deleted.isError, "the group is deleted", deleted);
-  say("write", { id: groupId });
+  const read = await call("getHeadlessCapabilities", {});
+  expect(!read.isError && read.structuredContent, "there is an answer", read);
+  say("read");
+  if (rights !== "reader") await write(call, words);
   const { uri } = status.resources[0];
   const { contents } = await ask("mcpServer/resource/read", { server, uri, threadId: thread.id });
   expect(contents[0].text.length > 0, "the document has text", contents);
@@ -59,5 +54,14 @@ await run(async () => {
     if (challenge) throw new Error(`${result.content[0].text}: ${challenge.join(", ")}`);
     return result;
   };
-  await isRefused(strict, spoken);
+  await isRefused(strict, spoken, ["getHeadlessCapabilities", {}]);
 });
+
+async function write(call, words) {
+  const made = await call("createHeadlessDirectoryGroup", { name: `codex ${randomUUID()}`, ...words() });
+  expect(!made.isError, "a group is made", made);
+  const groupId = made.structuredContent.group.id;
+  const deleted = await call("deleteHeadlessDirectoryGroup", { groupId, confirm: true, ...words() });
+  expect(!deleted.isError, "the group is deleted", deleted);
+  say("write", { id: groupId });
+}

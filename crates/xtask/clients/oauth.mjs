@@ -1,6 +1,7 @@
 // The whole way through the authorization server with the TypeScript SDK: `oauth.mjs CLIENT_ID REDIRECT_URI`.
 //
-// Nothing is known but the endpoint, the client's id and its redirect URI: the rest is found from the first 401.
+// Nothing is known but the endpoint, the client's id (or the URL of its metadata document) and its redirect URI: the
+// rest is found from the first 401.
 
 import { Client, StreamableHTTPClientTransport, UnauthorizedError } from "@modelcontextprotocol/client";
 
@@ -9,7 +10,8 @@ import { expect, line, run, say, watched } from "./steps.mjs";
 
 const [clientId, redirectUri] = process.argv.slice(2);
 const endpoint = new URL(process.env.PROVOST_MCP_URL);
-const READ = "listHeadlessServiceAccounts";
+const READ = "getHeadlessCapabilities";
+const isDocument = clientId.startsWith("https:");
 
 /** What the SDK wants to be kept; only in memory. */
 class Keeper {
@@ -17,14 +19,20 @@ class Keeper {
   kept;
   verifier;
   redirectUrl = redirectUri;
-  clientMetadata = { client_name: "oauth", redirect_uris: [redirectUri], token_endpoint_auth_method: "none", scope: process.env.PROVOST_SCOPES };
+  clientMetadata = { client_name: "oauth", redirect_uris: [redirectUri], token_endpoint_auth_method: "none" };
   #state;
 
   state() {
     return (this.#state = crypto.randomUUID());
   }
+  clientMetadataUrl = isDocument ? clientId : undefined;
+  #client = isDocument ? undefined : { client_id: clientId };
+
   clientInformation() {
-    return { client_id: clientId };
+    return this.#client;
+  }
+  saveClientInformation(client) {
+    this.#client = client;
   }
   tokens() {
     return this.kept;
@@ -103,7 +111,7 @@ await run(async () => {
   await second.connect();
   const { tools } = await second.client.listTools();
   expect(tools.some((tool) => tool.name === READ), "what was asked for is listed", tools.map((tool) => tool.name));
-  const call = () => second.client.callTool({ name: READ, arguments: { limit: 1 } });
+  const call = () => second.client.callTool({ name: READ, arguments: {} });
   expect(!(await call()).isError, "a call is answered");
   say("called", { tools: tools.length, tool: READ });
 

@@ -133,11 +133,11 @@ export async function use(client, call) {
  * Waits until the driver has revoked the session, then calls again. `judge` looks at how the call failed, throws if
  * that is not a refusal, and returns what is worth saying.
  */
-export async function isRefused(call, judge) {
-  structured(await call(READ, { limit: 1 }));
+export async function isRefused(call, judge, [tool, values] = [READ, { limit: 1 }]) {
+  structured(await call(tool, values));
   say("waiting");
   await line();
-  const outcome = await call(READ, { limit: 1 }).then(
+  const outcome = await call(tool, values).then(
     (result) => ({ result }),
     (error) => ({ error }),
   );

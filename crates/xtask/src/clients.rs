@@ -15,6 +15,7 @@ mod ledger;
 mod program;
 mod sdk;
 mod sign_in;
+mod terminal;
 mod traffic;
 
 use std::path::PathBuf;

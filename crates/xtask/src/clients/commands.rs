@@ -2,32 +2,23 @@
 //!
 //! They connect, list and are refused with their own code; a model is never asked.
 
-use std::path::PathBuf;
 use std::process::Command;
 
-use serde_json::Value;
-
 use super::Scene;
-use super::administrator::{Account, text};
 use super::program::Program;
+use super::sign_in;
+use super::terminal::{CLAUDE, CODEX, Terminal};
 use crate::failure::{Context, Failure, Outcome};
-use crate::process;
 
-const CLAUDE: &str = "@anthropic-ai/claude-code/cli-wrapper.cjs";
-const CODEX: &str = "@openai/codex/bin/codex.js";
-const SCOPES: &[&str] = &["directory:write", "service_accounts:read"];
-const REASON: &str = "a laptop is lost";
-
-/// A person at a terminal with a token.
-struct Terminal<'a> {
-    scene: &'a Scene<'a>,
-    home: PathBuf,
-    account: Account,
-}
+/// Where Claude Code listens for the answer to its authorization request.
+const CALLBACK_PORT: &str = "38533";
 
 pub fn run(scene: &mut Scene<'_>) -> Outcome {
     claude(scene).context("Claude Code")?;
-    codex(scene).context("Codex")
+    codex(scene).context("Codex")?;
+    sign_in::person(&mut scene.administrator())?;
+    claude_of_a_person(scene).context("Claude Code of a person")?;
+    codex_of_a_person(scene).context("Codex of a person")
 }
 
 fn claude(scene: &Scene<'_>) -> Outcome {
@@ -50,9 +41,9 @@ fn claude(scene: &Scene<'_>) -> Outcome {
     let binary = scene.installation.binary.display().to_string();
     terminal.types(CLAUDE, &["mcp", "add", "provost-stdio", "--", &binary, "mcp"])?;
     for name in ["provost", "provost-stdio"] {
-        terminal.reads(CLAUDE, &["mcp", "get", name], "Connected")?;
+        terminal.reads(CLAUDE, &["mcp", "get", name], "✔ Connected")?;
     }
-    terminal.reads(CLAUDE, &["mcp", "list"], "Connected")?;
+    terminal.reads(CLAUDE, &["mcp", "list"], "✔ Connected")?;
     terminal.ends_its_sessions()?;
     let said = terminal.reads(CLAUDE, &["mcp", "list"], "401")?;
     if said.contains("✔") {
@@ -93,62 +84,68 @@ fn codex(scene: &Scene<'_>) -> Outcome {
     program.ends()
 }
 
-impl<'a> Terminal<'a> {
-    fn open(scene: &'a Scene<'a>, name: &str) -> Outcome<Self> {
-        let home = scene.folder.join(name);
-        std::fs::create_dir_all(&home).context("cannot make a home")?;
-        let account = scene.administrator().account(name, "admin", SCOPES)?;
-        Ok(Self { scene, home, account })
-    }
+/// Nobody has a token: the client finds out where to send its user.
+fn claude_of_a_person(scene: &Scene<'_>) -> Outcome {
+    let terminal = Terminal::open(scene, "claude-person")?;
+    let endpoint = format!("{}/mcp", scene.origin());
+    // It names the machine, not its address.
+    let redirect = format!("http://localhost:{CALLBACK_PORT}/callback");
+    let client = sign_in::client(&mut scene.administrator(), "Claude Code", &[&redirect])?;
+    let add = ["mcp", "add", "--transport", "http", "provost", &endpoint];
+    let known = ["--client-id", &client, "--callback-port", CALLBACK_PORT];
+    terminal.types(CLAUDE, &[&add[..], &known].concat())?;
+    println!("    $ claude mcp login provost --no-browser");
+    // It only asks people, so it gets a terminal.
+    let login = scene.tools.package(CLAUDE);
+    let words: Vec<_> = std::iter::once(login.get_program())
+        .chain(login.get_args())
+        .map(|word| format!("'{}'", word.to_string_lossy()))
+        .collect();
+    let mut script = Command::new("script");
+    script
+        .args(["--quiet", "--return", "--command"])
+        .arg(format!("{} mcp login provost --no-browser", words.join(" ")))
+        .arg("/dev/null");
+    let mut program = Program::start(terminal.set(&mut script))?;
+    let asked = program.authorization(&scene.origin())?;
+    terminal.consents(&asked)?;
+    let said = program.rest();
+    program.ends().context(said)?;
+    terminal.reads(CLAUDE, &["mcp", "get", "provost"], "✔ Connected")?;
+    terminal.ends_sessions("clientId", &client)?;
+    terminal.reads(CLAUDE, &["mcp", "list"], "Needs authentication")?;
+    Ok(())
+}
 
-    fn set<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        process::without_settings(command);
-        command
-            .env("HOME", &self.home)
-            .env("XDG_CONFIG_HOME", self.home.join(".config"))
-            .env("PROVOST_URL", self.scene.origin())
-            .env("PROVOST_ORGANIZATION", &self.scene.bootstrap.organization)
-            .env("PROVOST_TOKEN", &self.account.token)
-            // Nothing here is about these programs' makers.
-            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
-            .env("DISABLE_AUTOUPDATER", "1")
-            .current_dir(&self.home)
+fn codex_of_a_person(scene: &Scene<'_>) -> Outcome {
+    let terminal = Terminal::open(scene, "codex-person")?;
+    let endpoint = format!("{}/mcp", scene.origin());
+    let redirect = "http://127.0.0.1/callback";
+    let client = sign_in::client(&mut scene.administrator(), "Codex", &[redirect])?;
+    let words = [
+        "mcp",
+        "add",
+        "provost",
+        "--url",
+        &endpoint,
+        "--oauth-client-id",
+        &client,
+    ];
+    println!("    $ codex {}", words.join(" "));
+    let mut add = scene.tools.package(CODEX);
+    let mut program = Program::start(terminal.set(add.args(words)))?;
+    let asked = program.authorization(&scene.origin())?;
+    terminal.consents(&asked)?;
+    let said = program.rest();
+    program.ends().context(said)?;
+    terminal.reads(CODEX, &["mcp", "list"], "OAuth")?;
+    let mut script = scene.tools.script("codex.mjs");
+    let mut program = Program::start(terminal.set(script.args(["provost", "reader"])))?;
+    for step in ["connected", "tools", "read", "resource", "waiting"] {
+        program.step(step)?;
     }
-
-    fn types(&self, program: &str, words: &[&str]) -> Outcome<String> {
-        let name = if program == CLAUDE { "claude" } else { "codex" };
-        println!("    $ {name} {}", words.join(" "));
-        let mut command = self.scene.tools.package(program);
-        let said = process::output(self.set(command.args(words)))?;
-        for line in said.lines().filter(|line| !line.trim().is_empty()) {
-            println!("      {line}");
-        }
-        Ok(said)
-    }
-
-    fn reads(&self, program: &str, words: &[&str], expected: &str) -> Outcome<String> {
-        let said = self.types(program, words)?;
-        if said.contains(expected) {
-            return Ok(said);
-        }
-        Err(Failure::new(format!("expected {expected:?} in: {said}")))
-    }
-
-    /// Revokes what the account's clients have open.
-    fn ends_its_sessions(&self) -> Outcome {
-        let mut administrator = self.scene.administrator();
-        let query = [
-            ("serviceAccountId", self.account.id.as_str()),
-            ("status", "active"),
-        ];
-        let sessions: Vec<Value> = administrator.sessions(&query)?;
-        if sessions.is_empty() {
-            return Err(Failure::new("the client has no session"));
-        }
-        for session in &sessions {
-            println!("    revoked: the session of {}", text(session, "/mcpClientId")?);
-            administrator.revoke(&text(session, "/id")?, REASON)?;
-        }
-        Ok(())
-    }
+    terminal.ends_sessions("clientId", &client)?;
+    program.tell("go")?;
+    program.step("refused")?;
+    program.ends()
 }

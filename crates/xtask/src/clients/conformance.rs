@@ -22,6 +22,8 @@ pub fn run(scene: &mut Scene<'_>) -> Outcome {
         .env("PROVOST_TOKEN", &scene.bootstrap.token);
     let mut forwarder = Program::start(&mut forward)?;
     let origin = forwarder.line()?;
+    // Both revisions and the authorization server are told before one of them fails the task.
+    let mut outcome = Ok(());
     for revision in REVISIONS {
         println!("{revision}");
         let expected = install::sources().join(format!("expected-failures-{revision}.yaml"));
@@ -38,10 +40,10 @@ pub fn run(scene: &mut Scene<'_>) -> Outcome {
             .arg(scene.folder.join(revision))
             .arg("--expected-failures")
             .arg(expected);
-        judge(scene, &mut suite, revision)?;
+        outcome = outcome.and(judge(scene, &mut suite, revision));
     }
     forwarder.ends()?;
-    authorization(scene)
+    outcome.and(authorization(scene))
 }
 
 /// Runs the suite, shows its summary, and fails with it; all that it said is kept beside the server's log.
@@ -96,7 +98,7 @@ fn authorization(scene: &Scene<'_>) -> Outcome {
         let line = suite.line()?;
         if line.starts_with(&format!("{origin}/oauth/authorize?")) {
             let mut browser = scene.tools.script("browser.mjs");
-            let mut browser = Program::start(browser.args([&line, &callback]))?;
+            let mut browser = Program::start(browser.arg(&line))?;
             browser.step("arrived")?;
             browser.ends()?;
         }

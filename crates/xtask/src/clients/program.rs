@@ -74,6 +74,24 @@ impl Program {
         Err(Failure::new(format!("expected the step {name}: {said:#}")))
     }
 
+    /// The first address of an authorization request that it prints, whatever stands around it.
+    pub fn authorization(&mut self, origin: &str) -> Outcome<String> {
+        let start = format!("{origin}/oauth/authorize?");
+        loop {
+            let line = self.line()?;
+            if let Some(at) = line.find(&start) {
+                let is_over = |c: char| c.is_whitespace() || c.is_control();
+                return Ok(line[at..].split(is_over).next().unwrap_or_default().to_owned());
+            }
+        }
+    }
+
+    /// What it prints until its output ends.
+    pub fn rest(&mut self) -> String {
+        let lines = std::iter::from_fn(|| self.line().ok());
+        lines.fold(String::new(), |all, line| all + &line + "\n")
+    }
+
     pub fn tell(&mut self, line: &str) -> Outcome {
         let input = self.input.as_mut().context("a client without input")?;
         writeln!(input, "{line}").context("a client does not listen")

@@ -21,7 +21,16 @@ const CLIENT: &str = "provost-es256";
 const CLIENT_SECRET: &str = "a secret / with + signs: and more";
 /// Who signs in there when nobody is named.
 const LOGIN: &str = "ada@acme.example";
-const SCOPES: &[&str] = &["policies:read", "service_accounts:read"];
+/// The most that a client may be granted; what it asks for, it finds out itself.
+const SCOPES: &[&str] = &[
+    "capabilities:read",
+    "policies:read",
+    "registry:read",
+    "service_accounts:read",
+];
+const KEY: &str = "client.key";
+const CERTIFICATE: &str = "client.crt";
+const REDIRECT: &str = "http://127.0.0.1:38531/callback";
 const STEPS: &[&str] = &[
     "discovered",
     "denied",
@@ -54,16 +63,37 @@ impl Provider {
     }
 }
 
-/// The server's configuration: where it is, and where people sign in.
+/// The server's configuration: where it is, where people sign in, and that clients' documents may be on this machine.
 pub fn configuration(folder: &Path, server: SocketAddr, provider: &Provider) -> Outcome<String> {
     let secret = folder.join("provider.secret");
     std::fs::write(&secret, CLIENT_SECRET).context("cannot write a file")?;
+    let mut certify = Command::new("openssl");
+    certify
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+        ])
+        .args(["-nodes", "-days", "2", "-subj", "/CN=a client", "-addext"])
+        .args([
+            "subjectAltName=IP:127.0.0.1",
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+        ])
+        .args(["-keyout", KEY, "-out", CERTIFICATE])
+        .current_dir(folder);
+    process::output(&mut certify).context("cannot make a certificate")?;
     let mut text = String::new();
     writeln!(
         text,
-        "[http]\npublic_url = \"http://{server}\"\n\n[[oauth.sign_in]]\nname = \"People of Acme\"\nissuer = \"{}\"\n\
+        "[http]\npublic_url = \"http://{server}\"\n\n[oauth]\nallow_networks = [\"127.0.0.0/8\"]\nca_file = {:?}\n\n\
+         [[oauth.sign_in]]\nname = \"People of Acme\"\nissuer = \"{}\"\n\
          client_id = \"{CLIENT}\"\nclient_secret_file = {:?}\norganizations = [\"{ORGANIZATION}\"]\n\
          authoritative_for = \"default\"",
+        folder.join(CERTIFICATE).display().to_string(),
         provider.issuer,
         secret.display().to_string(),
     )
@@ -87,49 +117,78 @@ pub fn client(administrator: &mut Administrator, name: &str, redirects: &[&str])
         "tokenEndpointAuthMethod": "none",
         "scopes": SCOPES,
     });
-    text(&administrator.post("mcp/clients", body)?, "/client/id")
+    text(&administrator.post("mcp/clients", body)?, "/id")
 }
 
 pub fn run(scene: &mut Scene<'_>) -> Outcome {
     let mut administrator = scene.administrator();
     let user = person(&mut administrator)?;
-    let redirect = "http://127.0.0.1:38531/callback";
-    for (ending, reason) in [("revoked", "a laptop is lost"), ("suspended", "user_suspended")] {
-        println!("{ending}");
-        let client = client(&mut administrator, &format!("oauth {ending}"), &[redirect])?;
-        let mut command = scene.tools.script("oauth.mjs");
-        process::without_settings(&mut command);
-        command
-            .args([&client, redirect])
-            .env("PROVOST_MCP_URL", format!("{}/mcp", scene.origin()))
-            .env("PROVOST_SCOPES", SCOPES.join(" "));
-        let mut program = Program::start(&mut command)?;
-        for step in STEPS {
-            program.step(step)?;
-        }
-        let session = only_session(&administrator, &client)?;
-        let is_right = session["status"] == "active"
-            && session["actorType"] == "console_user"
-            && session["consoleUserId"] == user.as_str()
-            && sorted(&session["scopes"]) == SCOPES;
-        if !is_right {
-            return Err(Failure::new(format!("this session is not right: {session:#}")));
-        }
-        if ending == "revoked" {
-            administrator.revoke(&text(&session, "/id")?, reason)?;
-        } else {
-            administrator.post(&format!("directory/users/{}/suspend", escaped(&user)), json!({}))?;
-        }
-        program.tell("go")?;
-        program.step("refused")?;
-        program.ends()?;
-        let session = only_session(&administrator, &client)?;
-        if session["revokeReason"] != reason {
-            return Err(Failure::new(format!("it did not end so: {session:#}")));
-        }
-    }
+    println!("a registered client, whose session is revoked");
+    let registered = client(&mut administrator, "oauth", &[REDIRECT])?;
+    let mut program = sign_in(scene, &registered)?;
+    let session = judge(&administrator, &registered, &user, &mut program)?;
+    administrator.revoke(&text(&session, "/id")?, "a laptop is lost")?;
+    ends(&administrator, program, &registered, "a laptop is lost")?;
+
+    println!("a client with a metadata document, whose user is suspended");
+    let mut serve = scene.tools.script("document.mjs");
+    serve
+        .arg(scene.folder.join(CERTIFICATE))
+        .arg(scene.folder.join(KEY))
+        .arg(REDIRECT);
+    let mut server = Program::start(&mut serve)?;
+    let documented = server.line()?;
+    let mut program = sign_in(scene, &documented)?;
+    judge(&administrator, &documented, &user, &mut program)?;
+    administrator.post(&format!("directory/users/{}/suspend", escaped(&user)), json!({}))?;
+    ends(&administrator, program, &documented, "user_suspended")?;
+    server.ends()?;
     println!("a person was asked, and nobody came in after the revocation or the suspension");
     Ok(())
+}
+
+fn sign_in(scene: &Scene<'_>, client: &str) -> Outcome<Program> {
+    let mut command = scene.tools.script("oauth.mjs");
+    process::without_settings(&mut command);
+    command
+        .args([client, REDIRECT])
+        .env("PROVOST_MCP_URL", format!("{}/mcp", scene.origin()));
+    Program::start(&mut command)
+}
+
+/// Follows the steps up to the call, and compares the session with what the client was told.
+fn judge(administrator: &Administrator, client: &str, user: &str, program: &mut Program) -> Outcome<Value> {
+    let mut granted = Vec::new();
+    for step in STEPS {
+        let said = program.step(step)?;
+        if *step == "token" {
+            let scopes = text(&said, "/scope")?;
+            granted = scopes.split(' ').map(str::to_owned).collect();
+            granted.sort_unstable();
+        }
+    }
+    let session = only_session(administrator, client)?;
+    let is_right = session["status"] == "active"
+        && session["actorType"] == "console_user"
+        && session["consoleUserId"] == user
+        && sorted(&session["scopes"]) == granted;
+    if is_right {
+        return Ok(session);
+    }
+    Err(Failure::new(format!(
+        "this session is not right, {granted:?} were granted: {session:#}"
+    )))
+}
+
+fn ends(administrator: &Administrator, mut program: Program, client: &str, reason: &str) -> Outcome {
+    program.tell("go")?;
+    program.step("refused")?;
+    program.ends()?;
+    let session = only_session(administrator, client)?;
+    if session["revokeReason"] == reason {
+        return Ok(());
+    }
+    Err(Failure::new(format!("it did not end so: {session:#}")))
 }
 
 fn only_session(administrator: &Administrator, client: &str) -> Outcome<Value> {

@@ -125,7 +125,8 @@ impl Traffic {
             )));
         }
         if is_welcome {
-            self.ledger.came(account, client);
+            // A name is shown without blanks.
+            self.ledger.came(account, &client.replace(' ', "-"));
         }
         Ok(())
     }
@@ -147,11 +148,12 @@ impl Traffic {
     fn revoke_many(&mut self, index: usize) -> Outcome {
         let account = self.accounts[index].0.id.clone();
         let client = *self.random.pick(CLIENTS).context("there are clients")?;
+        let shown = client.replace(' ', "-");
         let is_by_account = self.random.chance(50);
         let whose = if is_by_account {
             ("serviceAccountId", account.as_str())
         } else {
-            ("clientId", client)
+            ("clientId", shown.as_str())
         };
         let mut body = json!({ "reason": "all are lost", "confirm": true });
         body[whose.0] = whose.1.into();
@@ -160,7 +162,7 @@ impl Traffic {
             if is_by_account {
                 entry.account == account
             } else {
-                entry.client == client
+                entry.client == shown
             }
         });
         Ok(())
