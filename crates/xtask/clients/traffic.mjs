@@ -1,8 +1,12 @@
 // Raw requests for random traffic: a line of JSON in, a line of JSON out, in order.
 //
 // `{token, client, revision}`: that client comes with that token and lists its tools. `{status}` is what it was answered.
+// `{signIn, redirect, login, scopes}`: that person signs in for that client. `{status, token, scope}` is what came of it.
 
+import { createHash, randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
+
+import { walk } from "./browser.mjs";
 
 const url = process.env.PROVOST_MCP_URL;
 const NEW = "2026-07-28";
@@ -41,6 +45,39 @@ async function come({ token, client, revision }) {
   return ended(await post(token, revision, { id: 2, method: "tools/list", params: {} }, more));
 }
 
+async function signIn({ signIn: client, redirect, login, scopes }) {
+  const origin = new URL(url).origin;
+  const verifier = randomBytes(32).toString("base64url");
+  const state = randomBytes(16).toString("base64url");
+  const asked = new URL("/oauth/authorize", origin);
+  asked.search = new URLSearchParams({
+    response_type: "code",
+    client_id: client,
+    redirect_uri: redirect,
+    scope: scopes.join(" "),
+    resource: url,
+    state,
+    code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+    code_challenge_method: "S256",
+    login_hint: login,
+  });
+  const { url: end } = await walk(asked, redirect);
+  if (end.searchParams.get("state") !== state) throw new Error(`another state: ${end}`);
+  const body = new URLSearchParams({
+    grant_type: "authorization_code",
+    code: end.searchParams.get("code") ?? "",
+    redirect_uri: redirect,
+    client_id: client,
+    code_verifier: verifier,
+    resource: url,
+  });
+  const answer = await fetch(new URL("/oauth/token", origin), { method: "POST", body });
+  const said = await answer.json();
+  return { status: answer.status, token: said.access_token, scope: said.scope, text: said.error };
+}
+
 for await (const line of createInterface({ input: process.stdin })) {
-  console.log(JSON.stringify(await come(JSON.parse(line)).catch((error) => ({ status: 0, text: String(error) }))));
+  const asked = JSON.parse(line);
+  const doing = asked.signIn ? signIn(asked) : come(asked);
+  console.log(JSON.stringify(await doing.catch((error) => ({ status: 0, text: String(error) }))));
 }

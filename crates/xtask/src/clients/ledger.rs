@@ -7,10 +7,16 @@ use serde_json::Value;
 use super::administrator::{Account, Administrator, sorted, text};
 use crate::failure::{Failure, Outcome};
 
+pub const ACCOUNT: &str = "service_account";
+pub const PERSON: &str = "console_user";
+
 /// What both lists say of a session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    pub account: String,
+    /// `service_account` or `console_user`.
+    pub kind: String,
+    /// The account or the user.
+    pub principal: String,
     pub actor: String,
     pub client: String,
     pub scopes: Vec<String>,
@@ -25,8 +31,15 @@ impl Entry {
             Some("revoked") => Some(text(session, "/revokeReason")?),
             _ => return Err(Failure::new(format!("a session without a status: {session}"))),
         };
+        let kind = text(session, "/actorType")?;
+        let member = if kind == PERSON {
+            "/consoleUserId"
+        } else {
+            "/serviceAccountId"
+        };
         Ok(Self {
-            account: text(session, "/serviceAccountId")?,
+            principal: text(session, member)?,
+            kind,
             actor: text(session, "/actorDisplay")?,
             client: text(session, "/mcpClientId")?,
             scopes: sorted(&session["scopes"]),
@@ -71,15 +84,22 @@ impl Ledger {
         if self.lines.iter().any(is_known) {
             return;
         }
+        let entry = Entry {
+            kind: ACCOUNT.to_owned(),
+            principal: account.id.clone(),
+            actor: account.name.clone(),
+            client: client.to_owned(),
+            scopes: account.scopes.clone(),
+            ended: None,
+        };
+        self.opened(entry, &account.token);
+    }
+
+    /// Notes a session, and the token that came with it.
+    pub fn opened(&mut self, entry: Entry, token: &str) {
         self.lines.push(Line {
-            entry: Entry {
-                account: account.id.clone(),
-                actor: account.name.clone(),
-                client: client.to_owned(),
-                scopes: account.scopes.clone(),
-                ended: None,
-            },
-            token: account.token.clone(),
+            entry,
+            token: token.to_owned(),
         });
     }
 
@@ -106,19 +126,22 @@ impl Ledger {
             (vec![("status", "active")], self.entries(|e| e.ended.is_none())),
             (vec![("status", "revoked")], self.entries(|e| e.ended.is_some())),
             (vec![("status", "expired")], vec![]),
-            (vec![("actorType", "service_account")], self.entries(|_| true)),
-            (vec![("actorType", "console_user")], vec![]),
+            (vec![("actorType", ACCOUNT)], self.entries(|e| e.kind == ACCOUNT)),
+            (vec![("actorType", PERSON)], self.entries(|e| e.kind == PERSON)),
+            (vec![("actorType", "agent")], vec![]),
         ];
         let all = self.entries(|_| true);
         let mut words = BTreeSet::new();
         for entry in &all {
-            words.insert(("serviceAccountId", entry.account.as_str()));
+            if entry.kind == ACCOUNT {
+                words.insert(("serviceAccountId", entry.principal.as_str()));
+            }
             words.insert(("clientId", entry.client.as_str()));
             words.extend(entry.scopes.iter().map(|scope| ("scope", scope.as_str())));
         }
         for (name, value) in words {
             let has = |entry: &Entry| match name {
-                "serviceAccountId" => entry.account == value,
+                "serviceAccountId" => entry.principal == value,
                 "clientId" => entry.client == value,
                 _ => entry.scopes.iter().any(|scope| scope == value),
             };
@@ -190,7 +213,7 @@ mod tests {
     #[test]
     fn a_session_of_the_server_is_read() {
         let session = serde_json::json!({
-            "serviceAccountId": "sa_1", "actorDisplay": "one", "mcpClientId": "x",
+            "actorType": "service_account", "serviceAccountId": "sa_1", "actorDisplay": "one", "mcpClientId": "x",
             "scopes": ["policies:read"], "status": "revoked", "revokeReason": "lost",
         });
         let entry = Entry::of(&session).unwrap();

@@ -19,10 +19,8 @@ const ORGANIZATION: &str = "acme";
 /// A client of `crates/xtask/oidc/serve.mjs`, and its secret.
 const CLIENT: &str = "provost-es256";
 const CLIENT_SECRET: &str = "a secret / with + signs: and more";
-/// Who signs in there when nobody is named.
-const LOGIN: &str = "ada@acme.example";
 /// The most that a client may be granted; what it asks for, it finds out itself.
-const SCOPES: &[&str] = &[
+pub const SCOPES: &[&str] = &[
     "capabilities:read",
     "policies:read",
     "registry:read",
@@ -30,7 +28,7 @@ const SCOPES: &[&str] = &[
 ];
 const KEY: &str = "client.key";
 const CERTIFICATE: &str = "client.crt";
-const REDIRECT: &str = "http://127.0.0.1:38531/callback";
+pub const REDIRECT: &str = "http://127.0.0.1:38531/callback";
 const STEPS: &[&str] = &[
     "discovered",
     "denied",
@@ -101,10 +99,17 @@ pub fn configuration(folder: &Path, server: SocketAddr, provider: &Provider) -> 
     Ok(text)
 }
 
-/// A person who may sign in, with the role of an auditor.
+/// The person who signs in when nobody is named, with the role of an auditor.
 pub fn person(administrator: &mut Administrator) -> Outcome<String> {
-    let body =
-        json!({ "loginName": LOGIN, "displayName": "Ada", "email": LOGIN, "permissionRole": "auditor" });
+    colleague(administrator, "ada")
+}
+
+/// A person whom the provider knows by that name.
+pub fn colleague(administrator: &mut Administrator, name: &str) -> Outcome<String> {
+    let login = format!("{name}@acme.example");
+    let body = json!({
+        "loginName": login, "displayName": name, "email": login, "permissionRole": "auditor",
+    });
     text(&administrator.post("directory/users", body)?, "/user/id")
 }
 
