@@ -115,3 +115,42 @@ impl Drop for Program {
         drop(self.process.wait());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(text: &str) -> Program {
+        Program::start(Command::new("sh").args(["-c", text])).unwrap()
+    }
+
+    #[test]
+    fn steps_come_in_order_between_the_remarks_of_others() {
+        let mut program =
+            program(r#"echo 'a remark'; echo '{"step":"one"}'; read line; echo "{\"step\":\"$line\"}""#);
+        program.step("one").unwrap();
+        program.tell("two").unwrap();
+        program.step("two").unwrap();
+        program.ends().unwrap();
+    }
+
+    #[test]
+    fn another_step_than_the_expected_is_a_failure_that_shows_it() {
+        let mut program = program(r#"echo '{"step":"failed","text":"because"}'"#);
+        let failure = program.step("one").unwrap_err();
+        assert!(failure.to_string().contains("because"), "{failure}");
+    }
+
+    #[test]
+    fn a_program_that_ends_early_or_badly_is_a_failure() {
+        assert!(program("exit 0").step("one").is_err());
+        assert!(program("exit 3").ends().is_err());
+    }
+
+    #[test]
+    fn an_address_is_found_between_the_signs_of_a_terminal() {
+        let mut program = program(r"printf 'Visit\n\033[94mhttp://h:1/oauth/authorize?a=b&c\033[39m now\n'");
+        let found = program.authorization("http://h:1").unwrap();
+        assert_eq!(found, "http://h:1/oauth/authorize?a=b&c");
+    }
+}
