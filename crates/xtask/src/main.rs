@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod clients;
 mod clock;
 mod crash;
 mod failure;
@@ -48,6 +49,8 @@ enum Task {
     Schemathesis(schemathesis::Arguments),
     /// Take the tour of the guides against the real binary
     Tour(tour::Arguments),
+    /// Connect real MCP clients to the real binary and run the conformance suite
+    Clients(clients::Arguments),
     /// Look at the report page of a backtest in headless Chromium
     Page(page::Arguments),
     /// Kill the server at random times and compare what it was with what it had acknowledged
@@ -114,6 +117,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Lint => suite::lint()?,
         Task::Schemathesis(arguments) => schemathesis::run(arguments)?,
         Task::Tour(arguments) => tour::run(arguments)?,
+        Task::Clients(arguments) => clients::run(arguments)?,
         Task::Page(arguments) => page::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,

@@ -102,7 +102,11 @@ impl Installation {
 
     /// Starts the server on a free port and returns at once.
     pub fn launch(&self) -> Outcome<Server> {
-        let address = free_address()?;
+        self.launch_at(free_address()?)
+    }
+
+    /// Starts the server where it was said before that it would be, and returns at once.
+    pub fn launch_at(&self, address: SocketAddr) -> Outcome<Server> {
         let log = OpenOptions::new()
             .create(true)
             .append(true)

@@ -1,0 +1,198 @@
+//! Real MCP clients, and the conformance suite, against the real binary.
+//!
+//! Nothing here speaks the protocol: the official SDKs, the Inspector, the suite and the command lines of Claude Code and
+//! Codex do, in processes of their own, each with the version that `crates/xtask/clients` pins. The driver makes accounts
+//! and users, says which steps a client must report, revokes sessions in their midst, and compares the list of sessions
+//! with a ledger of its own.
+//!
+//! Absent on purpose: models; whatever needs one is not tried.
+
+mod administrator;
+mod commands;
+mod conformance;
+mod install;
+mod ledger;
+mod program;
+mod sdk;
+mod sign_in;
+mod terminal;
+mod traffic;
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::Engine;
+use crate::failure::{Context, Outcome};
+use crate::postgres::{self, Cluster, Durability};
+use crate::product::{self, Bootstrap, Installation, Server, Store, Workplace};
+use administrator::Administrator;
+use install::Tools;
+
+/// Connect real MCP clients to the real binary and run the conformance suite
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only these parts, in this order; all of them when none is named
+    parts: Vec<Part>,
+    /// The engines that the server stores in
+    #[arg(long, value_enum, default_value_t = Engine::Sqlite)]
+    engine: Engine,
+    /// Use this binary instead of building one
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Repeats the traffic of an earlier run
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many random acts the traffic has
+    #[arg(long, default_value_t = 300)]
+    acts: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The official SDKs and the Inspector, over HTTP and over stdio
+    Sdks,
+    /// The conformance suite, both revisions and the authorization server
+    Conformance,
+    /// Random traffic, and two lists of sessions that must agree
+    Traffic,
+    /// The whole way through the authorization server
+    SignIn,
+    /// The command lines of Claude Code and Codex, as the guide has them
+    Commands,
+}
+
+impl Part {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Sdks => "sdks",
+            Self::Conformance => "conformance",
+            Self::Traffic => "traffic",
+            Self::SignIn => "sign-in",
+            Self::Commands => "commands",
+        }
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let tools = Tools::install()?;
+    let binary = arguments
+        .binary
+        .clone()
+        .map_or_else(|| product::build("ci"), Ok)?;
+    let binary = std::path::absolute(binary).context("cannot find the binary")?;
+    let all = [
+        Part::Sdks,
+        Part::Conformance,
+        Part::Traffic,
+        Part::SignIn,
+        Part::Commands,
+    ];
+    let parts = if arguments.parts.is_empty() {
+        &all[..]
+    } else {
+        &arguments.parts[..]
+    };
+    for engine in arguments.engine.each() {
+        for &part in parts {
+            println!("\n# {}, {}", part.word(), engine.name());
+            let workplace = Workplace::create(&format!("clients-{}-{}", part.word(), engine.word()))?;
+            let folder = workplace.folder.clone();
+            let kept = format!(
+                "{}, server log and store are kept in {}",
+                part.word(),
+                folder.display()
+            );
+            let scene = Scene::set(&tools, engine, &binary, folder)?;
+            perform(part, scene, arguments).context(kept)?;
+            workplace.remove()?;
+        }
+    }
+    Ok(())
+}
+
+fn perform(part: Part, mut scene: Scene<'_>, arguments: &Arguments) -> Outcome {
+    match part {
+        Part::Sdks => sdk::run(&mut scene)?,
+        Part::Conformance => conformance::run(&mut scene)?,
+        Part::Traffic => traffic::run(&mut scene, arguments.seed, arguments.acts)?,
+        Part::SignIn => sign_in::run(&mut scene)?,
+        Part::Commands => commands::run(&mut scene)?,
+    }
+    scene.strike()
+}
+
+/// A server with one organization, its admin, and the tools.
+struct Scene<'a> {
+    tools: &'a Tools,
+    folder: PathBuf,
+    installation: Installation,
+    bootstrap: Bootstrap,
+    server: Server,
+    provider: sign_in::Provider,
+    cluster: Option<Cluster>,
+}
+
+impl<'a> Scene<'a> {
+    fn set(tools: &'a Tools, engine: Engine, binary: &std::path::Path, folder: PathBuf) -> Outcome<Self> {
+        let mut cluster = None;
+        let store = if engine == Engine::Postgres {
+            let started = Cluster::start(&postgres::find_or_install()?, Durability::None)?;
+            let url = started.url("postgres");
+            cluster = Some(started);
+            Store::Postgres {
+                url,
+                keys: folder.join("keys"),
+            }
+        } else {
+            Store::Sqlite {
+                data: folder.join("data"),
+            }
+        };
+        let address = product::free_address()?;
+        let provider = sign_in::Provider::start(tools, address)?;
+        let configuration = folder.join("provost.toml");
+        std::fs::write(
+            &configuration,
+            sign_in::configuration(&folder, address, &provider)?,
+        )
+        .context("cannot write a file")?;
+        let installation = Installation {
+            binary: binary.to_path_buf(),
+            store,
+            environment: Vec::new(),
+            log: folder.join("server.log"),
+            configuration: Some(configuration),
+        };
+        let bootstrap = installation.initialize()?;
+        let mut server = installation.launch_at(address)?;
+        server.wait_until_ready(std::time::Duration::from_mins(1))?;
+        Ok(Self {
+            tools,
+            folder,
+            installation,
+            bootstrap,
+            server,
+            provider,
+            cluster,
+        })
+    }
+
+    fn origin(&self) -> String {
+        format!("http://{}", self.server.address)
+    }
+
+    fn administrator(&self) -> Administrator {
+        Administrator::new(&self.server, &self.bootstrap)
+    }
+
+    /// Stops everything; what the clients did has left a store without contradictions.
+    fn strike(self) -> Outcome {
+        self.server.stop()?;
+        self.provider.stop()?;
+        self.installation.check(&["audit", "verify"])?;
+        self.installation.check(&["store", "check"])?;
+        drop(self.cluster);
+        Ok(())
+    }
+}
