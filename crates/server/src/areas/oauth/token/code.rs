@@ -113,7 +113,8 @@ fn redeem(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
                 display: user.display,
             },
             client_id: client.id.clone(),
-            client_display: Some(client.name.clone()),
+            // As the page of consent showed it.
+            client_display: code.client_name.or_else(|| Some(client.name.clone())),
             scopes,
             secs: if refreshes { IDLE_SECS } else { ACCESS_SECS },
         },
