@@ -110,7 +110,7 @@ fn redeem(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
         Beginning {
             actor: SessionActor::ConsoleUser {
                 id: user.id.clone(),
-                display: user.display,
+                display: code.user_display,
             },
             client_id: client.id.clone(),
             // As the page of consent showed it.
