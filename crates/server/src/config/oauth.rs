@@ -54,7 +54,7 @@ pub struct OAuthIssuer {
     pub url: String,
     /// The keys of the organizations whose tokens it may issue.
     pub organizations: Vec<String>,
-    /// What it may sign with: EdDSA, ES256, PS256, RS256. Default: all of them but RS256.
+    /// What it may sign with: `EdDSA`, `ES256`, `PS256`, `RS256`. Default: all of them but `RS256`.
     pub algorithms: Option<Vec<String>>,
     /// Where its public keys are, a JWK Set.
     pub jwks_url: Option<String>,

@@ -51,22 +51,21 @@ impl Oauth {
         checked.map_err(|refusal| refusal.answer(Code::InvalidClient))?;
         let now = self.now_secs();
         let known = self.documents.clients.get(url, now);
-        let found = match known {
-            Some(known) => known,
-            None => {
-                let found = self.fetched(url, Limits::DOCUMENT).await?;
-                let found = found.and_then(|bytes| {
-                    let document = client_document::parse(&bytes, url);
-                    document.map(client).map_err(|refusal| refusal.to_string())
-                });
-                let secs = if found.is_ok() {
-                    DOCUMENT_SECS
-                } else {
-                    FAILURE_SECS
-                };
-                self.documents.clients.put(url, found.clone(), now, now + secs);
-                found
-            }
+        let found = if let Some(known) = known {
+            known
+        } else {
+            let found = self.fetched(url, Limits::DOCUMENT).await?;
+            let found = found.and_then(|bytes| {
+                let document = client_document::parse(&bytes, url);
+                document.map(client).map_err(|refusal| refusal.to_string())
+            });
+            let secs = if found.is_ok() {
+                DOCUMENT_SECS
+            } else {
+                FAILURE_SECS
+            };
+            self.documents.clients.put(url, found.clone(), now, now + secs);
+            found
         };
         found.map_err(|cause| {
             TokenError::new(
@@ -82,18 +81,17 @@ impl Oauth {
     pub(super) async fn keys_at(&self, url: &str) -> Result<Arc<KeySet>, TokenError> {
         let now = self.now_secs();
         let known = self.documents.keys.get(url, now);
-        let found = match known {
-            Some(known) => known,
-            None => {
-                let found = self.fetched(url, Limits::KEYS).await?;
-                let found = found.and_then(|bytes| {
-                    let keys = KeySet::parse(&bytes);
-                    keys.map(Arc::new).map_err(|refusal| refusal.to_string())
-                });
-                let secs = if found.is_ok() { KEYS_SECS } else { FAILURE_SECS };
-                self.documents.keys.put(url, found.clone(), now, now + secs);
-                found
-            }
+        let found = if let Some(known) = known {
+            known
+        } else {
+            let found = self.fetched(url, Limits::KEYS).await?;
+            let found = found.and_then(|bytes| {
+                let keys = KeySet::parse(&bytes);
+                keys.map(Arc::new).map_err(|refusal| refusal.to_string())
+            });
+            let secs = if found.is_ok() { KEYS_SECS } else { FAILURE_SECS };
+            self.documents.keys.put(url, found.clone(), now, now + secs);
+            found
         };
         found.map_err(|cause| {
             TokenError::new(

@@ -7,6 +7,7 @@ use provost_kernel::Secret;
 use provost_kernel::dispatch::percent_decode;
 use provost_oauth::TokenError;
 use provost_oauth::error::Code;
+use std::fmt::Write;
 
 /// LIMIT: bytes of a request (D2.7).
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -79,7 +80,8 @@ pub fn basic(id: &str, secret: &Secret<String>) -> Option<HeaderValue> {
             if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
                 encoded.push(char::from(byte));
             } else {
-                encoded.push_str(&format!("%{byte:02X}"));
+                // Writing to a string cannot fail.
+                let _ = write!(encoded, "%{byte:02X}");
             }
         }
         encoded

@@ -18,11 +18,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// From this age on keys are renewed while they are used.
-const FRESH: Duration = Duration::from_secs(600);
+const FRESH: Duration = Duration::from_mins(10);
 /// LIMIT: the age at which keys are not used any more (an issuer that is down stops its tokens after this).
-const STALE: Duration = Duration::from_secs(3600);
+const STALE: Duration = Duration::from_hours(1);
 /// Between two fetches.
-const PAUSE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_mins(1);
 /// Between two fetches as long as there are no keys at all.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -97,6 +97,10 @@ impl Trusted {
         {
             if is_old && self.lock().may_try(clock.monotonic()) {
                 let (own, clock, fetcher, url) = (self.clone(), clock.clone(), fetcher()?, url.to_owned());
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "one bounded fetch, at most once a minute; a server that stops may drop it"
+                )]
                 tokio::spawn(async move {
                     let _turn = own.fetching.lock().await;
                     own.renew(&url, &fetcher, clock.as_ref()).await;

@@ -22,38 +22,38 @@ pub fn routes(oauth: &Arc<Oauth>) -> Router {
     let mut router = Router::new()
         .route(
             &well_known("oauth-protected-resource", AUDIENCES[0]),
-            get(move || serve(api.clone())),
+            get(move || answer(api.clone())),
         )
         .route(
             &well_known("oauth-protected-resource", AUDIENCES[1]),
             get({
                 let mcp = mcp.clone();
-                move || serve(mcp.clone())
+                move || answer(mcp.clone())
             }),
         )
         // Clients that look at the root mean the endpoint that they were given, and that is MCP's.
         .route(
             &well_known("oauth-protected-resource", ""),
-            get(move || serve(mcp.clone())),
+            get(move || answer(mcp.clone())),
         );
     if oauth.settings.authorization_server {
         let (server, keys) = (document(&server(oauth)), oauth.key_set());
         router = router
             .route(
                 &well_known("oauth-authorization-server", ""),
-                get(move || serve(server.clone())),
+                get(move || answer(server.clone())),
             )
-            .route(KEYS, get(move || serve(keys.clone())));
+            .route(KEYS, get(move || answer(keys.clone())));
     }
     router
 }
 
-async fn serve(body: String) -> Response {
+fn answer(body: String) -> std::future::Ready<Response> {
     let headers = [
         (header::CONTENT_TYPE, "application/json; charset=utf-8"),
         (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     ];
-    (headers, body).into_response()
+    std::future::ready((headers, body).into_response())
 }
 
 fn document(document: &impl serde::Serialize) -> String {

@@ -3,7 +3,7 @@
 use super::grants::{VerifiedLogin, user_of};
 use super::issuers::Trusted;
 use crate::areas::mcp_sessions::{self, NewSession, SessionActor};
-use provost_kernel::auth::{Role, ScopeSet};
+use provost_kernel::auth::ScopeSet;
 use provost_kernel::credential::invalid_token;
 use provost_kernel::{Cx, Result, Timestamp};
 use provost_oauth::Claims;
@@ -52,7 +52,6 @@ impl Opening {
     pub fn open(&self, cx: &mut Cx<'_>) -> Result<()> {
         let user = user_of(cx, &self.issuer, &self.subject, self.login.as_ref())?;
         let user = user.filter(|user| user.is_active).ok_or_else(invalid_token)?;
-        let role = user.role;
         let actor = match &self.actor {
             None => SessionActor::ConsoleUser {
                 id: user.id,
@@ -64,13 +63,12 @@ impl Opening {
                 display: actor.clone(),
             },
         };
-        // A session of the issuer has many tokens, and a later one may be asked for with more scopes: each token says its
-        // own, and the session what its user may have.
-        let of_role = role.map_or_else(ScopeSet::default, Role::grants);
+        // A session of the issuer has many tokens, and a later one may be asked for with more scopes, or its user be given
+        // a role: each token says its own scopes, and the role is read at every request (D3.3).
         let scopes = if self.expires_at.is_some() {
             self.scopes
         } else {
-            of_role
+            ScopeSet::all()
         };
         let end = cx.now().plus_secs(SESSION_SECS);
         cx.action("oauth.session.opened");

@@ -42,7 +42,7 @@ pub async fn make(app: &App, _operation: &str, parameters: &[&str]) -> Ids {
 pub async fn deleted(app: &App) -> Ids {
     let id = one(app).await;
     let path = format!("{CLIENTS}/{id}");
-    app.write("DELETE", &path, json!({ "confirm": true })).await.ok();
+    app.delete(&path).await.ok();
     vec![("mcpClientId", id)]
 }
 
@@ -71,7 +71,7 @@ pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture
         "deleteHeadlessMcpClient" => Some(Fixture::json(
             "DELETE",
             format!("{CLIENTS}/{}", one(app).await),
-            json!({ "confirm": true }),
+            json!({}),
             Some("mcp.client.deleted"),
         )),
         _ => None,

@@ -82,13 +82,7 @@ fn a_blocked_and_a_deleted_client_lose_their_sessions() {
         read(&app, access).await.refused(401, "token_revoked");
         let (client, _, first) = signed_in(&app).await;
         let access = first["access_token"].as_str().unwrap();
-        app.write(
-            "DELETE",
-            &format!("/mcp/clients/{client}"),
-            json!({ "confirm": true }),
-        )
-        .await
-        .ok();
+        app.delete(&format!("/mcp/clients/{client}")).await.ok();
         read(&app, access).await.refused(401, "token_revoked");
         // No secret stands in the audit log.
         let log = app.get("/audit/events?limit=100").await.text();

@@ -110,10 +110,11 @@ fn redeem(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
         Beginning {
             actor: SessionActor::ConsoleUser {
                 id: user.id.clone(),
-                display: user.display,
+                display: code.user_display,
             },
             client_id: client.id.clone(),
-            client_display: Some(client.name.clone()),
+            // As the page of consent showed it.
+            client_display: code.client_name.or_else(|| Some(client.name.clone())),
             scopes,
             secs: if refreshes { IDLE_SECS } else { ACCESS_SECS },
         },

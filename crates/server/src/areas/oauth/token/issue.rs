@@ -175,6 +175,7 @@ pub async fn unit<T: Send + 'static>(
 }
 
 /// Returns what is answered when the store refuses.
+#[expect(clippy::needless_pass_by_value, reason = "it stands behind map_err")]
 pub fn of_store(error: Error) -> TokenError {
     if error.code().status() == 500 {
         tracing::error!(cause = ?error.private(), "the token endpoint failed: {error}");
