@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::failure::{Context, Failure, Outcome};
-use crate::{process, python};
+use crate::{oidc, process, python};
 
 /// Scripts that run beside the packages that they import.
 const SCRIPTS: &[&str] = &[
@@ -41,10 +41,8 @@ pub fn sources() -> PathBuf {
 impl Tools {
     pub fn install() -> Outcome<Self> {
         let sources = sources();
-        let npm = packages("clients", &sources)?;
-        let oidc = process::root().join("crates/xtask/oidc");
-        let provider = packages("clients-oidc", &oidc)?;
-        std::fs::copy(oidc.join("serve.mjs"), provider.join("serve.mjs")).context("cannot copy serve.mjs")?;
+        let npm = packages(&sources)?;
+        let provider = oidc::install()?;
         for script in SCRIPTS {
             std::fs::copy(sources.join(script), npm.join(script))
                 .context(format_args!("cannot copy {script}"))?;
@@ -73,15 +71,15 @@ impl Tools {
     }
 }
 
-fn packages(name: &str, sources: &Path) -> Outcome<PathBuf> {
-    let folder = process::target().join("tools").join(name);
+fn packages(sources: &Path) -> Outcome<PathBuf> {
+    let folder = process::target().join("tools/clients");
     let lock = "package-lock.json";
     let wanted = std::fs::read_to_string(sources.join(lock)).context("cannot read the pinned packages")?;
     let installed = folder.join("installed.json");
     if std::fs::read_to_string(&installed).is_ok_and(|text| text == wanted) {
         return Ok(folder);
     }
-    eprintln!("installing {name} into {}", folder.display());
+    eprintln!("installing MCP clients into {}", folder.display());
     std::fs::create_dir_all(&folder).context(format_args!("cannot create {}", folder.display()))?;
     for name in ["package.json", lock] {
         std::fs::copy(sources.join(name), folder.join(name)).context(format_args!("cannot copy {name}"))?;
