@@ -92,7 +92,7 @@ fn fits(tool: &Tool, arguments: &Map<String, Value>) -> Result<()> {
     }
 }
 
-/// INVARIANT MC-3: only the call's own arguments confirm.
+/// INVARIANT ME-3: only the call's own arguments confirm.
 fn confirmed(meta: &Meta, arguments: &Map<String, Value>) -> Result<()> {
     if !meta.confirm || arguments.get("confirm") == Some(&Value::Bool(true)) {
         return Ok(());

@@ -158,7 +158,7 @@ impl Catalogue {
 }
 
 impl Tool {
-    // INVARIANT MC-2: the one rule of lists and of calls.
+    // INVARIANT ME-2: the one rule of lists and of calls.
     fn is_listed(&self, actor: &Actor, selection: &Selection) -> bool {
         self.is_offered && selection.has(self.meta) && may_call(self.meta, actor)
     }

@@ -145,7 +145,7 @@ async fn handle(shared: &Arc<Shared>, protocol: &Protocol, request: Request) -> 
     let id = request.extensions().get::<RequestId>().cloned();
     let id = id.unwrap_or_else(|| RequestId(String::new()));
     let accept = request.headers().get(ACCEPT).cloned();
-    // INVARIANT MC-5: before all else.
+    // INVARIANT ME-5: before all else.
     if let Err(error) = shared.guard.check(request.uri(), request.headers()) {
         return respond(&error, &id, accept.as_ref());
     }
@@ -178,7 +178,7 @@ async fn serve(
         line: (parts.method.clone(), parts.uri.path().to_owned()),
     };
     let (origin, line) = (knock.origin.clone(), knock.line.clone());
-    // INVARIANT MC-1: before anything is said about the request.
+    // INVARIANT ME-1: before anything is said about the request.
     let identity = identify(&shared.kernel, knock).await;
     let identity = identity.map_err(|outcome| answer(&shared.kernel, outcome, id, accept, &surface))?;
     let refused = |error: &Error| respond(error, id, accept);
@@ -307,7 +307,7 @@ impl Named {
             .map_or(Self::Unknown, Self::Session)
     }
 
-    // INVARIANT MC-4: a session is its opener's.
+    // INVARIANT ME-4: a session is its opener's.
     fn is_refused(&self, kernel: &Kernel, actor: &Actor) -> bool {
         match self {
             Self::None => false,

@@ -1,7 +1,7 @@
 //! Calls of tools without the detour: what the library would do for a call that is beyond doubt, in a fraction of its
 //! time (it reads a message as each of its methods in turn, and starts a service with channels for each request).
 //!
-//! INVARIANT MC-6: a call that is answered here gets the bytes that the library would send. Whatever is not exactly the
+//! INVARIANT ME-6: a call that is answered here gets the bytes that the library would send. Whatever is not exactly the
 //! usual form, right or wrong, is the library's to judge.
 
 use bytes::Bytes;

@@ -49,7 +49,7 @@ type Context = RequestContext<RoleServer>;
 fn caller(context: &Context) -> Result<Arc<Caller>, ErrorData> {
     let parts = context.extensions.get::<http::request::Parts>();
     let caller = parts.and_then(|parts| parts.extensions.get::<Arc<Caller>>());
-    // INVARIANT MC-1: no method is answered for nobody.
+    // INVARIANT ME-1: no method is answered for nobody.
     caller
         .cloned()
         .ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
@@ -80,7 +80,7 @@ impl Handler {
         let found = shared
             .catalogue
             .find(&request.name, &caller.actor, &caller.selection);
-        // INVARIANT MC-2: one answer for what does not exist and for what the caller may not know of.
+        // INVARIANT ME-2: one answer for what does not exist and for what the caller may not know of.
         let Some((place, tool)) = found else {
             self.note_denial(&request.name, caller).await;
             return Err(ErrorData::invalid_params(
@@ -104,7 +104,7 @@ impl Handler {
             status,
             shared.kernel.clock.monotonic().saturating_sub(started),
         );
-        // INVARIANT MC-1: who was revoked since the request was authenticated is told so by HTTP.
+        // INVARIANT ME-1: who was revoked since the request was authenticated is told so by HTTP.
         if status == 401 {
             caller.effect(Effect::Refused(outcome));
             return Ok(CallToolResult::error(Vec::new()));

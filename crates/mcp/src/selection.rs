@@ -1,7 +1,7 @@
 //! Which tools a connection wants to see: a model chooses better among few.
 //!
 //! A selection only takes away from what the caller may call. Words that no toolset has are refused, because a typo
-//! must not look like a missing right; names of tools are not judged, because that would say what exists (MC-2).
+//! must not look like a missing right; names of tools are not judged, because that would say what exists (ME-2).
 
 use http::HeaderMap;
 use provost_kernel::auth::TOOLSETS;

@@ -10,7 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub const ANNOUNCE: &str = "provost::announce";
 
 /// What the server logs when nobody says what.
-pub const SERVER: &str = "info";
+pub const SERVER: &str = "info,rmcp=warn";
 
 /// What other commands log.
 pub const BRIEF: &str = "warn,provost::fatal=off";

@@ -1,6 +1,6 @@
 //! What history costs: bytes and time for each event, from recording to grouping.
 //!
-//! `cargo run -p provost-history --release --example bench -- RECORDING [EVENTS [REPETITION]]`
+//! `cargo run -p provost-history --release --example measure_history -- RECORDING [EVENTS [REPETITION]]`
 //!
 //! Grows the recording to so many events (2 000 000), of which so many repeat a recorded call (1: all; 0: every event
 //! is distinct; without it: one table for each of 1, 0.99 and 0), then records, seals, scans and groups them.

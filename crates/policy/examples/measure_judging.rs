@@ -1,6 +1,6 @@
 //! How fast decisions are: row by row, column by column, by projection, and with a Rego module per event.
 //!
-//! `cargo run --release -p provost-policy --example bench [events]`; one thread, medians of three passes, processor time.
+//! `cargo run --release -p provost-policy --example measure_judging [events]`; one thread, medians of three passes, processor time.
 
 #![expect(
     clippy::unwrap_used,
