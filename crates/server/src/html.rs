@@ -134,7 +134,7 @@ mod tests {
         );
         assert_eq!(
             shown(|html| html.element("a", &[("title", "\"><b>")], |_| {})),
-            "<a title=\"&quot;&gt;&lt;b&gt;\"></a>\n"
+            "<a title=\"&quot;&gt;&lt;b&gt;\"></a>"
         );
     }
 

@@ -118,7 +118,11 @@ fn prompts() -> Vec<Prompt> {
             title: "Backtest a policy".into(),
             description: "Judges recorded history by a policy before anybody feels it".into(),
             arguments: vec![
-                argument("policy", "The id of a stored draft, or what the policy shall do, in words", true),
+                argument(
+                    "policy",
+                    "The id of a stored draft, or what the policy shall do, in words",
+                    true,
+                ),
                 argument("days", "How many days of history; 30 if left out", false),
             ],
             render: backtest,
@@ -126,8 +130,13 @@ fn prompts() -> Vec<Prompt> {
         Prompt {
             name: "review_access".into(),
             title: "Review who has access".into(),
-            description: "Lists accounts, tokens and sessions that are unused, expire soon or may do much".into(),
-            arguments: vec![argument("days", "Unused for how many days; 30 if left out", false)],
+            description: "Lists accounts, tokens and sessions that are unused, expire soon or may do much"
+                .into(),
+            arguments: vec![argument(
+                "days",
+                "Unused for how many days; 30 if left out",
+                false,
+            )],
             render: review,
         },
         Prompt {
@@ -142,7 +151,12 @@ fn prompts() -> Vec<Prompt> {
 
 /// Quotes a caller's word, so that it reads as a word and not as a sentence of the prompt.
 fn quoted(given: &Given, name: &str) -> String {
-    let word: String = given.get(name).map_or("", String::as_str).chars().take(512).collect();
+    let word: String = given
+        .get(name)
+        .map_or("", String::as_str)
+        .chars()
+        .take(512)
+        .collect();
     serde_json::Value::String(word).to_string()
 }
 

@@ -143,7 +143,11 @@ impl Server {
         let answer = tokio::time::timeout(self.timeout, self.client.request(request)).await;
         let silent = || format!("{} did not answer within {} s", self.url, self.timeout.as_secs());
         answer.map_err(|_| silent())?.map_err(|error| {
-            format!("{} cannot be reached: {}; is the server running?", self.url, cause(&error))
+            format!(
+                "{} cannot be reached: {}; is the server running?",
+                self.url,
+                cause(&error)
+            )
         })
     }
 

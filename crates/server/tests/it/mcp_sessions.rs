@@ -803,6 +803,14 @@ fn only_admins_see_and_revoke_sessions() {
 fn the_end_of_five_thousand_holds_at_once() {
     each("sessions_many", |app: Arc<App>| async move {
         let mut grants = Vec::new();
+        let ann = user(&app, "ann@acme.example").await;
+        let new_session = |app: &App, client: &str| NewSession {
+            actor: SessionActor::ConsoleUser {
+                id: ann.clone(),
+                display: "Ann".into(),
+            },
+            ..new_session(app, client)
+        };
         for chunk in 0..202 {
             let news: Vec<NewSession> = (0..50)
                 .map(|n| new_session(&app, if n % 2 == 0 { "doomed" } else { "spared" }))

@@ -86,6 +86,7 @@ pub fn varied(operation: &str, member: &str, _body: &Value) -> Option<Value> {
     match member {
         "redirectUris" => body[member] = json!(["https://client.example/back"]),
         "grantTypes" => body[member] = json!(["authorization_code"]),
+        "tokenEndpointAuthMethod" => body[member] = json!("private_key_jwt"),
         "scopes" => body[member] = json!(["policies:read"]),
         _ => return None,
     }

@@ -11,7 +11,7 @@ mod real;
 mod steps;
 mod visitor;
 
-use crate::support::{App, fresh_key, segments};
+use crate::support::{App, segments};
 use provost_kernel::auth::{OrganizationId, SCOPES};
 use provost_kernel::kernel::Extras;
 use provost_server::areas::oauth::sign_in::{Declared, Http, Providers};
@@ -129,9 +129,4 @@ pub fn parameter(url: &str, name: &str) -> Option<String> {
 pub async fn audited(app: &App, action: &str) -> Vec<Value> {
     let page = app.get(&format!("/audit/events?limit=100&action={action}")).await;
     page.ok()["events"].as_array().unwrap().clone()
-}
-
-/// Makes a directory login name that nobody has.
-pub fn somebody() -> String {
-    format!("{}@acme.example", fresh_key())
 }
