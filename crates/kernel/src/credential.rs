@@ -326,13 +326,13 @@ impl Presented {
                 token: Some(crate::Secret::new(token.to_owned())),
             });
         }
-        let delegated = verifier.filter(|_| !token.starts_with("prov_"));
-        let verified = delegated.ok_or_else(invalid_token)?.verify(token, ask).await?;
+        let judge = verifier.filter(|_| !token.starts_with("prov_"));
+        let checked = judge.ok_or_else(invalid_token)?.verify(token, ask).await?;
         Ok(Self {
             caller: Caller {
                 kind: Kind::Session,
-                lookup: verified.grant.clone(),
-                verified: Some(Arc::new(verified)),
+                lookup: checked.grant.clone(),
+                verified: Some(Arc::new(checked)),
             },
             token: None,
         })

@@ -38,6 +38,7 @@ fn main() -> Outcome {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it serves map_err")]
 fn said(error: provost_kernel::Error) -> String {
     format!("{error}: {}", error.private().unwrap_or_default())
 }
@@ -60,7 +61,7 @@ fn scopes(set: usize) -> ScopeSet {
     let chosen: Vec<&str> = SCOPES
         .into_iter()
         .enumerate()
-        .filter(|(place, _)| mixed(set * 100 + place) % 6 == 0)
+        .filter(|(place, _)| mixed(set * 100 + place).is_multiple_of(6))
         .map(|(_, scope)| scope)
         .collect();
     ScopeSet::of(&chosen)

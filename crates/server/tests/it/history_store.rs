@@ -49,6 +49,7 @@ async fn events(app: &App, query: &str) -> Vec<Value> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story")]
 fn segments_in_a_store_are_sealed_and_read() {
     let Some(endpoint) = variable("PROVOST_TEST_S3_ENDPOINT") else {
         assert!(

@@ -10,6 +10,7 @@ use provost_kernel::text::name_key;
 use provost_kernel::{Code, Cx, Result, Timestamp, params};
 use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor};
 use serde_json::{Value, json};
+use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
 const SESSIONS: &str = "/mcp/sessions";
@@ -229,7 +230,7 @@ impl Asked {
         let mut path = format!("{SESSIONS}?limit={limit}&offset={offset}");
         let mut add = |name: &str, value: Option<&str>| {
             if let Some(value) = value {
-                path.push_str(&format!("&{name}={}", encoded(value)));
+                let _ = write!(path, "&{name}={}", encoded(value));
             }
         };
         add("query", self.query.as_deref());

@@ -94,24 +94,21 @@ fn measure(
         Some(binaries) if engine == Engine::Postgres => Some(Cluster::start(binaries, Durability::Full)?),
         _ => None,
     };
-    let (store, place) = match &cluster {
-        Some(cluster) => {
-            cluster.create_database("main")?;
-            let url = cluster.url("main");
-            let keys = workplace.folder.join("main-keys");
-            (
-                Store::Postgres {
-                    url: url.clone(),
-                    keys,
-                },
-                url,
-            )
-        }
-        None => {
-            let data = workplace.folder.join("main");
-            let file = data.join("provost.db").display().to_string();
-            (Store::Sqlite { data }, file)
-        }
+    let (store, place) = if let Some(cluster) = &cluster {
+        cluster.create_database("main")?;
+        let url = cluster.url("main");
+        let keys = workplace.folder.join("main-keys");
+        (
+            Store::Postgres {
+                url: url.clone(),
+                keys,
+            },
+            url,
+        )
+    } else {
+        let data = workplace.folder.join("main");
+        let file = data.join("provost.db").display().to_string();
+        (Store::Sqlite { data }, file)
     };
     let installation = Installation {
         binary: binary.to_path_buf(),

@@ -98,7 +98,7 @@ impl Incoming {
             return Ok(());
         }
         Owned::read(0, self.occasion, &given, &[])
-            .map_err(faults)
+            .map_err(|found| faults(&found))
             .map(drop)
     }
 
@@ -188,7 +188,7 @@ impl Incoming {
                 .retain(|name, _| !missing.contains(&name.as_str()));
         }
         let record = Owned::read(at_ms, self.occasion, &attributes, &missing);
-        let mut record = record.map_err(faults)?;
+        let mut record = record.map_err(|found| faults(&found))?;
         record.source = Some(source.to_owned());
         record.session.clone_from(&self.session);
         record.call_id.clone_from(&self.call_id);
@@ -209,7 +209,7 @@ impl Incoming {
     }
 }
 
-fn faults(violations: Violations) -> Vec<Fault> {
+fn faults(violations: &Violations) -> Vec<Fault> {
     let pointer = |path: &str| match path {
         path if path.starts_with("/missing/") => path.to_owned(),
         path => format!("/attributes{path}"),

@@ -15,6 +15,7 @@ const TRIES: usize = 8;
 /// Opens a session and returns its id; a grant that is known has one already, ended or not.
 ///
 /// Errors: `Conflict` for a grant of another organization.
+#[expect(clippy::needless_pass_by_value, reason = "a session is opened once")]
 pub fn open(cx: &mut Cx<'_>, new: NewSession) -> Result<SessionId> {
     let org = cx.org();
     if let Some((organization, id)) = store::by_grant(cx, &new.grant_key)? {

@@ -29,6 +29,7 @@ pub struct RevokeMcpSessions;
     "if" = { "required": ["confirm"], "properties": { "confirm": { "const": true } } },
     "then" = { "required": ["reason", "idempotencyKey"] },
 ))]
+#[expect(clippy::struct_field_names, reason = "the names on the wire")]
 pub struct RevokeBody {
     /// Those of this MCP client.
     client_id: Option<FilterText<2048>>,

@@ -49,8 +49,8 @@ pub async fn open(app: &App, sessions: Vec<NewSession>) -> Vec<String> {
         .system(organization, Some("test.opened"), run)
         .await
         .unwrap();
-    let opened = ids.lock().unwrap().clone();
-    opened
+    let mut ids = ids.lock().unwrap();
+    std::mem::take(&mut *ids)
 }
 
 async fn one(app: &App) -> String {

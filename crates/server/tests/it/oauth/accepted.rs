@@ -75,7 +75,7 @@ fn a_user_is_found_by_issuer_and_subject_and_linked_on_the_issuers_word_alone() 
         // Another organization and another resource.
         let (foreign, _) = app.other_organization("Other").await;
         let mut elsewhere = token(&workshop, |claims| {
-            claims["organization_id"] = foreign.clone().into()
+            claims["organization_id"] = foreign.clone().into();
         });
         read(&app, &elsewhere).await.refused(401, "unauthenticated");
         elsewhere = token(&workshop, |claims| claims["aud"] = MCP.into());

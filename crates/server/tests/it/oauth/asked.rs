@@ -17,6 +17,7 @@ struct Asked {
 }
 
 impl Asked {
+    #[expect(clippy::disallowed_methods, reason = "a server of the test's own")]
     async fn start(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

@@ -4,6 +4,10 @@ use super::*;
 use crate::support::each;
 
 /// How many tokens are revoked; `PROVOST_TEST_REVOCATIONS` raises it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests are told how much; this is no configuration"
+)]
 fn count() -> usize {
     let set = std::env::var("PROVOST_TEST_REVOCATIONS").ok();
     set.and_then(|text| text.parse().ok()).unwrap_or(200)

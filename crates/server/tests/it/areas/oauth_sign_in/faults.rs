@@ -10,7 +10,11 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::sync::Arc;
 
+/// Parameters of a request that are taken away or have another value.
+type Changed<'a> = &'a [(&'a str, Option<&'a str>)];
+
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn a_wrong_request_is_answered_where_it_belongs() {
     each("sign_in_requests", |first: Arc<App>| async move {
         let stage = stage(&first).await;
@@ -18,7 +22,7 @@ fn a_wrong_request_is_answered_where_it_belongs() {
         let narrow = client(&stage.app, "Narrow", &[REDIRECT], &["fleet:read"]).await;
         let long = "x".repeat(1025);
         let long_hint = "x".repeat(257);
-        let for_the_client: [(&str, &[(&str, Option<&str>)]); 25] = [
+        let for_the_client: [(&str, Changed<'_>); 25] = [
             ("invalid_request", &[("response_type", None)]),
             ("invalid_request", &[("response_type", Some(""))]),
             ("unsupported_response_type", &[("response_type", Some("token"))]),
@@ -211,6 +215,7 @@ fn nobody_is_sent_to_a_place_that_is_not_registered() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn a_token_that_is_not_right_signs_nobody_in() {
     each("sign_in_tokens", |first: Arc<App>| async move {
         let stage = stage(&first).await;
@@ -332,9 +337,9 @@ fn an_answer_is_from_the_provider_that_was_asked() {
         let mut visitor = Visitor::default();
         let asked = visitor.begin(&stage.app, &stage.client).await;
         let right = stage.liar.answers(&stage.app, &asked, "ada");
-        let state = parameter(&asked, "state").unwrap();
+        let ours = parameter(&asked, "state").unwrap();
         let target = |more: &[(&str, &str)]| {
-            let mut all = vec![("state", state.as_str())];
+            let mut all = vec![("state", ours.as_str())];
             all.extend(more);
             format!("/oauth/callback?{}", query(&all))
         };

@@ -181,7 +181,7 @@ fn a_step_belongs_to_one_browser_one_purpose_and_ten_minutes() {
         let mut visitor = Visitor::default();
         let asked = visitor.begin(&stage.app, &stage.client).await;
         let target = stage.liar.answers(&stage.app, &asked, "ada");
-        let state = parameter(&asked, "state").unwrap();
+        let ours = parameter(&asked, "state").unwrap();
 
         // Nobody's browser, and that of somebody who began for themselves: a planted answer signs nobody in.
         let mut other = Visitor::default();
@@ -194,18 +194,18 @@ fn a_step_belongs_to_one_browser_one_purpose_and_ten_minutes() {
         twice.get(&stage.app, &target).await.page(400, gone);
 
         // A changed state, everywhere; another purpose.
-        for place in (0..state.len()).step_by(7).chain([state.len() - 1]) {
-            let mut changed = state.clone().into_bytes();
+        for place in (0..ours.len()).step_by(7).chain([ours.len() - 1]) {
+            let mut changed = ours.clone().into_bytes();
             changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
-            let target = target.replace(&query(&[("state", &state)]), &query(&[("state", &changed)]));
+            let target = target.replace(&query(&[("state", &ours)]), &query(&[("state", &changed)]));
             visitor.get(&stage.app, &target).await.page(400, gone);
         }
         for state in ["", "sealing-1.", "sealing-9.AAAA", &"A".repeat(5000)] {
             let target = format!("/oauth/callback?{}", query(&[("code", "a"), ("state", state)]));
             visitor.get(&stage.app, &target).await.page(400, gone);
         }
-        let consent = format!("/oauth/consent?{}", query(&[("question", &state)]));
+        let consent = format!("/oauth/consent?{}", query(&[("question", &ours)]));
         visitor.get(&stage.app, &consent).await.page(400, gone);
 
         // Ten minutes for each step, to the second.

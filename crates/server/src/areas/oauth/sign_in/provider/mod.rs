@@ -216,15 +216,13 @@ impl Provider {
         issuer: Option<&'a str>,
     ) -> Pending<'a, Result<bool, Failed>> {
         Box::pin(async move {
-            match issuer {
-                Some(issuer) => Ok(issuer == self.declared.issuer),
-                None => {
-                    let metadata = self.known.get(kernel, &self.declared).await?;
-                    Ok(!metadata
-                        .additional_metadata()
-                        .authorization_response_iss_parameter_supported)
-                }
+            if let Some(issuer) = issuer {
+                return Ok(issuer == self.declared.issuer);
             }
+            let metadata = self.known.get(kernel, &self.declared).await?;
+            Ok(!metadata
+                .additional_metadata()
+                .authorization_response_iss_parameter_supported)
         })
     }
 

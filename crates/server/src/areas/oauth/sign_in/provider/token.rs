@@ -62,7 +62,7 @@ pub fn judge(
     };
     let now = kernel.clock.now();
     let verifier = verifier(declared, metadata, now);
-    let claims = token.claims(&verifier, nonce).map_err(doubt)?;
+    let claims = token.claims(&verifier, nonce).map_err(|error| doubt(&error))?;
     let party = claims.authorized_party().map(|party| party.as_str());
     if party.is_some_and(|party| party != declared.client_id) {
         return because("it was made for another party");
@@ -108,7 +108,7 @@ fn verifier<'a>(declared: &Declared, metadata: &Metadata, now: Timestamp) -> Cor
         })
 }
 
-fn doubt(error: ClaimsVerificationError) -> Doubt {
+fn doubt(error: &ClaimsVerificationError) -> Doubt {
     Doubt::Because(match error {
         ClaimsVerificationError::SignatureVerification(SignatureVerificationError::NoMatchingKey) => {
             return Doubt::UnknownKey;
