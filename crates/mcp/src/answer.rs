@@ -9,9 +9,11 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use provost_kernel::expose::mcp::{is_text, scopes};
 use provost_kernel::operation::{Answer, Meta};
 use provost_kernel::{Code, Error};
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Value, json};
 
+/// The member of `_meta` in which a refusal carries the envelope of the HTTP API.
+const ENVELOPE: &str = "dev.provost/error";
 /// LIMIT: bytes of an answer that is not JSON. More is no use to a model, and HTTP hands it over.
 const MAX_BYTES: usize = 1024 * 1024;
 
@@ -95,7 +97,9 @@ pub(crate) fn of_error(meta: &Meta, error: &Error, request_id: &str) -> CallTool
         envelope["requiredScopes"] = needed.into();
     }
     let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-    result.structured_content = Some(envelope);
+    // Not as structured content: that must fit the tool's output schema, and clients check it of refusals too.
+    let meta = serde_json::Map::from_iter([(ENVELOPE.to_owned(), envelope)]);
+    result.meta = Some(MetaObject(meta));
     result
 }
 

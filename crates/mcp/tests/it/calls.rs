@@ -201,7 +201,7 @@ fn refusals_are_results_that_name_the_argument() {
         for (tool, arguments, code, pointer) in refused() {
             let result = app.call(&app.admin, tool, arguments.clone()).await;
             assert_eq!(result["isError"], true, "{tool} {arguments}: {result}");
-            let envelope = &result["structuredContent"];
+            let envelope = &result["_meta"]["dev.provost/error"];
             assert_eq!(envelope["code"], code, "{tool} {arguments}: {result}");
             assert!(envelope["requestId"].as_str().unwrap().starts_with("req_"));
             assert_eq!(text(&result), envelope["message"].as_str().unwrap());
@@ -231,7 +231,7 @@ fn what_nothing_undoes_is_confirmed_in_the_call_itself() {
             call.headers_mut().insert("x-confirm", "true".parse().unwrap());
             let result = app.send(call).await.json()["result"].clone();
             assert_eq!(
-                result["structuredContent"]["code"], "confirmation_required",
+                result["_meta"]["dev.provost/error"]["code"], "confirmation_required",
                 "{result}"
             );
             assert!(text(&result).contains("Delete a thing") && text(&result).contains("confirm: true"));
@@ -262,9 +262,9 @@ fn a_preview_shows_and_a_confirmation_needs_all_scopes() {
         assert_eq!(shown["structuredContent"], json!({ "things": ["a"] }));
         let confirmed = json!({ "confirm": true, "reason": "r", "idempotencyKey": "k" });
         let refused = app.call(&reader, "clearThings", confirmed.clone()).await;
-        assert_eq!(refused["structuredContent"]["code"], "insufficient_scope");
+        assert_eq!(refused["_meta"]["dev.provost/error"]["code"], "insufficient_scope");
         let scopes = json!(["managed_config:read", "managed_config:rollback"]);
-        assert_eq!(refused["structuredContent"]["requiredScopes"], scopes);
+        assert_eq!(refused["_meta"]["dev.provost/error"]["requiredScopes"], scopes);
         assert!(text(&refused).contains("managed_config:read managed_config:rollback"));
         let left = app.call(&reader, "listThings", json!({})).await;
         assert_eq!(left["structuredContent"], json!({ "things": ["a"] }));
@@ -303,7 +303,7 @@ fn content_travels_in_the_form_that_it_has() {
         let large = app
             .call(&app.admin, "fetchThing", json!({ "thingId": "2000000" }))
             .await;
-        assert_eq!(large["structuredContent"]["code"], "payload_too_large");
+        assert_eq!(large["_meta"]["dev.provost/error"]["code"], "payload_too_large");
         assert!(text(&large).contains("GET /things/{thingId}/content"));
     });
 }
@@ -322,7 +322,7 @@ fn a_key_and_a_reason_reach_the_operation_by_headers_too() {
         let keyed = |thing: &str| json!({ "thingId": thing, "idempotencyKey": "k" });
         app.call(&app.admin, "touchThing", keyed("a")).await;
         let other = app.call(&app.admin, "touchThing", keyed("b")).await;
-        assert_eq!(other["structuredContent"]["code"], "idempotency_mismatch");
+        assert_eq!(other["_meta"]["dev.provost/error"]["code"], "idempotency_mismatch");
     });
 }
 
@@ -336,6 +336,6 @@ fn organizations_do_not_see_each_other() {
         let list = app.call(&theirs, "listThings", json!({})).await;
         assert_eq!(list["structuredContent"], json!({ "things": [] }));
         let read = app.call(&theirs, "getThing", json!({ "thingId": "ours" })).await;
-        assert_eq!(read["structuredContent"]["code"], "not_found");
+        assert_eq!(read["_meta"]["dev.provost/error"]["code"], "not_found");
     });
 }
