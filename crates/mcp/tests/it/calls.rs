@@ -262,7 +262,10 @@ fn a_preview_shows_and_a_confirmation_needs_all_scopes() {
         assert_eq!(shown["structuredContent"], json!({ "things": ["a"] }));
         let confirmed = json!({ "confirm": true, "reason": "r", "idempotencyKey": "k" });
         let refused = app.call(&reader, "clearThings", confirmed.clone()).await;
-        assert_eq!(refused["_meta"]["dev.provost/error"]["code"], "insufficient_scope");
+        assert_eq!(
+            refused["_meta"]["dev.provost/error"]["code"],
+            "insufficient_scope"
+        );
         let scopes = json!(["managed_config:read", "managed_config:rollback"]);
         assert_eq!(refused["_meta"]["dev.provost/error"]["requiredScopes"], scopes);
         assert!(text(&refused).contains("managed_config:read managed_config:rollback"));
@@ -322,7 +325,10 @@ fn a_key_and_a_reason_reach_the_operation_by_headers_too() {
         let keyed = |thing: &str| json!({ "thingId": thing, "idempotencyKey": "k" });
         app.call(&app.admin, "touchThing", keyed("a")).await;
         let other = app.call(&app.admin, "touchThing", keyed("b")).await;
-        assert_eq!(other["_meta"]["dev.provost/error"]["code"], "idempotency_mismatch");
+        assert_eq!(
+            other["_meta"]["dev.provost/error"]["code"],
+            "idempotency_mismatch"
+        );
     });
 }
 

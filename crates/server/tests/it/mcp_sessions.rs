@@ -435,7 +435,6 @@ fn a_revocation_keeps_its_reason_and_is_said_once() {
         ] {
             call(word).await.refused(400, "invalid_request");
         }
-        call(&"x".repeat(257)).await.refused(400, "invalid_request");
         let first = call("laptop lost").await;
         let after = first.ok()["session"].clone();
         assert_eq!(after["status"], "revoked");
@@ -868,7 +867,7 @@ fn the_end_of_five_thousand_holds_at_once() {
         holds(app.clone(), grants.clone(), late.clone()).await;
         // A second end finds nothing left but the late one, and takes nothing from the first.
         app.advance(1);
-        let again = json!({ "consoleUserId": "usr_01kadh5j9v0000000000000000" });
+        let again = json!({ "consoleUserId": ann });
         let again = app.write("POST", &path, again).await;
         assert_eq!(again.ok()["count"], 5051);
         run_jobs(&app).await;

@@ -22,9 +22,9 @@ pub struct RevokeMcpSessions;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline, extend(
     "oneOf" = [
-        { "required": ["clientId"] },
-        { "required": ["serviceAccountId"] },
-        { "required": ["consoleUserId"] },
+        { "required": ["clientId"], "properties": { "clientId": { "type": "string" } } },
+        { "required": ["serviceAccountId"], "properties": { "serviceAccountId": { "type": "string" } } },
+        { "required": ["consoleUserId"], "properties": { "consoleUserId": { "type": "string" } } },
     ],
     "if" = { "required": ["confirm"], "properties": { "confirm": { "const": true } } },
     "then" = { "required": ["reason", "idempotencyKey"] },
