@@ -825,7 +825,8 @@ fn the_end_of_five_thousand_holds_at_once() {
             (&all.ok()["total"], &all.json["totalIsExact"]),
             (&json!(10_000), &json!(false))
         );
-        plans(&app);
+        // A connection is used on a thread of its own.
+        std::thread::scope(|scope| scope.spawn(|| plans(&app)).join().unwrap());
         let path = format!("{SESSIONS}/revoke");
         let preview = app.write("POST", &path, json!({ "clientId": "doomed" })).await;
         assert_eq!(

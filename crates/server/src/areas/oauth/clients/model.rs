@@ -2,7 +2,7 @@
 
 use crate::areas::resources::definition::{AtMost, Line};
 use provost_kernel::auth::ScopeSet;
-use provost_kernel::error::{Error, Result};
+use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id};
 use provost_oauth::{KeySet, client_document, redirect};
 use schemars::JsonSchema;
@@ -114,13 +114,17 @@ pub struct Registered {
     pub updated_at: Timestamp,
 }
 
+fn wrong(path: &str, message: &str) -> Result<()> {
+    let error = Error::new(Code::InvalidDefinition, format!("{path}: {message}"));
+    Err(error.and_field(path, message))
+}
+
 impl Registered {
-    /// Checks what the schema does not say.
+    /// Checks what no schema says: how the members go together.
     ///
-    /// Errors: `InvalidRequest`.
+    /// Errors: `InvalidDefinition`, naming the member.
     pub fn check(&self) -> Result<()> {
         let has = |grant: GrantType| self.grant_types.iter().any(|known| known == grant.as_str());
-        let wrong = |path: &str, message: &str| Err(Error::invalid(path, message));
         if self.grant_types.is_empty() {
             return wrong("/grantTypes", "must name a grant");
         }
@@ -153,7 +157,6 @@ impl Registered {
     }
 
     fn check_keys(&self) -> Result<()> {
-        let wrong = |path: &str, message: &str| Err(Error::invalid(path, message));
         match (self.auth_method, &self.jwks, &self.jwks_uri) {
             (AuthMethod::None, None, None) => Ok(()),
             (AuthMethod::None, ..) => wrong("/jwks", "is for private_key_jwt alone"),
