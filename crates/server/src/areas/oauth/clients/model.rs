@@ -114,7 +114,8 @@ pub struct Registered {
     pub updated_at: Timestamp,
 }
 
-fn wrong(path: &str, message: &str) -> Result<()> {
+/// Refuses members that do not go together.
+pub(super) fn wrong(path: &str, message: &str) -> Result<()> {
     let error = Error::new(Code::InvalidDefinition, format!("{path}: {message}"));
     Err(error.and_field(path, message))
 }

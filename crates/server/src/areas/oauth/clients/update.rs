@@ -1,12 +1,11 @@
 //! `PATCH …/mcp/clients/{mcpClientId}`: absent members stay (D13).
 
-use super::model::{ClientPath, ClientView, GrantTypes, Jwks, RedirectUris, Registered, texts, words};
+use super::model::{ClientPath, ClientView, GrantTypes, Jwks, RedirectUris, Registered, texts, words, wrong};
 use super::store;
 use crate::areas::mcp_sessions;
 use crate::areas::resources::definition::Line;
 use crate::areas::service_accounts::ScopeList;
 use provost_kernel::auth::Role::Admin;
-use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::patch::Given;
 use provost_kernel::text::Name;
@@ -66,7 +65,7 @@ impl Operation for UpdateMcpClient {
 
     fn validate(input: &Input<Self>) -> Result<()> {
         if input.body.jwks.get().is_some() && input.body.jwks_uri.get().is_some() {
-            return Err(Error::invalid("/jwks", "cannot come together with jwksUri"));
+            return wrong("/jwks", "cannot come together with jwksUri");
         }
         Ok(())
     }
