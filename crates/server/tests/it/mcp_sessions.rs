@@ -912,6 +912,8 @@ fn plans(app: &App) {
     };
     if engine == Engine::Postgres {
         conn.batch("VACUUM ANALYZE mcp_sessions").unwrap();
+        // A table of some pages that are all wanted is read through; the question is whether an index could serve.
+        conn.batch("SET enable_seqscan = off").unwrap();
     }
     let find = |name: &str| {
         let full = format!("provost_server::areas::mcp_sessions::pages::{name}");
