@@ -280,8 +280,14 @@ impl Workplace {
         File::create(&path).context(format_args!("cannot create {}", path.display()))
     }
 
+    /// Tries for a while: a program that was killed may have children that still write for a moment.
     pub fn remove(self) -> Outcome {
-        std::fs::remove_dir_all(&self.folder).context(format_args!("cannot remove {}", self.folder.display()))
+        let mut outcome = Ok(());
+        clock::poll_until(Duration::from_secs(10), Duration::from_millis(50), || {
+            outcome = std::fs::remove_dir_all(&self.folder);
+            outcome.is_ok()
+        });
+        outcome.context(format_args!("cannot remove {}", self.folder.display()))
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::failure::{Context, Failure, Outcome};
-use crate::process;
+use crate::{clock, process};
 
 /// Far more than any answer takes, on a busy machine too.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -234,8 +234,13 @@ impl Browser {
     }
 
     pub fn close(mut self) {
-        // It ends while it answers; whatever is left is killed.
+        // A question to the browser and not to its tab. It ends while it answers and still writes to its profile
+        // afterwards, so its end is waited for; whatever is left is killed.
+        self.session = None;
         drop(self.ask("Browser.close", &json!({})));
+        clock::poll_until(Duration::from_secs(10), Duration::from_millis(10), || {
+            !matches!(self.process.try_wait(), Ok(None))
+        });
     }
 
     fn ask(&mut self, method: &str, parameters: &Value) -> Outcome<Value> {
