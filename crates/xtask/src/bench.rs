@@ -6,6 +6,8 @@ mod decisions;
 mod figures;
 mod load;
 mod machine;
+mod mcp;
+mod place;
 mod report;
 mod resolve;
 mod scripts;
@@ -22,6 +24,7 @@ pub enum Subject {
     Api(api::Arguments),
     Backtest(backtest::Arguments),
     Decisions(decisions::Arguments),
+    Mcp(mcp::Arguments),
     Resolve(resolve::Arguments),
     Sessions(sessions::Arguments),
 }
@@ -39,6 +42,7 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Api(arguments) => api::run(arguments),
         Subject::Backtest(arguments) => backtest::run(arguments),
         Subject::Decisions(arguments) => decisions::run(arguments),
+        Subject::Mcp(arguments) => mcp::run(arguments),
         Subject::Resolve(arguments) => resolve::run(arguments),
         Subject::Sessions(arguments) => sessions::run(arguments),
     }

@@ -7,12 +7,12 @@
 //!
 //! Absent on purpose: models; whatever needs one is not tried.
 
-mod administrator;
+pub mod administrator;
 mod commands;
 mod conformance;
 mod install;
 mod ledger;
-mod program;
+pub mod program;
 mod sdk;
 mod sign_in;
 mod terminal;

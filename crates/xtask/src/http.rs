@@ -81,6 +81,8 @@ pub struct Answer {
     pub replayed: bool,
     pub body: Vec<u8>,
     pub closes: bool,
+    /// The transport session that an MCP server named.
+    pub session: Option<String>,
 }
 
 impl Answer {
@@ -173,11 +175,12 @@ fn lost(status: Option<u16>, why: &dyn std::fmt::Display) -> Lost {
     }
 }
 
-/// Reads one answer with a `Content-Length`; the product sends no other kind to these requests.
+/// Reads one answer. The product sends a `Content-Length` with all of these; others send chunks.
 fn read_answer(stream: &mut impl BufRead, without_body: bool) -> Result<Answer, Lost> {
     let line = read_line(stream).map_err(|error| lost(None, &error))?;
     let status = parse_status(&line).ok_or_else(|| lost(None, &format!("not a status line: {line:?}")))?;
-    let (mut length, mut replayed, mut closes) = (0, false, false);
+    let (mut length, mut is_chunked) = (0, false);
+    let (mut replayed, mut closes, mut session) = (false, false, None);
     loop {
         let line = read_line(stream).map_err(|error| lost(Some(status), &error))?;
         if line.is_empty() {
@@ -189,20 +192,44 @@ fn read_answer(stream: &mut impl BufRead, without_body: bool) -> Result<Answer, 
             "content-length" => length = value.parse().unwrap_or(0),
             "idempotent-replayed" => replayed = value == "true",
             "connection" => closes = value.eq_ignore_ascii_case("close"),
-            "transfer-encoding" => return Err(lost(Some(status), &"a chunked answer")),
+            "mcp-session-id" => session = Some(value.to_owned()),
+            "transfer-encoding" => is_chunked = true,
             _ => {}
         }
     }
-    let mut body = vec![0; if without_body { 0 } else { length }];
-    stream
-        .read_exact(&mut body)
-        .map_err(|error| lost(Some(status), &error))?;
+    let body = match (without_body, is_chunked) {
+        (true, _) => Ok(Vec::new()),
+        (false, true) => read_chunks(stream),
+        (false, false) => read_bytes(stream, length),
+    };
     Ok(Answer {
         status,
         replayed,
-        body,
+        body: body.map_err(|error| lost(Some(status), &error))?,
         closes,
+        session,
     })
+}
+
+fn read_bytes(stream: &mut impl BufRead, length: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a body of chunks, without trailers (RFC 9112 §7.1).
+fn read_chunks(stream: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let size = read_line(stream)?;
+        let size = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16);
+        let size = size.map_err(|_| std::io::Error::from(std::io::ErrorKind::InvalidData))?;
+        body.extend(read_bytes(stream, size)?);
+        read_line(stream)?;
+        if size == 0 {
+            return Ok(body);
+        }
+    }
 }
 
 fn read_line(stream: &mut impl BufRead) -> std::io::Result<String> {
@@ -250,6 +277,18 @@ mod tests {
                 cut >= "HTTP/1.1 201 Created\r\n".len(),
                 "cut after {cut}"
             );
+        }
+    }
+
+    #[test]
+    fn chunks_are_joined_and_a_cut_is_a_loss() {
+        let whole = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nMcp-Session-Id: s\r\n\r\n\
+                     3\r\n{\"a\r\n4;x=y\r\n\":1}\r\n0\r\n\r\n";
+        let answer = read_answer(&mut whole.as_bytes(), false).unwrap();
+        assert_eq!(answer.json().unwrap()["a"], 1);
+        assert_eq!(answer.session.as_deref(), Some("s"));
+        for cut in 0..whole.len() {
+            read_answer(&mut &whole.as_bytes()[..cut], false).unwrap_err();
         }
     }
 

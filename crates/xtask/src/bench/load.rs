@@ -68,21 +68,26 @@ pub fn send(
     duration: Duration,
     script: &Script,
 ) -> Outcome<Measured> {
+    send_each(address, &vec![script.clone(); connections], duration)
+}
+
+/// Like `send`, over one connection for each script.
+pub fn send_each(address: SocketAddr, scripts: &[Script], duration: Duration) -> Outcome<Measured> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("no runtime")?;
     runtime.block_on(async {
         let mut tasks = JoinSet::new();
-        let mut streams = Vec::with_capacity(connections);
-        for _ in 0..connections {
+        let mut streams = Vec::with_capacity(scripts.len());
+        for script in scripts {
             let stream = TcpStream::connect(address).await.context("cannot connect")?;
             stream.set_nodelay(true).context("cannot set TCP_NODELAY")?;
-            streams.push(stream);
+            streams.push((stream, script.clone()));
         }
         let start = clock::now();
-        for (number, stream) in streams.into_iter().enumerate() {
-            tasks.spawn(converse(stream, script.clone(), number, start + duration));
+        for (number, (stream, script)) in streams.into_iter().enumerate() {
+            tasks.spawn(converse(stream, script, number, start + duration));
         }
         let mut latencies = Vec::new();
         while let Some(conversation) = tasks.join_next().await {
@@ -151,7 +156,11 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome {
         let text = String::from_utf8_lossy(&buffer[..filled]);
         return Err(Failure::new(format!("an answer other than success: {text}")));
     }
-    let mut missing = (head.size + head.body_size).saturating_sub(filled);
+    let Some(body_size) = head.body_size else {
+        // With the end of the head, in case that nothing but the last chunk follows.
+        return read_chunks(stream, buffer, head.size - 2, filled).await;
+    };
+    let mut missing = (head.size + body_size).saturating_sub(filled);
     while missing > 0 {
         let read = stream.read(buffer).await.context("cannot read the body")?;
         if read == 0 {
@@ -162,11 +171,32 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome {
     Ok(())
 }
 
+/// Reads a chunked body: its end is known by the last bytes, since nothing follows before the next request.
+async fn read_chunks(stream: &mut TcpStream, buffer: &mut [u8], mut from: usize, mut to: usize) -> Outcome {
+    let mut end: Vec<u8> = Vec::with_capacity(2 * LAST_CHUNK.len());
+    loop {
+        let read = &buffer[from..to];
+        end.extend(&read[read.len().saturating_sub(LAST_CHUNK.len())..]);
+        end.drain(..end.len().saturating_sub(LAST_CHUNK.len()));
+        if end == LAST_CHUNK {
+            return Ok(());
+        }
+        (from, to) = (0, stream.read(buffer).await.context("cannot read the body")?);
+        if to == 0 {
+            return Err(Failure::new("the server closed the connection within a body"));
+        }
+    }
+}
+
+/// With the end of the chunk before it.
+const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+
 #[derive(Debug, PartialEq)]
 struct Head {
     status: u16,
     size: usize,
-    body_size: usize,
+    /// None of a chunked body.
+    body_size: Option<usize>,
 }
 
 impl Head {
@@ -179,12 +209,18 @@ impl Head {
     fn read(head: &[u8]) -> Option<Self> {
         let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.trim().parse::<usize>().ok();
         let status = u16::try_from(number(head.get(9..12)?)?).ok()?;
-        let name = b"content-length:";
-        let mut lines = head.split(|byte| *byte == b'\n');
-        let length =
-            lines.find(|line| line.len() > name.len() && line[..name.len()].eq_ignore_ascii_case(name));
-        // 204 has none; a chunked answer would have none either, and is refused by the next status line.
-        let body_size = length.map_or(Some(0), |line| number(&line[name.len()..]))?;
+        let value = |name: &[u8]| {
+            let mut lines = head.split(|byte| *byte == b'\n');
+            let is_named =
+                |line: &&[u8]| line.len() > name.len() && line[..name.len()].eq_ignore_ascii_case(name);
+            lines.find(is_named).map(|line| &line[name.len()..])
+        };
+        let body_size = match (value(b"content-length:"), value(b"transfer-encoding:")) {
+            (Some(length), _) => Some(number(length)?),
+            (None, Some(_)) => None,
+            // 204 has neither.
+            (None, None) => Some(0),
+        };
         Some(Self {
             status,
             size: head.len(),
@@ -215,7 +251,7 @@ mod tests {
             Head {
                 status: 200,
                 size: text.len() - 5,
-                body_size: 12
+                body_size: Some(12)
             }
         );
         assert!(Head::parse(&text[..30]).is_none());
@@ -225,10 +261,43 @@ mod tests {
             Head {
                 status: 204,
                 size: empty.len(),
-                body_size: 0
+                body_size: Some(0)
             }
         );
+        let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+        assert_eq!(Head::parse(chunked).unwrap().unwrap().body_size, None);
         assert!(Head::parse(b"HTTP/1.1 2x0 OK\r\n\r\n").unwrap().is_err());
+    }
+
+    #[test]
+    fn answers_end_where_they_end_whatever_tells_their_length() {
+        let bodies = [
+            "Content-Length: 5\r\n\r\nhello",
+            "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ];
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            use std::io::{Read, Write};
+            let mut stream = listener.accept().unwrap().0;
+            let mut answered = 0;
+            while stream.read(&mut [0; 1024]).unwrap() > 0 {
+                let body = bodies[answered % bodies.len()];
+                // In two parts, so that an end is also looked for across them.
+                let answer = format!("HTTP/1.1 200 OK\r\n{body}");
+                let (first, second) = answer.split_at(answer.len() - 3);
+                stream.write_all(first.as_bytes()).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+                stream.write_all(second.as_bytes()).unwrap();
+                answered += 1;
+            }
+            answered
+        });
+        let script = Script::new([b"GET".to_vec()]);
+        let measured = send(address, 1, Duration::from_millis(30), &script).unwrap();
+        assert_eq!(measured.answers, server.join().unwrap() as u64);
+        assert!(measured.answers > 3);
     }
 
     #[test]

@@ -457,6 +457,7 @@ mod tests {
             replayed: false,
             body: body.into_bytes(),
             closes: false,
+            session: None,
         };
         model
             .apply(
