@@ -1,14 +1,12 @@
 //! A client with keys of its own, for `cargo xtask bench mcp`: it prints its key set, and assertions when asked.
 //!
-//! One line in, `CLIENT_ID AUDIENCE COUNT`; so many lines out, each an assertion by which the client proves itself
-//! (RFC 7523) for the next five minutes.
+//! One line in, `CLIENT_ID AUDIENCE NOW COUNT`, `NOW` in seconds since 1970; so many lines out, each an assertion by
+//! which the client proves itself (RFC 7523) for the next five minutes.
 #![forbid(unsafe_code)]
 
-use provost_oauth::Algorithm;
 use provost_oauth::corpus::{Template, Workshop};
 use serde_json::json;
 use std::io::{BufRead, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Of the template only the keys are used: what an assertion says stands below.
@@ -28,10 +26,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let words: Vec<&str> = line.split(' ').collect();
-        let [client, audience, count] = words[..] else {
-            return Err("needs: CLIENT_ID AUDIENCE COUNT".into());
+        let [client, audience, now, count] = words[..] else {
+            return Err("needs: CLIENT_ID AUDIENCE NOW COUNT".into());
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        let now = now.parse::<u64>()?;
         for number in 0..count.parse::<u32>()? {
             let claims = json!({
                 "iss": client, "sub": client, "aud": audience, "jti": format!("{now}-{number}"),

@@ -42,7 +42,7 @@ pub struct Arguments {
     /// Over how many connections tools are called
     #[arg(long, value_delimiter = ',', default_value = "1,8,32")]
     connections: Vec<usize>,
-    /// Leave out mcp-proxy (built from crates.io) and ContextForge (installed from PyPI)
+    /// Leave out the gateways of others, one built from crates.io, one installed from the index of Python
     #[arg(long)]
     without_peers: bool,
     /// Also write the table, with date, machine and versions, to this file

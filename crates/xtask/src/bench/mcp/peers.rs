@@ -250,9 +250,9 @@ fn context_forge(url: &str, bootstrap: &Bootstrap, folder: &Path) -> Outcome<Pee
     let tools = peer.send(&Request::get("/tools", &token))?.json()?;
     let mut known = tools.as_array().into_iter().flatten();
     let found = known.find(|tool| tool["originalName"] == TOOL);
-    peer.tool = found
+    found
         .and_then(|tool| tool["name"].as_str())
         .context("ContextForge did not take the tools over")?
-        .to_owned();
+        .clone_into(&mut peer.tool);
     Ok(peer)
 }

@@ -6,8 +6,8 @@ use crate::clients::administrator::{Administrator, text};
 use crate::clients::program::Program;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
-use crate::process;
 use crate::product::{Bootstrap, Server};
+use crate::{clock, process};
 
 /// Registers a client with a key of its own and asks for so many tokens that read accounts.
 pub fn issue(server: &Server, bootstrap: &Bootstrap, count: usize) -> Outcome<Vec<String>> {
@@ -29,7 +29,8 @@ pub fn issue(server: &Server, bootstrap: &Bootstrap, count: usize) -> Outcome<Ve
         ..Request::get("/.well-known/oauth-authorization-server", "")
     })?;
     let audience = text(&metadata, "/issuer")?;
-    asserter.tell(&format!("{client} {audience} {count}"))?;
+    let now = clock::since_epoch().as_secs();
+    asserter.tell(&format!("{client} {audience} {now} {count}"))?;
     let ask = |_| {
         let form = format!(
             "grant_type=client_credentials&scope=service_accounts%3Aread&client_assertion={}\
