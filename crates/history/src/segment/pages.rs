@@ -241,11 +241,19 @@ struct DataPage<'a> {
     is_optional: bool,
 }
 
+/// Which rows of a page have a value.
+enum Present {
+    All,
+    None,
+    /// 1 for a row that has one.
+    Some(Vec<u32>),
+}
+
 impl<'a> DataPage<'a> {
-    /// Returns which rows have a value (none: all have one), and the bytes of the values.
-    fn levels(&self) -> Result<(Option<Vec<u32>>, &'a [u8])> {
+    /// Returns which rows have a value, and the bytes of the values.
+    fn levels(&self) -> Result<(Present, &'a [u8])> {
         if !self.is_optional {
-            return Ok((None, self.bytes));
+            return Ok((Present::All, self.bytes));
         }
         let (length, rest) = self
             .bytes
@@ -254,9 +262,23 @@ impl<'a> DataPage<'a> {
         let (levels, values) = rest
             .split_at_checked(u32::from_le_bytes(*length) as usize)
             .ok_or(Error::Corrupt("length"))?;
-        let mut present = Vec::with_capacity(self.rows);
-        hybrid(levels, 1, self.rows, &mut present)?;
-        Ok((if present.contains(&0) { Some(present) } else { None }, values))
+        // Mostly one run says it of all rows.
+        let mut run = wire::Reader::new(levels);
+        let present = match (run.size(), run.u8()) {
+            (Ok(header), Ok(level)) if header & 1 == 0 && header >> 1 >= self.rows.max(1) && level < 2 => {
+                if level == 1 {
+                    Present::All
+                } else {
+                    Present::None
+                }
+            }
+            _ => {
+                let mut present = Vec::with_capacity(self.rows);
+                hybrid(levels, 1, self.rows, &mut present)?;
+                Present::Some(present)
+            }
+        };
+        Ok((present, values))
     }
 
     /// Appends the codes of the rows, 0 where a value is missing.
@@ -265,9 +287,14 @@ impl<'a> DataPage<'a> {
             return Err(Error::Corrupt("encoding of a page"));
         }
         let (present, bytes) = self.levels()?;
-        let count = present.as_ref().map_or(self.rows, |present| {
-            present.iter().filter(|level| **level == 1).count()
-        });
+        let count = match &present {
+            Present::All => self.rows,
+            Present::None => {
+                codes.resize(codes.len() + self.rows, 0);
+                return Ok(());
+            }
+            Present::Some(present) => present.iter().filter(|level| **level == 1).count(),
+        };
         let start = codes.len();
         if count > 0 {
             let (width, bytes) = bytes.split_first().ok_or(Error::Corrupt("length"))?;
@@ -281,7 +308,7 @@ impl<'a> DataPage<'a> {
         if largest as usize > values {
             return Err(Error::Corrupt("code"));
         }
-        if let Some(present) = present {
+        if let Present::Some(present) = present {
             spread(codes, start, &present);
         }
         Ok(())
@@ -297,7 +324,11 @@ impl<'a> DataPage<'a> {
             .iter()
             .flat_map(|byte| (0..8).map(move |bit| u32::from(byte >> bit & 1)));
         for row in 0..self.rows {
-            let is_present = present.as_ref().is_none_or(|present| present[row] == 1);
+            let is_present = match &present {
+                Present::All => true,
+                Present::None => false,
+                Present::Some(present) => present[row] == 1,
+            };
             codes.push(if is_present {
                 1 + bits.next().ok_or(Error::Corrupt("length"))?
             } else {
