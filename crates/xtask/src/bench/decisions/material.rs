@@ -21,7 +21,8 @@ one of 500 tools each, with conditions on its input, the model and the server; e
 Events are tool calls with user, groups, server, model and arguments. Each durable answer is on the disk (SQLite: WAL with \
 synchronous=FULL; PostgreSQL: fsync and synchronous_commit on). Judging is the server's histogram \
 `provost_decision_judge_seconds`: the upper bound of the bucket that holds the 99th of 100 events. The raw fdatasync is \
-measured just before each load, on the same disk. A ratio of 1 or more is a goal that is reached.";
+measured just before each load, on the same disk. How judging grows is told by the mean of the same histogram, over 4 \
+connections. A ratio of 1 or more is a goal that is reached.";
 
 /// Makes the policies of these numbers.
 pub fn add_policies(server: &Server, bootstrap: &Bootstrap, numbers: Range<usize>) -> Outcome {
