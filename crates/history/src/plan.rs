@@ -206,35 +206,37 @@ impl Plan {
     /// Returns the ids of these events.
     ///
     /// Errors: those of reading.
-    /// Cost: in each row group the pages between the first and the last of its events are unpacked, once.
+    /// Cost: in each row group the pages in which its events are are unpacked, once.
     pub fn ids(&self, places: &[Place]) -> Result<Vec<String>> {
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_unstable_by_key(|index| places[*index]);
         let mut ids = vec![String::new(); places.len()];
         let group = |index: &usize| (places[*index].source, places[*index].group);
         for of_group in order.chunk_by(|a, b| group(a) == group(b)) {
-            let (Some(first), Some(last)) = (of_group.first(), of_group.last()) else {
+            let Some((source, group)) = of_group.first().map(group) else {
                 continue;
             };
-            let (source, group) = group(first);
-            let rows = places[*first].row as usize..places[*last].row as usize + 1;
-            let texts = self.ids_of_rows(source as usize, group as usize, &rows)?;
+            let mut rows: Vec<usize> = of_group.iter().map(|index| places[*index].row as usize).collect();
+            rows.dedup();
+            let texts = self.ids_of_rows(source as usize, group as usize, rows.iter().copied())?;
             for index in of_group {
-                texts
-                    .get(places[*index].row as usize - rows.start)
-                    .clone_into(&mut ids[*index]);
+                let nth = rows.partition_point(|row| *row < places[*index].row as usize);
+                texts.get(nth).clone_into(&mut ids[*index]);
             }
         }
         Ok(ids)
     }
 
-    fn ids_of_rows(&self, source: usize, group: usize, rows: &Range<usize>) -> Result<Texts> {
+    /// Returns the ids of some events, whose rows ascend.
+    fn ids_of_rows(&self, source: usize, group: usize, rows: impl Iterator<Item = usize>) -> Result<Texts> {
         match &self.sources[source] {
             Source::Segment(segment) => segment.ids(group, rows),
             Source::Chunk(chunk) => {
                 let batch = chunk.batch(&self.schema)?;
                 let mut ids = Texts::default();
-                rows.clone().try_for_each(|row| ids.push(batch.ids.get(row)))?;
+                for row in rows {
+                    ids.push(batch.ids.get(row))?;
+                }
                 Ok(ids)
             }
         }
@@ -304,7 +306,7 @@ impl Plan {
         let mut units = Vec::new();
         for (index, unit) in search.plan.units.iter().enumerate() {
             let (from, start) = (search.first_from(index, low - 1)?, search.first_from(index, low)?);
-            let ids = search.plan.ids_of_rows(unit.source, unit.group, &(from..start))?;
+            let ids = search.plan.ids_of_rows(unit.source, unit.group, from..start)?;
             ties.extend(
                 ids.iter()
                     .enumerate()

@@ -67,9 +67,20 @@ impl<'a> Reader<'a> {
         Err(Error::Corrupt("number"))
     }
 
+    /// Returns a number in base 128 that counts something in memory.
+    pub(crate) fn size(&mut self) -> Result<usize> {
+        usize::try_from(self.varint()?).map_err(|_| Error::Corrupt("count"))
+    }
+
+    /// Returns a number whose sign stands in its lowest bit, in base 128.
+    pub(crate) fn zigzag(&mut self) -> Result<i64> {
+        let number = self.varint()?;
+        Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+    }
+
     /// Returns a count of things of at least one byte each, so at most the number of bytes left.
     pub(crate) fn count(&mut self) -> Result<usize> {
-        let count = usize::try_from(self.varint()?).map_err(|_| Error::Corrupt("count"))?;
+        let count = self.size()?;
         if count > self.bytes.len() {
             return Err(Error::Corrupt("count"));
         }

@@ -30,10 +30,6 @@ pub enum Subject {
 }
 
 pub fn run(subject: &Subject) -> Outcome {
-    // Another program measures: how this one was built does not matter.
-    if let Subject::Backtest(arguments) = subject {
-        return backtest::run(arguments);
-    }
     // The load generator shares the cores with the server: an unoptimized one would measure itself.
     if cfg!(debug_assertions) {
         return run_optimized();

@@ -197,6 +197,10 @@ fn read_unit(
     watch.check()?;
     let batch = plan.read(unit, frame.columns, false)?;
     let local = local::combine(&batch.columns, batch.rows());
+    // Before any value is translated: that of the others would be for nothing.
+    if local.first_rows.len() > frame.limits.groups {
+        return Err(Error::TooDistinct);
+    }
     let keys = partial.keys(&batch.columns, frame)?;
     let mut known = vec![Known::default(); local.first_rows.len()];
     let places: Vec<u32> = (0..).take(known.len()).collect();

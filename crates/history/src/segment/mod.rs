@@ -31,6 +31,7 @@
 
 mod behaviour;
 mod columns;
+mod delta;
 mod pages;
 mod read;
 mod seal;

@@ -2,8 +2,9 @@
 //!
 //! Parquet's own reader gives a value for each row; a scan wants the code that stands in the file. So the pages are
 //! split and unpacked by the library, and the few encodings that our writer uses are decoded here: dictionaries in
-//! plain encoding, runs and bit-packed groups of codes, bit-packed booleans. Anything else is refused.
+//! plain encoding, runs and bit-packed groups of codes, bit-packed booleans, differences. Anything else is refused.
 
+use super::delta;
 use crate::batch::{Column, Dictionary, Values};
 use crate::error::{Error, Result};
 use crate::schema::Kind;
@@ -12,8 +13,6 @@ use crate::wire;
 use bytes::{Buf, Bytes};
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageReader};
-use parquet::column::reader::{ColumnReader, get_column_reader};
-use parquet::data_type::ByteArray;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
@@ -59,53 +58,58 @@ fn pages(slice: Slice, meta: &ColumnChunkMetaData, rows: usize) -> Result<Serial
     SerializedPageReader::new(Arc::new(slice), meta, rows, None).map_err(|_| Error::Corrupt("column"))
 }
 
-/// Returns the instants or ids reader's rows: `skip` rows left out, then `take` rows.
+/// Returns the instants of all rows.
 pub(super) fn instants(slice: Slice, meta: &ColumnChunkMetaData, rows: usize) -> Result<Vec<i64>> {
-    let pages = Box::new(pages(slice, meta, rows)?);
+    let mut reader = pages(slice, meta, rows)?;
     let mut at = Vec::with_capacity(rows);
-    let ColumnReader::Int64ColumnReader(mut reader) = get_column_reader(meta.column_descr_ptr(), pages)
-    else {
-        return Err(Error::Corrupt("type of a column"));
-    };
-    while at.len() < rows {
-        let (_, read, _) = reader
-            .read_records(rows - at.len(), None, None, &mut at)
-            .map_err(|_| Error::Corrupt("instants"))?;
-        if read == 0 {
-            return Err(Error::Corrupt("instants"));
+    while let Some(page) = reader.get_next_page().map_err(|_| Error::Corrupt("instants"))? {
+        match page {
+            Page::DataPage {
+                buf,
+                encoding: Encoding::DELTA_BINARY_PACKED,
+                ..
+            } => delta::numbers(&mut wire::Reader::new(&buf), rows - at.len(), &mut at)?,
+            _ => return Err(Error::Corrupt("encoding of a page")),
         }
     }
-    Ok(at)
+    if at.len() == rows {
+        Ok(at)
+    } else {
+        Err(Error::Corrupt("instants"))
+    }
 }
 
-/// Returns the ids of the rows of this range.
+/// Returns the ids of some rows; their numbers ascend.
+///
+/// Cost: the pages in which they are are unpacked, and no other.
 pub(super) fn ids(
     slice: Slice,
     meta: &ColumnChunkMetaData,
     rows: usize,
-    range: &std::ops::Range<usize>,
+    wanted: impl Iterator<Item = usize>,
 ) -> Result<Texts> {
-    let pages = Box::new(pages(slice, meta, rows)?);
-    let ColumnReader::ByteArrayColumnReader(mut reader) = get_column_reader(meta.column_descr_ptr(), pages)
-    else {
-        return Err(Error::Corrupt("type of a column"));
-    };
     let damaged = |_| Error::Corrupt("event ids");
-    if range.start > 0 && reader.skip_records(range.start).map_err(damaged)? != range.start {
-        return Err(Error::Corrupt("event ids"));
-    }
-    let mut read: Vec<ByteArray> = Vec::with_capacity(4096);
-    let mut ids = Texts::with_capacity(range.len(), range.len() * 26);
-    while ids.len() < range.len() {
-        read.clear();
-        let want = (range.len() - ids.len()).min(4096);
-        reader
-            .read_records(want, None, None, &mut read)
-            .map_err(damaged)?;
-        if read.is_empty() {
-            return Err(Error::Corrupt("event ids"));
+    let mut reader = pages(slice, meta, rows)?;
+    let mut wanted = wanted.peekable();
+    let (mut ids, mut start) = (Texts::default(), 0);
+    while let Some(row) = wanted.peek() {
+        let page = reader.peek_next_page().map_err(damaged)?;
+        let count = page
+            .and_then(|page| page.num_levels)
+            .ok_or(Error::Corrupt("event ids"))?;
+        if start + count <= *row {
+            reader.skip_next_page().map_err(damaged)?;
+        } else if let Some(Page::DataPage {
+            buf,
+            encoding: Encoding::DELTA_BYTE_ARRAY,
+            ..
+        }) = reader.get_next_page().map_err(damaged)?
+        {
+            delta::texts(&buf, start, count, &mut wanted, &mut ids)?;
+        } else {
+            return Err(Error::Corrupt("encoding of a page"));
         }
-        read.iter().try_for_each(|id| ids.push_bytes(id.data()))?;
+        start += count;
     }
     Ok(ids)
 }
@@ -237,11 +241,19 @@ struct DataPage<'a> {
     is_optional: bool,
 }
 
+/// Which rows of a page have a value.
+enum Present {
+    All,
+    None,
+    /// 1 for a row that has one.
+    Some(Vec<u32>),
+}
+
 impl<'a> DataPage<'a> {
-    /// Returns which rows have a value (none: all have one), and the bytes of the values.
-    fn levels(&self) -> Result<(Option<Vec<u32>>, &'a [u8])> {
+    /// Returns which rows have a value, and the bytes of the values.
+    fn levels(&self) -> Result<(Present, &'a [u8])> {
         if !self.is_optional {
-            return Ok((None, self.bytes));
+            return Ok((Present::All, self.bytes));
         }
         let (length, rest) = self
             .bytes
@@ -250,9 +262,23 @@ impl<'a> DataPage<'a> {
         let (levels, values) = rest
             .split_at_checked(u32::from_le_bytes(*length) as usize)
             .ok_or(Error::Corrupt("length"))?;
-        let mut present = Vec::with_capacity(self.rows);
-        hybrid(levels, 1, self.rows, &mut present)?;
-        Ok((if present.contains(&0) { Some(present) } else { None }, values))
+        // Mostly one run says it of all rows.
+        let mut run = wire::Reader::new(levels);
+        let present = match (run.size(), run.u8()) {
+            (Ok(header), Ok(level)) if header & 1 == 0 && header >> 1 >= self.rows.max(1) && level < 2 => {
+                if level == 1 {
+                    Present::All
+                } else {
+                    Present::None
+                }
+            }
+            _ => {
+                let mut present = Vec::with_capacity(self.rows);
+                hybrid(levels, 1, self.rows, &mut present)?;
+                Present::Some(present)
+            }
+        };
+        Ok((present, values))
     }
 
     /// Appends the codes of the rows, 0 where a value is missing.
@@ -261,9 +287,14 @@ impl<'a> DataPage<'a> {
             return Err(Error::Corrupt("encoding of a page"));
         }
         let (present, bytes) = self.levels()?;
-        let count = present.as_ref().map_or(self.rows, |present| {
-            present.iter().filter(|level| **level == 1).count()
-        });
+        let count = match &present {
+            Present::All => self.rows,
+            Present::None => {
+                codes.resize(codes.len() + self.rows, 0);
+                return Ok(());
+            }
+            Present::Some(present) => present.iter().filter(|level| **level == 1).count(),
+        };
         let start = codes.len();
         if count > 0 {
             let (width, bytes) = bytes.split_first().ok_or(Error::Corrupt("length"))?;
@@ -277,7 +308,7 @@ impl<'a> DataPage<'a> {
         if largest as usize > values {
             return Err(Error::Corrupt("code"));
         }
-        if let Some(present) = present {
+        if let Present::Some(present) = present {
             spread(codes, start, &present);
         }
         Ok(())
@@ -293,7 +324,11 @@ impl<'a> DataPage<'a> {
             .iter()
             .flat_map(|byte| (0..8).map(move |bit| u32::from(byte >> bit & 1)));
         for row in 0..self.rows {
-            let is_present = present.as_ref().is_none_or(|present| present[row] == 1);
+            let is_present = match &present {
+                Present::All => true,
+                Present::None => false,
+                Present::Some(present) => present[row] == 1,
+            };
             codes.push(if is_present {
                 1 + bits.next().ok_or(Error::Corrupt("length"))?
             } else {

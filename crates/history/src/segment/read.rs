@@ -139,14 +139,10 @@ impl Segment {
         }
     }
 
-    /// Returns the ids of the events of a row group that stand in this range of it.
-    pub(crate) fn ids(&self, group: usize, range: &Range<usize>) -> Result<Texts> {
-        pages::ids(
-            self.slice(group, 0)?,
-            self.meta(group, 0),
-            self.group_rows(group),
-            range,
-        )
+    /// Returns the ids of some events of a row group, by their rows, which ascend.
+    pub(crate) fn ids(&self, group: usize, rows: impl Iterator<Item = usize>) -> Result<Texts> {
+        let meta = self.meta(group, 0);
+        pages::ids(self.slice(group, 0)?, meta, self.group_rows(group), rows)
     }
 
     /// Returns the column of the reader's schema for all events of a row group.
@@ -172,7 +168,7 @@ impl Segment {
         at.truncate(range.end);
         at.drain(..range.start);
         let ids = if with_ids {
-            self.ids(group, range)?
+            self.ids(group, range.clone())?
         } else {
             Texts::default()
         };

@@ -72,6 +72,35 @@ fn support_rows(batch: &Batch, range: std::ops::Range<usize>) -> Vec<Row> {
 }
 
 #[test]
+fn single_ids_are_found_in_every_page_and_instants_of_every_size_come_back() {
+    let schema = plain();
+    let mix = |number: i64| number.wrapping_mul(0x1e37_79b9_7f4a_7c15);
+    // From neighbours to the ends of what an instant can be.
+    let at = |number: i64| (number * 3).max(mix(number) >> (number % 64));
+    let all: Vec<Row> = (0..140_000)
+        .map(|number| row(&format!("{:x}-{number}", mix(number)), at(number), "search"))
+        .collect();
+    let storage = Arc::new(Memory::default());
+    let plan = whole(&schema, vec![segment(&storage, &schema, "all", &all)]);
+    assert_eq!(plan.units().len(), 2);
+    let want = expected(&all);
+    assert_eq!(read(&plan), want);
+    let place = |row: usize| match row.checked_sub(plan.units()[0].rows.len()) {
+        None => plan.units()[0].place(row),
+        Some(row) => plan.units()[1].place(row),
+    };
+    for step in [1, 7, 8_191, 8_192, 70_001] {
+        let rows: Vec<usize> = (0..want.len()).rev().step_by(step).chain([5, 5]).collect();
+        let places: Vec<Place> = rows.iter().map(|row| place(*row)).collect();
+        let ids = plan.ids(&places).unwrap();
+        assert!(
+            ids.iter().eq(rows.iter().map(|row| &want[*row].id)),
+            "step {step}"
+        );
+    }
+}
+
+#[test]
 fn a_question_without_a_window_or_events_is_refused() {
     for bad in [
         question(5, 5, 1),

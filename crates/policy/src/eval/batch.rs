@@ -24,6 +24,18 @@ pub struct Batch {
 pub(super) struct Column {
     pub dictionary: Vec<Value>,
     pub codes: Vec<u16>,
+    /// Whether the value of row `r` stands at `r` of the dictionary.
+    pub is_by_row: bool,
+}
+
+impl Column {
+    fn new(dictionary: Vec<Value>, codes: Vec<u16>) -> Self {
+        Self {
+            is_by_row: dictionary.len() >= codes.len() && (0..).zip(&codes).all(|(row, code)| row == *code),
+            dictionary,
+            codes,
+        }
+    }
 }
 
 /// Why something is no batch.
@@ -74,10 +86,14 @@ impl Batch {
         if codes.len() != self.rows() {
             return Err(BatchFault::UnevenColumns);
         }
-        if codes.iter().any(|code| usize::from(*code) >= dictionary.len()) {
+        if codes
+            .iter()
+            .max()
+            .is_some_and(|most| usize::from(*most) >= dictionary.len())
+        {
             return Err(BatchFault::UnknownCode);
         }
-        self.columns[field.index()] = Some(Column { dictionary, codes });
+        self.columns[field.index()] = Some(Column::new(dictionary, codes));
         Ok(())
     }
 
@@ -100,7 +116,7 @@ impl Batch {
                 // At most 4096 distinct values.
                 codes.push(u16::try_from(code).unwrap_or(u16::MAX));
             }
-            batch.columns[field.index()] = Some(Column { dictionary, codes });
+            batch.columns[field.index()] = Some(Column::new(dictionary, codes));
         }
         Ok(batch)
     }

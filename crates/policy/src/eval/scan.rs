@@ -10,10 +10,11 @@ use super::batch::Batch;
 use super::chronicle::Chronicle;
 use super::mask::{Bits, Mask, WORDS, each, first, has, put, rows};
 use super::row::answer;
-use super::spread::{Known, SORT_READERS, Sorted, spread};
+use super::spread::{Known, Numbers, SORT_READERS, Sorted, spread};
 use super::tracker::Memory;
 use crate::action::Action;
 use crate::catalogue::FIELDS;
+use crate::condition::{Check, Operand};
 use crate::event::{Event, Subject, Value};
 use crate::family::Family;
 use crate::rego::Module;
@@ -32,6 +33,7 @@ pub struct Scan<'a> {
     /// For each attribute, how many predicates read it.
     readers: Vec<usize>,
     sorted: Vec<Option<Sorted>>,
+    numbers: Vec<Option<Numbers>>,
     rows: Bits,
     /// For each node the one that asks the same in the set of the walk beside this one.
     twins: Vec<Option<NodeId>>,
@@ -83,6 +85,7 @@ impl<'a> Scan<'a> {
             known: vec![Known::default(); nodes],
             readers,
             sorted: (0..FIELDS).map(|_| None).collect(),
+            numbers: (0..FIELDS).map(|_| None).collect(),
             rows: [0; WORDS],
             twins: Vec::new(),
             judged: Judged {
@@ -132,6 +135,7 @@ impl<'a> Scan<'a> {
     ) -> bool {
         self.found.fill(Found::NotYet);
         self.sorted.fill_with(|| None);
+        self.numbers.fill_with(|| None);
         self.rows = first(batch.rows());
         let step = Step {
             batch,
@@ -320,8 +324,20 @@ impl<'a> Scan<'a> {
     fn test(&mut self, at: usize, test: &Test, step: &Step<'_>) -> Option<Mask> {
         let field = test.operand.field();
         let column = step.batch.column(field)?;
+        if let (
+            Operand::Field(_),
+            Check::Number {
+                order,
+                value,
+                negated,
+            },
+        ) = (&test.operand, &test.check)
+        {
+            let numbers = self.numbers[field.index()].get_or_insert_with(|| Numbers::new(column));
+            return spread(column, None, &numbers.judge(*order, *value, *negated), &self.rows);
+        }
         let passing = self.known[at].judge(test, column, step.symbols);
-        if self.readers[field.index()] < SORT_READERS || !Known::sorts(test) {
+        if self.readers[field.index()] < SORT_READERS {
             return spread(column, None, &passing, &self.rows);
         }
         let sorted = self.sorted[field.index()].get_or_insert_with(|| Sorted::new(column));

@@ -5,7 +5,7 @@
 
 use super::batch::Column;
 use super::mask::{Bits, Mask, pack, put};
-use crate::condition::{Check, Operand, Order};
+use crate::condition::Order;
 use crate::event::Value;
 use crate::set::Test;
 use crate::symbols::Symbols;
@@ -42,27 +42,8 @@ impl Default for Codes {
 }
 
 impl Known {
-    /// Returns whether rows that are sorted by code help to find those that pass.
-    pub fn sorts(test: &Test) -> bool {
-        !matches!(
-            (&test.operand, &test.check),
-            (Operand::Field(_), Check::Number { .. })
-        )
-    }
-
     /// Returns which values of a column's dictionary pass.
     pub fn judge(&mut self, test: &Test, column: &Column, symbols: &Symbols) -> Passing {
-        if let (
-            Operand::Field(_),
-            Check::Number {
-                order,
-                value,
-                negated,
-            },
-        ) = (&test.operand, &test.check)
-        {
-            return numbers(column, *order, *value, *negated);
-        }
         let (mut sure, mut unknown) = (Vec::new(), Vec::new());
         for (code, found) in (0_u16..).zip(&column.dictionary) {
             match self.one(test, *found, symbols) {
@@ -90,32 +71,50 @@ impl Known {
     }
 }
 
-/// Returns which numbers pass. Numbers are rarely repeated: a table costs less than a list of half of them.
-fn numbers(column: &Column, order: Order, value: f64, negated: bool) -> Passing {
-    let table = match order {
-        Order::Equal => table(column, |number| order.holds(&number, &value) != negated),
-        Order::Greater => table(column, |number| (number > value) != negated),
-        Order::AtLeast => table(column, |number| (number >= value) != negated),
-        Order::Less => table(column, |number| (number < value) != negated),
-        Order::AtMost => table(column, |number| (number <= value) != negated),
-    };
-    let is_unknown = |found: &Value| !matches!(found, Value::Number(_) | Value::Absent);
-    let unknown = (0_u16..)
-        .zip(&column.dictionary)
-        .filter(|(_, found)| is_unknown(found));
-    Passing {
-        unknown: Codes::List(unknown.map(|(code, _)| code).collect()),
-        sure: Codes::Table(table),
-    }
+/// The numbers of a column's dictionary, for several predicates.
+pub(super) struct Numbers {
+    /// By code; a NaN, which no number is, for what is none.
+    values: Vec<f64>,
+    /// The codes of values that nobody can say.
+    unknown: Vec<u16>,
 }
 
-/// Returns a byte for each value: whether it is a number that passes.
-fn table(column: &Column, passes: impl Fn(f64) -> bool) -> Vec<u8> {
-    let one = |found: &Value| match found {
-        Value::Number(number) => u8::from(passes(*number)),
-        _ => 0,
-    };
-    column.dictionary.iter().map(one).collect()
+impl Numbers {
+    pub fn new(column: &Column) -> Self {
+        let number = |found: &Value| match found {
+            Value::Number(number) => *number,
+            _ => f64::NAN,
+        };
+        let is_unknown = |found: &Value| !matches!(found, Value::Number(_) | Value::Absent);
+        let unknown = (0_u16..)
+            .zip(&column.dictionary)
+            .filter(|(_, found)| is_unknown(found));
+        Self {
+            values: column.dictionary.iter().map(number).collect(),
+            unknown: unknown.map(|(code, _)| code).collect(),
+        }
+    }
+
+    /// Returns which pass. Numbers are rarely repeated: a table costs less than a list of half of them.
+    pub fn judge(&self, order: Order, value: f64, negated: bool) -> Passing {
+        let table = match order {
+            Order::Equal => self.table(negated, |number| order.holds(&number, &value)),
+            Order::Greater => self.table(negated, |number| number > value),
+            Order::AtLeast => self.table(negated, |number| number >= value),
+            Order::Less => self.table(negated, |number| number < value),
+            Order::AtMost => self.table(negated, |number| number <= value),
+        };
+        Passing {
+            sure: Codes::Table(table),
+            unknown: Codes::List(self.unknown.clone()),
+        }
+    }
+
+    /// Returns a byte for each code: whether there is a number, and it passes or, negated, does not.
+    fn table(&self, negated: bool, passes: impl Fn(f64) -> bool) -> Vec<u8> {
+        let one = |number: &f64| u8::from((passes(*number) != negated) & !number.is_nan());
+        self.values.iter().map(one).collect()
+    }
 }
 
 /// The rows of a column by their codes.
@@ -212,6 +211,16 @@ fn add(bits: &mut Bits, column: &Column, sorted: Option<&Sorted>, codes: &Codes)
 
 /// Adds the rows whose codes have a 1 in the table.
 fn look_up(bits: &mut Bits, column: &Column, table: &[u8]) {
+    if column.is_by_row {
+        let (chunks, rest) = table[..column.codes.len()].as_chunks::<64>();
+        for (at, chunk) in chunks.iter().enumerate() {
+            bits[at] |= pack(chunk);
+        }
+        for (at, passes) in rest.iter().enumerate() {
+            bits[chunks.len()] |= u64::from(*passes) << at;
+        }
+        return;
+    }
     let (chunks, rest) = column.codes.as_chunks::<64>();
     for (at, chunk) in chunks.iter().enumerate() {
         bits[at] |= pack(&chunk.map(|code| table[usize::from(code)]));

@@ -22,6 +22,10 @@ use std::path::Path;
 use std::sync::Arc;
 use world::{DAYS, Distinct, Growth};
 
+/// That of the product, for everybody who is measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What the command line says.
 pub struct Arguments {
     events: u64,

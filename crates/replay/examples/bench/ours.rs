@@ -57,6 +57,10 @@ pub fn measure(
     if let Some(only) = &arguments.only {
         return bench.only(only);
     }
+    note(&format!(
+        "regorus and cedar-policy judge {} events a round",
+        arguments.sample
+    ));
     bench.memory_and_first_progress()?;
     let mut backtests = bench.backtests()?;
     let mut decoded = [Vec::new(), Vec::new()];
@@ -409,6 +413,12 @@ impl Backtest {
         let threads = if self.sets[0].has_history() { 1 } else { threads };
         let (values, busy) = measure::rates(self.events, threads, &self.costs);
         line(&self.table, &self.measure, " M/s", self.goal, &values, &busy);
+        if !matches!(self.goal, Goal::None) {
+            let wall: Vec<f64> = self.costs.iter().map(|cost| cost.wall).collect();
+            let processor: Vec<f64> = self.costs.iter().map(|cost| cost.processor).collect();
+            let measure = format!("{}: seconds", self.measure);
+            line(&self.table, &measure, " s", Goal::None, &wall, &processor);
+        }
     }
 
     /// Says once what the backtest found.

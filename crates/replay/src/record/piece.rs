@@ -6,7 +6,7 @@ use provost_policy::{BATCH_ROWS, Batch, BatchFault, Occasion, Value};
 use std::ops::Range;
 
 /// How many values a dictionary has at most to be taken over whole; a larger one is taken over value by value.
-const WHOLE: usize = 256;
+const WHOLE: usize = 1_024;
 /// Up to here dictionaries are taken over whole: 4096 more values, one for each row, always fit into 16 bits.
 const CODES: usize = 60_000;
 
@@ -64,15 +64,14 @@ impl Piece {
     /// Adds rows, at most as many as there is room for; one that names no occasion gets some.
     pub fn push(&mut self, view: &View, codes: &mut Codes, batch: &Rows, range: Range<usize>) {
         self.at_ms.extend_from_slice(&batch.at[range.clone()]);
-        let occasion = |row| view.occasion(batch, row).unwrap_or(Occasion::Prompt);
-        self.occasions.extend(range.clone().map(occasion));
+        view.occasions(batch, &range, &mut self.occasions);
         codes.0.resize_with(self.columns.len(), Known::default);
         for (place, (column, known)) in self.columns.iter_mut().zip(&mut codes.0).enumerate() {
             let values = &view.column(place).values;
             let theirs = &batch.columns[place + 2].codes[range.clone()];
             let start = column.codes.len();
             if let Some(base) = column.whole(known, values, self.number) {
-                // A whole dictionary has at most 256 values, and ends before 60 000.
+                // A whole dictionary has at most 1024 values, and ends before 60 000.
                 let code = |code: &u32| base.wrapping_add(u16::try_from(*code).unwrap_or(0));
                 column.codes.extend(theirs.iter().map(code));
             } else {
@@ -127,15 +126,16 @@ impl Column {
     /// Takes over the values that occur.
     fn one_by_one(&mut self, known: &mut Known, values: &[Value], codes: &[u32], piece: u32) {
         known.each.resize(values.len(), (0, 0));
-        for code in codes {
+        let dictionary = &mut self.dictionary;
+        self.codes.extend(codes.iter().map(|code| {
             let (of, ours) = &mut known.each[*code as usize];
             if *of != piece {
                 *of = piece;
-                *ours = u16::try_from(self.dictionary.len()).unwrap_or(u16::MAX);
-                self.dictionary.push(values[*code as usize]);
+                *ours = u16::try_from(dictionary.len()).unwrap_or(u16::MAX);
+                dictionary.push(values[*code as usize]);
             }
-            self.codes.push(*ours);
-        }
+            *ours
+        }));
     }
 
     fn missing(&mut self) -> u16 {

@@ -127,6 +127,17 @@ impl View {
         self.occasions[code]
     }
 
+    /// Appends the occasions of rows, some occasion where a row names none.
+    pub(super) fn occasions(&self, batch: &Rows, range: &Range<usize>, into: &mut Vec<Occasion>) {
+        let known: Vec<Occasion> = self
+            .occasions
+            .iter()
+            .map(|occasion| occasion.unwrap_or(Occasion::Prompt))
+            .collect();
+        let codes = &batch.columns[0].codes[range.clone()];
+        into.extend(codes.iter().map(|code| known[*code as usize]));
+    }
+
     /// Returns whether the attribute at this place of the lens is missing in a row that has no value for it.
     pub fn is_missing(&self, batch: &Rows, place: usize, row: usize) -> bool {
         self.columns[place].is_missing_at(batch, row)

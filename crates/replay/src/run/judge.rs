@@ -27,7 +27,7 @@ pub(super) struct Judge<'a> {
     tools: Names<'a>,
     marks: Marks,
     piece: Piece,
-    rows: Vec<Row>,
+    rows: Waiting,
     totals: Totals,
 }
 
@@ -43,15 +43,25 @@ pub(super) struct Opened {
     resources: Option<Vec<bool>>,
 }
 
-/// What is known of a row beside what policies see.
-struct Row {
-    at_ms: i64,
-    /// Its place in its batch.
-    place: usize,
-    subject: u32,
-    tool: u32,
-    /// How many events it stands for; 0 when it is not counted.
-    weight: u64,
+/// What is known of the rows that wait, beside what policies see.
+#[derive(Default)]
+struct Waiting {
+    /// The place of the first in its batch; where rows come from one batch the others follow it.
+    first: usize,
+    at_ms: Vec<i64>,
+    subjects: Vec<u32>,
+    tools: Vec<u32>,
+    /// How many events each stands for; 0 where it is not counted.
+    weights: Vec<u64>,
+}
+
+impl Waiting {
+    fn clear(&mut self) {
+        self.at_ms.clear();
+        self.subjects.clear();
+        self.tools.clear();
+        self.weights.clear();
+    }
 }
 
 /// Where the rows of a piece come from.
@@ -76,7 +86,7 @@ impl<'a> Judge<'a> {
             tools: Names::new(frame.tools.as_ref()),
             marks: Marks::default(),
             piece: Piece::new(&frame.lens),
-            rows: Vec::new(),
+            rows: Waiting::default(),
             totals: Totals::new(),
         }
     }
@@ -88,7 +98,7 @@ impl<'a> Judge<'a> {
 
     /// Returns how many rows wait for `judge`.
     pub fn waiting(&self) -> usize {
-        self.rows.len()
+        self.rows.at_ms.len()
     }
 
     /// Returns what is read of events.
@@ -160,21 +170,24 @@ impl<'a> Judge<'a> {
         let [user, account, device] = places.subject.map(|place| &batch.columns[place + 2].codes);
         let [tool, mcp_tool] = places.tool.map(|place| &batch.columns[place + 2].codes);
         let resource = places.resource.map(|place| &batch.columns[place + 2].codes);
+        let rows = &mut self.rows;
+        if rows.at_ms.is_empty() {
+            rows.first = range.start;
+        }
+        rows.at_ms.extend_from_slice(&batch.at[range.clone()]);
+        rows.weights.extend(range.clone().map(&weight));
         if self.is_plain(opened, batch, &range) {
             let (users, tools) = (&opened.subjects[0], &opened.tools[0]);
-            let codes = user[range.clone()].iter().zip(&tool[range.clone()]);
-            let rows = range.clone().zip(&batch.at[range.clone()]).zip(codes);
-            self.rows.extend(rows.map(|((row, at_ms), (user, tool))| Row {
-                at_ms: *at_ms,
-                place: row,
-                subject: users[*user as usize],
-                tool: tools[*tool as usize],
-                weight: weight(row),
-            }));
+            let numbers = |codes: &[u32], of: &[u32], into: &mut Vec<u32>| {
+                into.extend(codes.iter().map(|code| of[*code as usize]));
+            };
+            numbers(&user[range.clone()], users, &mut self.rows.subjects);
+            numbers(&tool[range.clone()], tools, &mut self.rows.tools);
             self.piece.push(&opened.view, &mut opened.codes, batch, range);
             return;
         }
-        for row in range.clone() {
+        let start = self.rows.weights.len() - range.len();
+        for (nth, row) in (start..).zip(range.clone()) {
             let subject = match (user[row], account[row], device[row]) {
                 (0, _, _) if opened.view.is_missing(batch, places.subject[0], row) => 0,
                 (0, 0, _) if opened.view.is_missing(batch, places.subject[1], row) => 0,
@@ -190,21 +203,15 @@ impl<'a> Judge<'a> {
                 (Some(codes), Some(wanted)) => wanted[codes[row] as usize],
                 _ => true,
             };
-            let mut weight = weight(row);
+            let weight = &mut self.rows.weights[nth];
             if opened.view.occasion(batch, row).is_none() {
-                self.totals.errors += weight;
-                weight = 0;
+                self.totals.errors += std::mem::take(weight);
             }
             if !(has_resource && self.subjects.is_wanted(subject) && self.tools.is_wanted(tool)) {
-                weight = 0;
+                *weight = 0;
             }
-            self.rows.push(Row {
-                at_ms: batch.at[row],
-                place: row,
-                subject,
-                tool,
-                weight,
-            });
+            self.rows.subjects.push(subject);
+            self.rows.tools.push(tool);
         }
         self.piece.push(&opened.view, &mut opened.codes, batch, range);
     }
@@ -240,22 +247,19 @@ impl<'a> Judge<'a> {
             return Err(Error::Canceled);
         }
         let (before, after) = (self.pair.baseline(), self.pair.candidate());
-        let changed = if rows.iter().all(|row| row.weight == 1) {
-            self.totals.comparison.add(before, after)
+        let comparison = &mut self.totals.comparison;
+        let changed = if rows.weights.iter().all(|weight| *weight == 1) {
+            comparison.add(before, after)
         } else {
-            let weights: Vec<u64> = rows.iter().map(|row| row.weight).collect();
-            self.totals.comparison.add_weighted(before, after, &weights)
+            comparison.add_weighted(before, after, &rows.weights)
         };
-        for row in &rows {
-            self.subjects.count(row.subject, row.weight, 0);
-            self.tools.count(row.tool, row.weight, 0);
-        }
+        self.subjects.evaluate(&rows.subjects, &rows.weights);
+        self.tools.evaluate(&rows.tools, &rows.weights);
         self.days(origin, &rows, &changed);
         for nth in changed {
-            let row = &rows[nth];
-            self.subjects.count(row.subject, 0, row.weight);
-            self.tools.count(row.tool, 0, row.weight);
-            self.note(&batch, nth, row, origin);
+            self.subjects.change(rows.subjects[nth], rows.weights[nth]);
+            self.tools.change(rows.tools[nth], rows.weights[nth]);
+            self.note(&batch, nth, &rows, origin);
         }
         self.totals.behaviours.trim();
         self.rows = rows;
@@ -263,57 +267,57 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    fn days(&mut self, origin: &Origin<'_>, rows: &[Row], changed: &[usize]) {
-        let days = &mut self.totals.days;
+    fn days(&mut self, origin: &Origin<'_>, rows: &Waiting, changed: &[usize]) {
+        let mut add = |day: i64, evaluated: u64, differing: u64| {
+            if evaluated > 0 {
+                let sums = self.totals.days.entry(day).or_default();
+                *sums = (sums.0 + evaluated, sums.1 + differing);
+            }
+        };
         if let Origin::Groups(groups) = origin {
             for (day, counts) in (groups.first_day..).zip(&groups.days) {
-                let count = |row: &Row| {
-                    if row.weight > 0 {
-                        u64::from(counts[row.place])
+                let counts = &counts[rows.first..];
+                let count = |nth: usize| {
+                    if rows.weights[nth] > 0 {
+                        u64::from(counts[nth])
                     } else {
                         0
                     }
                 };
-                let evaluated: u64 = rows.iter().map(count).sum();
-                if evaluated > 0 {
-                    let differing: u64 = changed.iter().map(|nth| count(&rows[*nth])).sum();
-                    let sums = days.entry(day).or_default();
-                    *sums = (sums.0 + evaluated, sums.1 + differing);
-                }
+                let differing = changed.iter().map(|nth| count(*nth)).sum();
+                add(day, (0..rows.weights.len()).map(count).sum(), differing);
             }
             return;
         }
-        let mut changed = changed.iter().copied().peekable();
+        let mut rest = changed;
         let mut start = 0;
-        while start < rows.len() {
-            let day = rows[start].at_ms.div_euclid(DAY_MS);
+        while let Some(first) = rows.at_ms.get(start) {
+            let day = first.div_euclid(DAY_MS);
             let next_day = (day + 1).saturating_mul(DAY_MS);
-            let (mut evaluated, mut differing) = (0, 0);
-            while start < rows.len() && rows[start].at_ms < next_day {
-                evaluated += rows[start].weight;
-                if changed.next_if_eq(&start).is_some() {
-                    differing += rows[start].weight;
-                }
-                start += 1;
-            }
-            if evaluated > 0 {
-                let sums = days.entry(day).or_default();
-                *sums = (sums.0 + evaluated, sums.1 + differing);
-            }
+            // The rows are in the order of time.
+            let end = start
+                + rows.at_ms[start..]
+                    .partition_point(|at_ms| *at_ms < next_day)
+                    .max(1);
+            let (of_day, later) = rest.split_at(rest.partition_point(|nth| *nth < end));
+            let differing = of_day.iter().map(|nth| rows.weights[*nth]).sum();
+            add(day, rows.weights[start..end].iter().sum(), differing);
+            (start, rest) = (end, later);
         }
     }
 
     /// Counts a changed row's behaviour, and remembers its event if it is the newest.
-    fn note(&mut self, batch: &Batch, nth: usize, row: &Row, origin: &Origin<'_>) {
+    fn note(&mut self, batch: &Batch, nth: usize, rows: &Waiting, origin: &Origin<'_>) {
+        let (at_ms, weight, place) = (rows.at_ms[nth], rows.weights[nth], rows.first + nth);
         let scans = [self.pair.baseline(), self.pair.candidate()];
         let [from, to] = scans.map(|scan| scan.decision(nth).0);
-        let (mark, occasion) = self.mark(batch, nth, row, (from, to));
+        let (mark, occasion) = self.mark(batch, nth, rows, (from, to));
         let Some(entry) = self.totals.behaviours.entry(mark) else {
             return;
         };
         let whence = match origin {
-            Origin::Unit(unit) => Whence::at(unit.place(row.place)),
-            Origin::Groups(groups) => Whence::at(groups.newest[row.place]),
+            Origin::Unit(unit) => Whence::at(unit.place(place)),
+            Origin::Groups(groups) => Whence::at(groups.newest[place]),
             Origin::Places(places) => Whence::at(places[nth]),
         };
         let deciding = || {
@@ -323,10 +327,10 @@ impl<'a> Judge<'a> {
         match entry {
             Entry::Occupied(mut slot) => {
                 let known = slot.get_mut();
-                known.count += row.weight;
+                known.count += weight;
                 // Within one walk rows of one instant come in the order of their ids, or, of groups, once.
-                if row.at_ms >= known.at_ms {
-                    known.at_ms = row.at_ms;
+                if at_ms >= known.at_ms {
+                    known.at_ms = at_ms;
                     known.whence = whence;
                     if self.frame.has_history {
                         known.deciding = deciding();
@@ -334,11 +338,11 @@ impl<'a> Judge<'a> {
                 }
             }
             Entry::Vacant(slot) => {
-                let subject = self.subjects.name(row.subject, &self.symbols);
-                let tool = self.tools.name(row.tool, &self.symbols);
+                let subject = self.subjects.name(rows.subjects[nth], &self.symbols);
+                let tool = self.tools.name(rows.tools[nth], &self.symbols);
                 slot.insert(Behaviour {
-                    count: row.weight,
-                    at_ms: row.at_ms,
+                    count: weight,
+                    at_ms,
                     whence,
                     occasion,
                     from,
@@ -357,29 +361,38 @@ impl<'a> Judge<'a> {
         &mut self,
         batch: &Batch,
         nth: usize,
-        row: &Row,
+        rows: &Waiting,
         (from, to): (Action, Action),
     ) -> (Mark, provost_policy::Occasion) {
         let projection = &self.frame.projection;
         let occasion = batch.occasion(nth);
         let past = projection
             .instants()
-            .partition_point(|instant| *instant <= row.at_ms);
+            .partition_point(|instant| *instant <= rows.at_ms[nth]);
         let mut mark = mix(past as Mark, occasion as Mark);
         mark = mix(mark, (from as Mark) << 8 | to as Mark);
         for field in projection.fields() {
             let value = self.marks.value(batch.value(*field, nth), &self.symbols);
             mark = mix(mark, value);
         }
-        mark = mix(mark, self.subjects.mark(row.subject, &self.symbols));
-        (mix(mark, self.tools.mark(row.tool, &self.symbols)), occasion)
+        mark = mix(mark, self.subjects.mark(rows.subjects[nth], &self.symbols));
+        (
+            mix(mark, self.tools.mark(rows.tools[nth], &self.symbols)),
+            occasion,
+        )
     }
 
     /// Returns what was counted since the last call.
     pub fn part(&mut self) -> Totals {
         self.subjects.settle(&mut self.totals.subjects, &self.symbols);
         self.tools.settle(&mut self.totals.tools, &self.symbols);
-        std::mem::replace(&mut self.totals, Totals::new())
+        let next = self.totals.beside();
+        std::mem::replace(&mut self.totals, next)
+    }
+
+    /// Counts from here on beside these totals, to which its parts are added; nothing may be counted yet.
+    pub fn follow(&mut self, totals: &Totals) {
+        self.totals = totals.beside();
     }
 
     /// Starts a new table of symbols; no rows may wait, and no batch may stay opened.

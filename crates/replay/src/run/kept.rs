@@ -54,11 +54,37 @@ impl<V> Kept<V> {
         self.all.drain()
     }
 
+    /// Returns nothing, which refuses what this one refuses.
+    pub fn beside(&self) -> Self {
+        Self {
+            limit: self.limit,
+            most: self.most,
+            all: HashMap::new(),
+        }
+    }
+
+    /// Takes over all of another one where nothing is kept yet.
+    pub fn start(&mut self, other: &mut Self) {
+        self.narrow(other);
+        if self.all.is_empty() {
+            std::mem::swap(&mut self.all, &mut other.all);
+            self.refuse();
+        }
+    }
+
     /// Takes over what was refused elsewhere.
     pub fn narrow(&mut self, other: &Self) {
-        self.most = self.most.min(other.most);
+        if other.most < self.most {
+            self.most = other.most;
+            self.refuse();
+        }
+    }
+
+    fn refuse(&mut self) {
         let most = self.most;
-        self.all.retain(|mark, _| *mark <= most);
+        if most != Mark::MAX {
+            self.all.retain(|mark, _| *mark <= most);
+        }
     }
 
     /// Drops what is too much, once it is twice as much as there is room for.
@@ -76,8 +102,7 @@ impl<V> Kept<V> {
         let mut marks: Vec<Mark> = self.all.keys().copied().collect();
         let (_, last, _) = marks.select_nth_unstable(self.limit - 1);
         self.most = *last;
-        let most = self.most;
-        self.all.retain(|mark, _| *mark <= most);
+        self.refuse();
     }
 }
 
@@ -145,7 +170,7 @@ mod tests {
             }
             let [mut whole, others @ ..] = parts;
             for mut part in others {
-                whole.narrow(&part);
+                whole.start(&mut part);
                 for (mark, value) in part.drain() {
                     if let Some(entry) = whole.entry(mark) {
                         *entry.or_default() += value;

@@ -11,15 +11,16 @@ use std::collections::{HashMap, HashSet};
 pub(super) struct Names<'a> {
     wanted: Option<&'a HashSet<&'a str>>,
     places: HashMap<(Option<SubjectKind>, Symbol), u32>,
-    all: Vec<Counted>,
+    all: Vec<Known>,
+    /// By number, how many events; every event is counted, and so nothing else lies beside.
+    evaluated: Vec<u64>,
+    changed: Vec<u64>,
 }
 
 #[derive(Debug)]
-struct Counted {
+struct Known {
     name: Option<(Option<SubjectKind>, Symbol)>,
     is_wanted: bool,
-    evaluated: u64,
-    changed: u64,
     mark: Option<u128>,
 }
 
@@ -29,13 +30,13 @@ impl<'a> Names<'a> {
         Self {
             wanted,
             places: HashMap::new(),
-            all: vec![Counted {
+            all: vec![Known {
                 name: None,
                 is_wanted: wanted.is_none(),
-                evaluated: 0,
-                changed: 0,
                 mark: None,
             }],
+            evaluated: vec![0],
+            changed: vec![0],
         }
     }
 
@@ -43,13 +44,13 @@ impl<'a> Names<'a> {
     pub fn numbers(&mut self, kind: Option<SubjectKind>, values: &[Value], symbols: &Symbols) -> Vec<u32> {
         let mut number = |value: &Value| match value {
             Value::Text(symbol) => *self.places.entry((kind, *symbol)).or_insert_with(|| {
-                self.all.push(Counted {
+                self.all.push(Known {
                     name: Some((kind, *symbol)),
                     is_wanted: self.wanted.is_none_or(|all| all.contains(symbols.text(*symbol))),
-                    evaluated: 0,
-                    changed: 0,
                     mark: None,
                 });
+                self.evaluated.push(0);
+                self.changed.push(0);
                 u32::try_from(self.all.len() - 1).unwrap_or(0)
             }),
             _ => 0,
@@ -66,10 +67,16 @@ impl<'a> Names<'a> {
         self.all[number as usize].is_wanted
     }
 
-    pub fn count(&mut self, number: u32, evaluated: u64, changed: u64) {
-        let counted = &mut self.all[number as usize];
-        counted.evaluated += evaluated;
-        counted.changed += changed;
+    /// Counts rows of these names, each for as many events as it stands for.
+    pub fn evaluate(&mut self, numbers: &[u32], weights: &[u64]) {
+        for (number, weight) in numbers.iter().zip(weights) {
+            self.evaluated[*number as usize] += weight;
+        }
+    }
+
+    /// Counts changed events.
+    pub fn change(&mut self, number: u32, weight: u64) {
+        self.changed[number as usize] += weight;
     }
 
     /// Returns the name.
@@ -80,28 +87,26 @@ impl<'a> Names<'a> {
 
     /// Returns the digest of the name.
     pub fn mark(&mut self, number: u32, symbols: &Symbols) -> u128 {
-        let counted = &mut self.all[number as usize];
-        let name = counted.name;
-        *counted.mark.get_or_insert_with(|| mark_of(name, symbols))
+        let known = &mut self.all[number as usize];
+        let name = known.name;
+        *known.mark.get_or_insert_with(|| mark_of(name, symbols))
     }
 
     /// Moves the counts.
     pub fn settle(&mut self, into: &mut Kept<Name>, symbols: &Symbols) {
-        for number in 1..self.all.len() {
-            let number = u32::try_from(number).unwrap_or(0);
-            let mark = match self.all[number as usize].evaluated {
-                0 => continue,
-                _ => self.mark(number, symbols),
-            };
-            let counted = &mut self.all[number as usize];
-            let Some((kind, symbol)) = counted.name else {
+        for at in 1..self.all.len() {
+            if self.evaluated[at] == 0 {
+                continue;
+            }
+            let mark = self.mark(u32::try_from(at).unwrap_or(0), symbols);
+            let Some((kind, symbol)) = self.all[at].name else {
                 continue;
             };
             let name = Name {
                 kind,
                 text: symbols.text(symbol).into(),
-                evaluated: std::mem::take(&mut counted.evaluated),
-                changed: std::mem::take(&mut counted.changed),
+                evaluated: std::mem::take(&mut self.evaluated[at]),
+                changed: std::mem::take(&mut self.changed[at]),
             };
             add_name(into, mark, name);
             into.trim();

@@ -185,6 +185,7 @@ impl Walk<'_> {
     fn settle(&mut self) -> Result<()> {
         let part = self.judge.part();
         self.progress.totals.add(part, self.plan)?;
+        self.judge.follow(&self.progress.totals);
         self.progress.at_ms = self.at_ms;
         Ok(())
     }

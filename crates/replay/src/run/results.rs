@@ -269,8 +269,12 @@ fn tools(totals: &Totals) -> Vec<ByTool> {
 
 fn samples(engine: &Engine<'_>, totals: &Totals, plan: &Plan) -> Result<Vec<Sample>> {
     let mut all: Vec<(u128, &Behaviour)> = totals.behaviours.iter().collect();
-    all.sort_unstable_by_key(|(mark, behaviour)| (std::cmp::Reverse(behaviour.count), *mark));
-    all.truncate(SAMPLES);
+    let order = |(mark, behaviour): &(u128, &Behaviour)| (std::cmp::Reverse(behaviour.count), *mark);
+    if all.len() > SAMPLES {
+        all.select_nth_unstable_by_key(SAMPLES, order);
+        all.truncate(SAMPLES);
+    }
+    all.sort_unstable_by_key(order);
     let nameless: Vec<_> = all
         .iter()
         .filter(|(_, behaviour)| behaviour.whence.id.is_none())

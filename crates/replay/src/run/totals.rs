@@ -124,6 +124,16 @@ impl Totals {
         }
     }
 
+    /// Returns totals of other events of the same run, in which nothing is kept that these have refused already.
+    pub fn beside(&self) -> Self {
+        Self {
+            subjects: self.subjects.beside(),
+            tools: self.tools.beside(),
+            behaviours: self.behaviours.beside(),
+            ..Self::new()
+        }
+    }
+
     /// Widens the span of what was read.
     pub fn saw(&mut self, span: (i64, i64)) {
         let all = self.span.get_or_insert(span);
@@ -151,7 +161,7 @@ impl Totals {
         }
         add_names(&mut self.subjects, part.subjects);
         add_names(&mut self.tools, part.tools);
-        self.behaviours.narrow(&part.behaviours);
+        self.behaviours.start(&mut part.behaviours);
         for (mark, theirs) in part.behaviours.drain() {
             match self.behaviours.entry(mark) {
                 None => {}

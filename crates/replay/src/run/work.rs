@@ -120,6 +120,7 @@ pub(super) fn run(
             let (part, is_whole) = stripe_totals(engine, plan, &mut judge, stripe, &pause, control)?;
             let mut progress = shared.lock().unwrap_or_else(PoisonError::into_inner);
             progress.totals.add(part, plan)?;
+            judge.follow(&progress.totals);
             if !is_whole {
                 return Ok(());
             }

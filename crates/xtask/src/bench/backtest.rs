@@ -1,4 +1,7 @@
-//! Backtests over grown histories: an example of the crate `replay` measures, beside what others need.
+//! Backtests over grown histories: an example of the crate `replay` measures, beside what others need; and the shipped
+//! server, which takes events and decides while a backtest runs.
+
+mod live;
 
 use std::fmt::Write;
 use std::io::{BufRead, BufReader};
@@ -10,7 +13,7 @@ use serde_json::Value;
 use super::machine;
 use super::report::{Goal, figure, median};
 use crate::failure::{Context, Failure, Outcome};
-use crate::process;
+use crate::{process, product};
 
 /// Measure backtests over a history that is grown from a recording of real tool calls
 #[derive(clap::Args)]
@@ -21,7 +24,7 @@ pub struct Arguments {
     /// How many events the large histories have; what shows how cost grows uses a tenth
     #[arg(long, default_value_t = 20_000_000, value_parser = clap::value_parser!(u64).range(10_000..=1_000_000_000))]
     events: u64,
-    /// How often everything is measured; the tables show medians
+    /// How often everything is measured; the table shows medians
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// How many threads everybody uses
@@ -39,17 +42,20 @@ pub struct Arguments {
     /// Where the histories lie while they are measured; some gigabytes
     #[arg(long)]
     folder: Option<PathBuf>,
-    /// Write the tables, with machine, commit and date, to this file
+    /// Write the table, with machine, commit and date, to this file
     #[arg(long)]
     write: Option<PathBuf>,
+    /// Measure the server of this binary instead of building one with the release profile
+    #[arg(long)]
+    binary: Option<PathBuf>,
 }
 
 /// What the measuring program has said.
 #[derive(Default)]
 struct Said {
     notes: Vec<String>,
-    /// By the title of the table, in the order of their first lines.
-    tables: Vec<(String, Vec<Line>)>,
+    /// By the part of the table, in the order of their first lines.
+    parts: Vec<(String, Vec<Line>)>,
 }
 
 /// One line of a table.
@@ -79,6 +85,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
         std::fs::remove_dir_all(folder).context("cannot remove the histories")?;
     }
     measured?;
+    let binary = arguments
+        .binary
+        .clone()
+        .map_or_else(|| product::build("release"), Ok)?;
+    live::measure(&mut said, binary, arguments.rounds, arguments.policies as usize)?;
     let text = said.text();
     println!("{text}");
     match &arguments.write {
@@ -175,10 +186,13 @@ impl Said {
             values: numbers("values"),
             busy: numbers("busy"),
         };
-        let title = text("table");
-        match self.tables.iter_mut().find(|(known, _)| *known == title) {
+        self.add(&text("table"), line);
+    }
+
+    fn add(&mut self, part: &str, line: Line) {
+        match self.parts.iter_mut().find(|(known, _)| known == part) {
             Some((_, lines)) => lines.push(line),
-            None => self.tables.push((title, vec![line])),
+            None => self.parts.push((part.to_owned(), vec![line])),
         }
     }
 
@@ -187,12 +201,10 @@ impl Said {
         for note in &self.notes {
             let _ = writeln!(text, "- {note}");
         }
-        for (title, lines) in &self.tables {
-            let _ = write!(
-                text,
-                "\n## {title}\n\n| Measure | Median | Lowest | Highest | By processor time | Goal | Ratio to goal |\n\
-                 |---|---:|---:|---:|---:|---:|---:|\n"
-            );
+        text += "\n| Measure | Median | Lowest | Highest | By processor time | Goal | Ratio to goal |\n\
+                 |---|---:|---:|---:|---:|---:|---:|\n";
+        for (part, lines) in &self.parts {
+            let _ = writeln!(text, "| **{part}** | | | | | | |");
             for line in lines {
                 line.write(&mut text);
             }
@@ -240,7 +252,9 @@ fn write(path: &Path, arguments: &Arguments, tables: &str) -> Outcome {
          every event, and all counts, breakdowns and samples are made. The others judge with one set, and only \
          judging is timed: what they judge was made ready before. The files are in the page cache. \"By processor \
          time\" is the rate that the processor time of the same rounds gives, which other work on the machine falsifies \
-         less. A ratio of 1 or more is a goal that is reached.\n\n\
+         less; beside seconds it has the seconds of all processors together. The server runs with SQLite (WAL, \
+         synchronous=FULL), and the load generator shares its processors. A ratio of 1 or more is a goal that is \
+         reached.\n\n\
          {tables}",
         arguments.events,
         arguments.rounds,
@@ -259,7 +273,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_the_program_says_becomes_tables() {
+    fn what_the_program_says_becomes_one_table() {
         let mut said = Said::default();
         said.take(&json!({"note": "2 events"}));
         let line = |table: &str, goal: &str| json!({"table": table, "measure": "m", "unit": " M/s", "values": [1.0, 30.0, 2.0], "busy": [4.0], goal: 4.0});
@@ -268,14 +282,14 @@ mod tests {
         said.take(&line("Rates", "atMost"));
         let text = said.text();
         assert!(
-            text.starts_with("- 2 events\n\n## Rates\n\n| Measure |"),
+            text.starts_with("- 2 events\n\n| Measure |") && text.contains("\n| **Rates** | | | | | | |\n"),
             "{text}"
         );
         assert!(
-            text.contains("| m | 2 M/s | 1 M/s | 30 M/s | 4 M/s | ≥ 4 M/s | 0.50 |\n| m |"),
+            text.contains("\n| m | 2 M/s | 1 M/s | 30 M/s | 4 M/s | ≥ 4 M/s | 0.50 |\n| m |"),
             "{text}"
         );
-        assert!(text.contains("| ≤ 4 M/s | 2.00 |\n\n## Growth\n"), "{text}");
+        assert!(text.contains("| ≤ 4 M/s | 2.00 |\n| **Growth** |"), "{text}");
         assert!(text.ends_with("| 4 M/s | – | – |\n"), "{text}");
     }
 }

@@ -1,7 +1,8 @@
 //! Decisions under load: judging by the server's own histogram, and answers beside the disk's raw speed.
 
+mod growth;
 mod histogram;
-mod material;
+pub mod material;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -100,6 +101,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
         ))?);
         workplace.remove()?;
     }
+    rows.extend(growth::measure(
+        &binary,
+        arguments.rounds,
+        Duration::from_secs(arguments.secs),
+    )?);
     let table = report::table(&rows);
     println!("{table}");
     match &arguments.write {

@@ -5,10 +5,16 @@ use crate::http::{Connection, Request};
 use crate::product::Server;
 
 const NAME: &str = "provost_decision_judge_seconds_bucket{le=\"";
+const SUM: &str = "provost_decision_judge_seconds_sum ";
 
-/// Upper bounds in seconds, each with the number of events that took no longer.
+/// How long judging took.
 #[derive(Debug, Default, PartialEq)]
-pub struct Histogram(Vec<(f64, u64)>);
+pub struct Histogram {
+    /// Upper bounds in seconds, each with the number of events that took no longer.
+    buckets: Vec<(f64, u64)>,
+    /// Of all events together. Units: seconds.
+    sum: f64,
+}
 
 /// Returns what the server has counted so far.
 pub fn read(server: &Server) -> Outcome<Histogram> {
@@ -34,36 +40,51 @@ impl Histogram {
             };
             Some((bound, count.trim().parse().ok()?))
         };
-        Self(text.lines().filter_map(bucket).collect())
+        let sum = text
+            .lines()
+            .find_map(|line| line.strip_prefix(SUM)?.trim().parse().ok());
+        Self {
+            buckets: text.lines().filter_map(bucket).collect(),
+            sum: sum.unwrap_or_default(),
+        }
     }
 
     /// Returns what was counted since then.
     pub fn since(&self, before: &Self) -> Self {
         let count = |bound: f64| {
             before
-                .0
+                .buckets
                 .iter()
                 .find(|(b, _)| b.total_cmp(&bound).is_eq())
                 .map_or(0, |(_, n)| *n)
         };
-        Self(
-            self.0
+        Self {
+            buckets: self
+                .buckets
                 .iter()
                 .map(|(bound, n)| (*bound, n - count(*bound)))
                 .collect(),
-        )
+            sum: self.sum - before.sum,
+        }
+    }
+
+    /// Returns how long an event took on average, in seconds; none without events.
+    #[expect(clippy::cast_precision_loss, reason = "some millions are exact")]
+    pub fn mean(&self) -> Option<f64> {
+        let (_, count) = self.buckets.last()?;
+        (*count > 0).then(|| self.sum / *count as f64)
     }
 
     /// Returns the upper bound of the bucket in which this share of the events is reached; none without events.
     #[expect(clippy::cast_precision_loss, reason = "some millions are exact")]
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let all = self
-            .0
+            .buckets
             .last()
             .map(|(_, count)| *count)
             .filter(|count| *count > 0)?;
         let reached = self
-            .0
+            .buckets
             .iter()
             .find(|(_, count)| *count as f64 >= share * all as f64);
         reached.map(|(bound, _)| *bound)
@@ -75,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quantile_is_the_bound_that_covers_it() {
+    fn a_quantile_is_the_bound_that_covers_it_and_the_mean_is_that_of_new_events() {
         let text = "# TYPE provost_decision_judge_seconds histogram\n\
             provost_decision_judge_seconds_bucket{le=\"0.00001\"} 90\n\
             provost_decision_judge_seconds_bucket{le=\"0.0001\"} 199\n\
@@ -84,8 +105,21 @@ mod tests {
         let after = Histogram::parse(text);
         assert_eq!(after.quantile(0.99), Some(0.0001));
         assert_eq!(after.quantile(0.4), Some(0.00001));
-        let before = Histogram(vec![(0.00001, 0), (0.0001, 100), (f64::INFINITY, 100)]);
+        assert!(after.mean().is_some_and(|mean| (mean - 0.0005).abs() < 1e-9));
+        let before = Histogram {
+            buckets: vec![(0.00001, 0), (0.0001, 100), (f64::INFINITY, 100)],
+            sum: 0.05,
+        };
+        assert!(
+            after
+                .since(&before)
+                .mean()
+                .is_some_and(|mean| (mean - 0.0005).abs() < 1e-9)
+        );
         assert_eq!(after.since(&before).quantile(0.99), Some(0.0001));
-        assert_eq!(after.since(&after).quantile(0.99), None);
+        assert_eq!(
+            (after.since(&after).quantile(0.99), after.since(&after).mean()),
+            (None, None)
+        );
     }
 }

@@ -21,10 +21,21 @@ one of 500 tools each, with conditions on its input, the model and the server; e
 Events are tool calls with user, groups, server, model and arguments. Each durable answer is on the disk (SQLite: WAL with \
 synchronous=FULL; PostgreSQL: fsync and synchronous_commit on). Judging is the server's histogram \
 `provost_decision_judge_seconds`: the upper bound of the bucket that holds the 99th of 100 events. The raw fdatasync is \
-measured just before each load, on the same disk. A ratio of 1 or more is a goal that is reached.";
+measured just before each load, on the same disk. How judging grows is told by the mean of the same histogram, over 4 \
+connections. A ratio of 1 or more is a goal that is reached.";
 
 /// Makes the policies of these numbers.
 pub fn add_policies(server: &Server, bootstrap: &Bootstrap, numbers: Range<usize>) -> Outcome {
+    add_definitions(server, bootstrap, numbers, definition)
+}
+
+/// Makes the policies that these numbers define.
+pub fn add_definitions(
+    server: &Server,
+    bootstrap: &Bootstrap,
+    numbers: Range<usize>,
+    definition: impl Fn(usize) -> Value,
+) -> Outcome {
     let mut connection = Connection::new(server.address);
     for number in numbers {
         let body = json!({ "definition": definition(number), "reason": "benchmark",
@@ -64,15 +75,30 @@ pub fn requests(bootstrap: &Bootstrap, events: usize, record: &str, policies: us
         let events: Vec<Value> = (0..events)
             .map(|at| event(number * events + at, policies))
             .collect();
-        let body = json!({ "events": events, "record": record });
-        Request::new("POST", bootstrap.path("policies/decisions"), &bootstrap.token)
-            .with_body(body)
-            .bytes()
+        request(bootstrap, &events, record)
     };
     (0..REQUESTS).map(request).collect()
 }
 
-fn event(number: usize, policies: usize) -> Value {
+/// Returns requests of one event each, all about one tool.
+pub fn requests_about(bootstrap: &Bootstrap, tool: &str) -> Vec<Vec<u8>> {
+    let about = |number: usize| {
+        let mut event = event(number, TOOLS);
+        event["attributes"]["tool.id"] = json!(tool);
+        request(bootstrap, &[event], "buffered")
+    };
+    (0..REQUESTS).map(about).collect()
+}
+
+fn request(bootstrap: &Bootstrap, events: &[Value], record: &str) -> Vec<u8> {
+    let body = json!({ "events": events, "record": record });
+    Request::new("POST", bootstrap.path("policies/decisions"), &bootstrap.token)
+        .with_body(body)
+        .bytes()
+}
+
+/// Returns the event of this number, about tools that so many policies know.
+pub fn event(number: usize, policies: usize) -> Value {
     let command = match number % 10 {
         0 => format!("deploy --force service-{number}"),
         1 => format!("rm -rf /{}/cache", number % policies),
