@@ -25,7 +25,7 @@ const REVISIONS: &[ProtocolVersion] = &[
 ];
 
 /// Methods whose parameters can be wrong; another method is unknown.
-const METHODS: [&str; 13] = [
+const METHODS: [&str; 11] = [
     "initialize",
     "server/discover",
     "tools/list",
@@ -33,8 +33,6 @@ const METHODS: [&str; 13] = [
     "resources/list",
     "resources/read",
     "resources/templates/list",
-    "resources/subscribe",
-    "resources/unsubscribe",
     "prompts/list",
     "prompts/get",
     "completion/complete",
@@ -53,6 +51,13 @@ fn caller(context: &Context) -> Result<Arc<Caller>, ErrorData> {
     caller
         .cloned()
         .ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
+}
+
+/// Says whether a request is of the revision that has no `initialize`. The library has compared header and message.
+fn is_newest(context: &Context) -> bool {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let version = parts.and_then(|parts| parts.headers.get("mcp-protocol-version"));
+    version.is_some_and(|version| version == ProtocolVersion::V_2026_07_28.as_str())
 }
 
 fn unknown_cursor() -> ErrorData {
@@ -214,7 +219,9 @@ impl ServerHandler for Handler {
             .iter()
             .find(|document| document.uri == request.uri);
         let document = document.ok_or_else(|| {
-            ErrorData::resource_not_found(format!("there is no resource {}", cut(&request.uri)), None)
+            // The library turns the code into that of the caller's revision; the newest wants the URI beside it.
+            let message = format!("there is no resource {}", cut(&request.uri));
+            ErrorData::resource_not_found(message, Some(serde_json::json!({ "uri": request.uri })))
         })?;
         Ok(document.read().into())
     }
@@ -252,20 +259,21 @@ impl ServerHandler for Handler {
         let Reference::Prompt(reference) = &request.r#ref else {
             return Ok(CompleteResult::default());
         };
+        // Whoever types is not interrupted: what is unknown has no proposals.
         let prompt = self.0.prompts.iter().find(|prompt| prompt.name == reference.name);
-        let unknown = || ErrorData::invalid_params(format!("unknown prompt: {}", cut(&reference.name)), None);
         Ok(prompt
-            .ok_or_else(unknown)?
-            .complete(&request.argument.name, &request.argument.value))
+            .map(|prompt| prompt.complete(&request.argument.name, &request.argument.value))
+            .unwrap_or_default())
     }
 
     /// What the library could not read as one of its methods: another method, or parameters of another form.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: Context,
+        context: Context,
     ) -> Result<CustomResult, ErrorData> {
-        if METHODS.contains(&request.method.as_str()) {
+        let is_removed = request.method == "initialize" && is_newest(&context);
+        if METHODS.contains(&request.method.as_str()) && !is_removed {
             let message = format!(
                 "the parameters of {} do not have the form of the protocol",
                 request.method

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
-use provost_kernel::json;
+use provost_kernel::{Error, json};
 use serde_json::Value;
 
 /// LIMIT: levels of nesting of a message; arguments may nest as deep as the deepest body of an operation, and stand
@@ -30,7 +30,13 @@ pub(crate) fn read(body: &[u8]) -> Result<Value, Refusal> {
     };
     let message = match json::parse(body, MAX_DEPTH) {
         Ok(message) => message,
-        Err(error) => return refused(-32700, &Value::Null, &format!("parse error: {error}")),
+        Err(error) => {
+            return refused(
+                -32700,
+                &Value::Null,
+                &format!("parse error: {}", unreadable(&error)),
+            );
+        }
     };
     if message.is_array() {
         return refused(
@@ -62,6 +68,15 @@ pub(crate) fn read(body: &[u8]) -> Result<Value, Refusal> {
         return refused(-32602, id, &format!("invalid params: {pointer}"));
     }
     Ok(message)
+}
+
+/// Says why a body is no document; where the parser stumbled is nothing that a client could mend.
+fn unreadable(error: &Error) -> &str {
+    let message = error.message();
+    if message.contains("is not valid JSON at ") {
+        return "the message is not valid JSON";
+    }
+    message
 }
 
 /// Says what is wrong with the parameters of the methods that are called most, by name.
@@ -142,7 +157,9 @@ mod tests {
             ),
         ];
         for (body, code) in cases {
-            assert_eq!(read(body.as_bytes()).unwrap_err().code, *code, "{body}");
+            let refusal = read(body.as_bytes()).unwrap_err();
+            assert_eq!(refusal.code, *code, "{body}");
+            assert!(!refusal.message.contains("column"), "{}", refusal.message);
         }
         let deep = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{}1{}}}}}"#,

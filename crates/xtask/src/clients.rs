@@ -1,7 +1,7 @@
 //! Real MCP clients, and the conformance suite, against the real binary.
 //!
 //! Nothing here speaks the protocol: the official SDKs, the Inspector, the suite and the command lines of Claude Code and
-//! Codex do, in processes of their own, each with the version that `crates/xtask/clients` pins. The driver makes accounts
+//! Codex (whose client is `rmcp`) do, in processes of their own, each with the version that `crates/xtask/clients` pins. The driver makes accounts
 //! and users, says which steps a client must report, revokes sessions in their midst, and compares the list of sessions
 //! with a ledger of its own.
 //!
@@ -62,6 +62,14 @@ enum Part {
     Commands,
 }
 
+const ALL: [Part; 5] = [
+    Part::Sdks,
+    Part::Conformance,
+    Part::Traffic,
+    Part::SignIn,
+    Part::Commands,
+];
+
 impl Part {
     fn word(self) -> &'static str {
         match self {
@@ -74,27 +82,44 @@ impl Part {
     }
 }
 
+/// What cannot be installed is said and left out; parts that were named must run.
+fn installed(named: &[Part]) -> Outcome<Option<(Tools, Vec<Part>)>> {
+    let tools = match Tools::install() {
+        Err(why) if named.is_empty() => {
+            println!("the MCP clients are not installed and could not be: nothing of this was run ({why})");
+            return Ok(None);
+        }
+        tools => tools?,
+    };
+    let mut parts = Vec::new();
+    for &part in if named.is_empty() { &ALL } else { named } {
+        match tools.install_for(part) {
+            Err(why) if named.is_empty() => {
+                println!(
+                    "{} was NOT run: its clients could not be installed ({why})",
+                    part.word()
+                );
+            }
+            outcome => {
+                outcome?;
+                parts.push(part);
+            }
+        }
+    }
+    Ok(Some((tools, parts)))
+}
+
 pub fn run(arguments: &Arguments) -> Outcome {
-    let tools = Tools::install()?;
+    let Some((tools, parts)) = installed(&arguments.parts)? else {
+        return Ok(());
+    };
     let binary = arguments
         .binary
         .clone()
         .map_or_else(|| product::build("ci"), Ok)?;
     let binary = std::path::absolute(binary).context("cannot find the binary")?;
-    let all = [
-        Part::Sdks,
-        Part::Conformance,
-        Part::Traffic,
-        Part::SignIn,
-        Part::Commands,
-    ];
-    let parts = if arguments.parts.is_empty() {
-        &all[..]
-    } else {
-        &arguments.parts[..]
-    };
     for engine in arguments.engine.each() {
-        for &part in parts {
+        for &part in &parts {
             println!("\n# {}, {}", part.word(), engine.name());
             let workplace = Workplace::create(&format!("clients-{}-{}", part.word(), engine.word()))?;
             let folder = workplace.folder.clone();

@@ -4,11 +4,37 @@
 //! caller can say. The organization is no argument: a token has one.
 //!
 //! INVARIANT MT-1: whatever stands in `inputSchema` can be said by a caller of the tool, and nothing else can.
+//! INVARIANT MT-2: every answer fits the `outputSchema` of its tool, which clients check. The schema is the answer's shape;
+//!   words and limits stand in the OpenAPI document, because a list of all tools is read by models (ADR 0021).
 
-use super::openapi::{flat_input, without_null};
+use super::openapi::{flat_input, portable, without_null};
 use crate::operation::{Access, Entry, Kind, Meta, Method, Registry};
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
+
+/// What models are told of the arguments that every change has.
+const TRIO: [(&str, &str); 2] = [
+    ("reason", "why, in one line; kept in the audit log"),
+    (
+        "idempotencyKey",
+        "new for each change; the same again only to repeat a call",
+    ),
+];
+
+/// The keywords of a shape.
+const SHAPE: [&str; 11] = [
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "prefixItems",
+    "enum",
+    "const",
+    "oneOf",
+    "anyOf",
+    "allOf",
+];
 
 /// How a tool takes a body that is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +115,10 @@ pub fn tool(entry: &Entry) -> Value {
             .into_generator();
         let mut output = (entry.schemas[3])(&mut generator).to_value();
         without_null(&mut output);
+        shape(&mut output);
         tool["outputSchema"] = output;
     }
+    portable(&mut tool);
     tool
 }
 
@@ -108,10 +136,52 @@ fn description(meta: &Meta) -> String {
 
 fn input(entry: &Entry) -> Value {
     let mut input = flat_input(entry);
+    // Only of what is there can `null` take something away; elsewhere it says no more than leaving the argument out, and
+    // there are clients whose models take one type for each argument.
+    if entry.meta.method != Method::Patch {
+        without_null(&mut input);
+    }
     if content(entry.meta) == Some(Content::Text) {
         input["properties"]["content"] = json!({ "type": "string" });
     }
+    for (name, description) in TRIO {
+        if let Some(argument) = input["properties"].get_mut(name).and_then(Value::as_object_mut) {
+            // Characters that no line has, in 300 bytes of every change: a model does not read them.
+            argument.remove("pattern");
+            argument.insert("description".into(), description.into());
+        }
+    }
     input
+}
+
+/// Leaves of an answer's schema what a client needs to judge an answer: its shape. The words and the limits of each
+/// member stand in the OpenAPI document; in every list they would be most of its bytes.
+fn shape(schema: &mut Value) {
+    let Some(members) = schema.as_object_mut() else {
+        return;
+    };
+    members.retain(|keyword, _| SHAPE.contains(&keyword.as_str()));
+    // Without limits two alternatives can fit.
+    if let Some(alternatives) = members.remove("oneOf") {
+        members.insert("anyOf".into(), alternatives);
+    }
+    for (keyword, value) in members.iter_mut() {
+        match (keyword.as_str(), value) {
+            ("items" | "additionalProperties", inner) => shape(inner),
+            ("properties", Value::Object(inner)) => inner.values_mut().for_each(shape),
+            ("anyOf" | "allOf" | "prefixItems", Value::Array(inner)) => inner.iter_mut().for_each(shape),
+            _ => {}
+        }
+    }
+    if let Some(words) = members.get("anyOf").and_then(words) {
+        *schema = json!({ "type": "string", "enum": words });
+    }
+}
+
+/// Returns the words of alternatives that are a word each.
+fn words(alternatives: &Value) -> Option<Vec<Value>> {
+    let word = |alternative: &Value| alternative.get("const").filter(|word| word.is_string()).cloned();
+    alternatives.as_array()?.iter().map(word).collect()
 }
 
 #[cfg(test)]

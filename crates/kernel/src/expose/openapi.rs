@@ -35,7 +35,7 @@ pub fn document(registry: &Registry) -> Value {
     // Only answers have named schemas; what requests may say stands in them.
     schemas.values_mut().for_each(without_null);
     schemas.insert("Error".into(), envelope_schema());
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Provost headless API",
@@ -51,7 +51,36 @@ pub fn document(registry: &Registry) -> Value {
             "schemas": schemas,
             "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
         },
-    })
+    });
+    portable(&mut document);
+    document
+}
+
+/// Leaves out of schemas, at every depth, what other programs warn of or refuse: formats of Rust's unsigned numbers
+/// (`minimum` says as much), and `true` as the schema of a member where `{}` says the same.
+pub(super) fn portable(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(portable),
+        Value::Object(members) => {
+            if members
+                .get("format")
+                .and_then(Value::as_str)
+                .is_some_and(|format| format.starts_with("uint"))
+            {
+                members.remove("format");
+            }
+            if let Some(properties) = members.get_mut("properties").and_then(Value::as_object_mut) {
+                for any in properties
+                    .values_mut()
+                    .filter(|schema| **schema == Value::Bool(true))
+                {
+                    *any = json!({});
+                }
+            }
+            members.values_mut().for_each(portable);
+        }
+        _ => {}
+    }
 }
 
 fn envelope_schema() -> Value {

@@ -105,11 +105,18 @@ fn headers_and_messages_of_the_newest_revision_say_the_same() {
         old.headers_mut()
             .insert("mcp-protocol-version", "1999-01-01".parse().unwrap());
         assert_eq!(app.send(old).await.status, StatusCode::BAD_REQUEST);
-        // No session and no ping in that revision.
-        assert_eq!(
-            app.send(app.modern("ping", json!({}))).await.status,
-            StatusCode::NOT_FOUND
-        );
+        // Neither a session nor what belongs to it in that revision, whatever its parameters.
+        for method in [
+            "ping",
+            "initialize",
+            "logging/setLevel",
+            "resources/subscribe",
+            "resources/unsubscribe",
+        ] {
+            let answer = app.send(app.modern(method, json!({}))).await;
+            assert_eq!(answer.status, StatusCode::NOT_FOUND, "{method}");
+            assert_eq!(answer.json()["error"]["code"], -32601, "{method}");
+        }
         let listed = app.send(app.modern("tools/list", json!({}))).await;
         assert!(!listed.headers.contains_key("mcp-session-id"));
     });
@@ -161,10 +168,13 @@ fn documents_and_prompts_are_listed_read_and_completed() {
         let read = ask("resources/read", json!({ "uri": "provost://guide" })).await;
         assert_eq!(read["result"]["contents"][0]["text"], "# Guide");
         assert_eq!(read["result"]["contents"][0]["mimeType"], "text/markdown");
+        let error = ask("resources/read", json!({ "uri": "provost://none" })).await["error"].take();
         assert_eq!(
-            ask("resources/read", json!({ "uri": "provost://none" })).await["error"]["code"],
-            -32602
+            (&error["code"], &error["data"]),
+            (&json!(-32602), &json!({ "uri": "provost://none" }))
         );
+        let old = r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"provost://none"}}"#;
+        assert_eq!(app.send(app.request(old)).await.json()["error"]["code"], -32002);
         let templates = ask("resources/templates/list", json!({})).await;
         assert_eq!(templates["result"]["resourceTemplates"], json!([]));
 
@@ -203,6 +213,11 @@ fn documents_and_prompts_are_listed_read_and_completed() {
             completed.await["result"]["completion"]["values"],
             json!(["policies"])
         );
+        let unknown = ask(
+            "completion/complete",
+            json!({ "ref": { "type": "ref/prompt", "name": "none" }, "argument": { "name": "a", "value": "" } }),
+        );
+        assert_eq!(unknown.await["result"]["completion"]["values"], json!([]));
         for list in ["resources/list", "prompts/list"] {
             assert_eq!(ask(list, json!({ "cursor": "x" })).await["error"]["code"], -32602);
         }

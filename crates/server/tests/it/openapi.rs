@@ -216,6 +216,37 @@ fn every_tool_can_be_offered_to_a_model() {
         assert_eq!(tool["annotations"]["readOnlyHint"], is_read, "{name}");
         assert_eq!(names.get("idempotencyKey").is_some(), is_write, "{name}");
     }
+    let offered = tools.iter().zip(registry.entries());
+    let offered = offered.filter(|(_, entry)| mcp::is_offered(entry.meta));
+    let bytes: usize = offered.map(|(tool, _)| tool.to_string().len() + 1).sum();
+    assert!(bytes < 300 * 1024, "the list of all tools has {bytes} bytes");
+}
+
+#[test]
+fn schemas_say_what_other_programs_understand() {
+    let tools = Value::from(mcp::tools(&app::registry()));
+    for whole in [&document(), &tools] {
+        walk(whole, &mut |value| {
+            let format = value.get("format").and_then(Value::as_str);
+            assert!(format.is_none_or(|format| !format.starts_with("uint")), "{value}");
+            for (name, schema) in value
+                .get("properties")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+            {
+                assert_ne!(schema, &json!(true), "{name} of {value}");
+            }
+        });
+    }
+    for tool in tools.as_array().unwrap() {
+        for words in ["description", "pattern", "oneOf", "default"] {
+            walk(&tool["outputSchema"], &mut |value| {
+                // A member may have that name; a keyword of it has words for a value.
+                assert!(value.get(words).is_none_or(Value::is_object), "{words}: {value}");
+            });
+        }
+    }
 }
 
 /// Texts at the borders of what the types of text take.

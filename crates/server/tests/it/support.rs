@@ -11,7 +11,7 @@ use provost_kernel::db::testing::locations;
 use provost_kernel::entropy::{Entropy, SeededEntropy, SystemEntropy, UnitRng};
 use provost_kernel::expose::edge::{self, Edge, EdgeSettings, Tls};
 use provost_kernel::expose::http::Reading;
-use provost_kernel::expose::openapi;
+use provost_kernel::expose::{mcp, openapi};
 use provost_kernel::kernel::{Extras, Parts, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::operation::Entry;
@@ -413,16 +413,24 @@ impl Reply {
 
 type Schemas = HashMap<(String, String, String), Arc<jsonschema::Validator>>;
 
-/// The OpenAPI document as a judge of answers.
+/// The OpenAPI document, and the tools that are made of the same operations, as judges of answers.
 pub struct Contract {
     document: Value,
+    /// The schema of each tool's answers, by the operation's id.
+    tools: HashMap<String, Value>,
     compiled: Mutex<Schemas>,
 }
 
 impl Contract {
     pub fn of(document: &Value) -> Self {
+        let tools = mcp::tools(&app::registry()).into_iter();
+        let answers = tools.filter_map(|mut tool| {
+            let schema = tool.get_mut("outputSchema")?.take();
+            Some((tool["name"].as_str()?.to_owned(), schema))
+        });
         Self {
             document: document.clone(),
+            tools: answers.collect(),
             compiled: Mutex::default(),
         }
     }
@@ -474,16 +482,18 @@ impl Contract {
         if media_type == Some("application/x-protobuf") {
             return;
         }
-        let validator = self.validator((template, verb, declared), schema);
-        let errors: Vec<String> = validator
-            .iter_errors(&reply.json)
-            .map(|e| format!("{e} at {}", e.instance_path()))
-            .collect();
-        assert!(
-            errors.is_empty(),
-            "{method} {path} {}: {errors:?}\n{}",
-            reply.status,
-            reply.text()
+        // INVARIANT MT-2: clients of tools check structured content.
+        let id = operation["operationId"].as_str().unwrap();
+        let tool = self.tools.get(id).filter(|_| reply.status.is_success());
+        if let Some(schema) = tool {
+            let key = (id.to_owned(), "tool".to_owned(), declared.clone());
+            fits(&self.validator(key, schema), method, path, reply);
+        }
+        fits(
+            &self.validator((template, verb, declared), schema),
+            method,
+            path,
+            reply,
         );
     }
 
@@ -513,6 +523,19 @@ impl Contract {
         };
         compiled.entry(key).or_insert_with(build).clone()
     }
+}
+
+fn fits(validator: &jsonschema::Validator, method: &Method, path: &str, reply: &Reply) {
+    let errors: Vec<String> = validator
+        .iter_errors(&reply.json)
+        .map(|e| format!("{e} at {}", e.instance_path()))
+        .collect();
+    assert!(
+        errors.is_empty(),
+        "{method} {path} {}: {errors:?}\n{}",
+        reply.status,
+        reply.text()
+    );
 }
 
 /// Reproducible dice. The seed is printed; `PROVOST_TEST_SEED` repeats a run.

@@ -1,6 +1,7 @@
 //! What an administrator does through the HTTP API.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 
@@ -8,11 +9,13 @@ use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Answer, Connection, Request};
 use crate::product::{Bootstrap, Server};
 
+/// Counts the changes, whichever administrator makes them: they share an account, and so its keys.
+static KEYS: AtomicU32 = AtomicU32::new(1);
+
 pub struct Administrator {
     address: SocketAddr,
     base: String,
     token: String,
-    keys: u32,
 }
 
 /// A service account and its token.
@@ -30,7 +33,6 @@ impl Administrator {
             address: server.address,
             base: bootstrap.path(""),
             token: bootstrap.token.clone(),
-            keys: 0,
         }
     }
 
@@ -49,12 +51,12 @@ impl Administrator {
     /// Makes a change and returns the answer.
     pub fn post(&mut self, rest: &str, body: Value) -> Outcome<Value> {
         let mut body = body;
-        self.keys += 1;
+        let number = KEYS.fetch_add(1, Ordering::Relaxed);
         let words = body.as_object_mut().context("a body is an object")?;
         words
             .entry("reason")
             .or_insert_with(|| json!("clients of others"));
-        words.insert("idempotencyKey".into(), json!(format!("clients-{}", self.keys)));
+        words.insert("idempotencyKey".into(), json!(format!("clients-{number}")));
         let path = format!("{}{rest}", self.base);
         Connection::new(self.address).fetch(&Request::new("POST", path, &self.token).with_body(body))
     }

@@ -16,6 +16,7 @@ const CALLBACK_PORT: &str = "38533";
 pub fn run(scene: &mut Scene<'_>) -> Outcome {
     claude(scene).context("Claude Code")?;
     codex(scene).context("Codex")?;
+    codex_of_a_program(scene).context("Codex with a program")?;
     sign_in::person(&mut scene.administrator())?;
     claude_of_a_person(scene).context("Claude Code of a person")?;
     codex_of_a_person(scene).context("Codex of a person")
@@ -72,7 +73,23 @@ fn codex(scene: &Scene<'_>) -> Outcome {
     )?;
     terminal.reads(CODEX, &["mcp", "list"], "Bearer token")?;
     terminal.reads(CODEX, &["mcp", "get", "provost"], &endpoint)?;
-    let mut script = scene.tools.script("codex.mjs");
+    codex_works(scene, &terminal)
+}
+
+/// Codex starts programs without most of its own environment: the token is that of a profile.
+fn codex_of_a_program(scene: &Scene<'_>) -> Outcome {
+    let terminal = Terminal::open(scene, "codex-program")?;
+    terminal.keeps_a_profile("work")?;
+    let binary = scene.installation.binary.display().to_string();
+    let relay = ["--", &binary, "mcp", "--profile", "work"];
+    terminal.types(CODEX, &[&["mcp", "add", "provost"], &relay[..]].concat())?;
+    terminal.reads(CODEX, &["mcp", "get", "provost"], "transport: stdio")?;
+    codex_works(scene, &terminal)
+}
+
+/// Reads and writes until the account's sessions are revoked.
+fn codex_works(scene: &Scene<'_>, terminal: &Terminal<'_>) -> Outcome {
+    let mut script = scene.tools.command_script("codex.mjs");
     script.arg("provost");
     let mut program = Program::start(terminal.set(&mut script))?;
     for step in ["connected", "tools", "read", "write", "resource", "waiting"] {
@@ -96,7 +113,7 @@ fn claude_of_a_person(scene: &Scene<'_>) -> Outcome {
     terminal.types(CLAUDE, &[&add[..], &known].concat())?;
     println!("    $ claude mcp login provost --no-browser");
     // It only asks people, so it gets a terminal.
-    let login = scene.tools.package(CLAUDE);
+    let login = scene.tools.command(CLAUDE);
     let words: Vec<_> = std::iter::once(login.get_program())
         .chain(login.get_args())
         .map(|word| format!("'{}'", word.to_string_lossy()))
@@ -132,14 +149,14 @@ fn codex_of_a_person(scene: &Scene<'_>) -> Outcome {
         &client,
     ];
     println!("    $ codex {}", words.join(" "));
-    let mut add = scene.tools.package(CODEX);
+    let mut add = scene.tools.command(CODEX);
     let mut program = Program::start(terminal.set(add.args(words)))?;
     let asked = program.authorization(&scene.origin())?;
     terminal.consents(&asked)?;
     let said = program.rest();
     program.ends().context(said)?;
     terminal.reads(CODEX, &["mcp", "list"], "OAuth")?;
-    let mut script = scene.tools.script("codex.mjs");
+    let mut script = scene.tools.command_script("codex.mjs");
     let mut program = Program::start(terminal.set(script.args(["provost", "reader"])))?;
     for step in ["connected", "tools", "read", "resource", "waiting"] {
         program.step(step)?;

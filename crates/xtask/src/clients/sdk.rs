@@ -4,12 +4,15 @@ use std::process::Command;
 
 use super::Scene;
 use super::administrator::{Account, sorted, text};
+use super::install::{self, Python};
 use super::program::Program;
 use crate::failure::{Context, Failure, Outcome};
 use crate::process;
 
 /// What the steps need.
 const SCOPES: &[&str] = &["directory:write", "service_accounts:read"];
+/// What a session then has: who writes may read.
+const GRANTED: &[&str] = &["directory:read", "directory:write", "service_accounts:read"];
 const STEPS: &[&str] = &[
     "connected",
     "tools",
@@ -39,6 +42,7 @@ enum Sdk {
     TypeScript2,
     Python1,
     Python2,
+    Rust,
     Inspector,
 }
 
@@ -50,6 +54,7 @@ impl Sdk {
             Self::TypeScript2 => "typescript-2",
             Self::Python1 => "python-1",
             Self::Python2 => "python-2",
+            Self::Rust => "rmcp",
             Self::Inspector => "inspector",
         }
     }
@@ -68,11 +73,13 @@ fn cases() -> Vec<Case> {
             cases.extend(revisions.iter().map(|revision| Case { sdk, way, revision }));
         }
     }
-    cases.extend([OLD, NEW].map(|revision| Case {
-        sdk: Sdk::Inspector,
-        way: "http",
-        revision,
-    }));
+    for sdk in [Sdk::Rust, Sdk::Inspector] {
+        cases.extend([OLD, NEW].map(|revision| Case {
+            sdk,
+            way: "http",
+            revision,
+        }));
+    }
     cases
 }
 
@@ -93,7 +100,7 @@ pub fn run(scene: &mut Scene<'_>) -> Outcome {
 fn connect(scene: &Scene<'_>, case: &Case, name: &str) -> Outcome {
     let mut administrator = scene.administrator();
     let account = administrator.account(name, "admin", SCOPES)?;
-    let mut program = Program::start(&mut command(scene, case, &account))?;
+    let mut program = Program::start(&mut command(scene, case, &account)?)?;
     for step in STEPS {
         program.step(step)?;
     }
@@ -106,7 +113,7 @@ fn connect(scene: &Scene<'_>, case: &Case, name: &str) -> Outcome {
     let is_named = case.sdk == Sdk::Inspector || session["mcpClientId"] == case.sdk.name();
     let is_right = session["status"] == "active"
         && session["actorType"] == "service_account"
-        && sorted(&session["scopes"]) == account.scopes;
+        && sorted(&session["scopes"]) == GRANTED;
     if !is_named || !is_right {
         return Err(Failure::new(format!("this session is not right: {session:#}")));
     }
@@ -129,21 +136,23 @@ fn connect(scene: &Scene<'_>, case: &Case, name: &str) -> Outcome {
     }
 }
 
-fn command(scene: &Scene<'_>, case: &Case, account: &Account) -> Command {
+fn command(scene: &Scene<'_>, case: &Case, account: &Account) -> Outcome<Command> {
     let tools = scene.tools;
     let name = case.sdk.name();
     let mut command = match case.sdk {
         Sdk::TypeScript1 | Sdk::TypeScript2 => tools.script("typescript.mjs"),
         Sdk::Inspector => tools.script("inspector.mjs"),
-        Sdk::Python1 => Command::new(&tools.python_1),
-        Sdk::Python2 => Command::new(&tools.python_2),
+        Sdk::Rust => Command::new(install::rust()?),
+        Sdk::Python1 => Command::new(install::python(Python::One)?),
+        Sdk::Python2 => Command::new(install::python(Python::Two)?),
     };
     match case.sdk {
         Sdk::TypeScript1 => command.args(["1", case.way, case.revision, name]),
         Sdk::TypeScript2 => command.args(["2", case.way, case.revision, name]),
+        Sdk::Rust => command.args([case.revision, name]),
         Sdk::Inspector => command.arg(if case.revision == OLD { "legacy" } else { "modern" }),
         Sdk::Python1 | Sdk::Python2 => {
-            command.arg(super::install::sources().join("python_client.py"));
+            command.arg(install::sources().join("python_client.py"));
             command.args([case.way, case.revision, name])
         }
     };
@@ -153,9 +162,10 @@ fn command(scene: &Scene<'_>, case: &Case, account: &Account) -> Command {
         .env("PROVOST_MCP_URL", format!("{}/mcp", scene.origin()))
         .env("PROVOST_ORGANIZATION", &scene.bootstrap.organization)
         .env("PROVOST_TOKEN", &account.token)
+        .env("PROVOST_ADMIN_TOKEN", &scene.bootstrap.token)
         .env("PROVOST_BINARY", &scene.installation.binary)
         .env("HOME", &scene.folder)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .current_dir(&scene.folder);
-    command
+    Ok(command)
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -50,7 +50,9 @@ impl Provider {
         let mut command = Command::new(&tools.node);
         command
             .arg(tools.provider.join("serve.mjs"))
-            .arg(format!("http://{server}/oauth/callback"));
+            .arg(format!("http://{server}/oauth/callback"))
+            // It warns of being the toy that it is here.
+            .stderr(Stdio::null());
         let mut program = Program::start(&mut command)?;
         let issuer = program.line().context("the OpenID provider does not start")?;
         Ok(Self { program, issuer })

@@ -51,12 +51,24 @@ impl<'a> Terminal<'a> {
     pub fn types(&self, program: &str, words: &[&str]) -> Outcome<String> {
         let name = if program == CLAUDE { "claude" } else { "codex" };
         println!("    $ {name} {}", words.join(" "));
-        let mut command = self.scene.tools.package(program);
+        let mut command = self.scene.tools.command(program);
         let said = process::output(self.set(command.args(words)))?;
         for line in said.lines().filter(|line| !line.trim().is_empty()) {
             println!("      {line}");
         }
         Ok(said)
+    }
+
+    /// Keeps server, organization and token under a name.
+    pub fn keeps_a_profile(&self, name: &str) -> Outcome {
+        println!("    $ provost profile set {name} --url … --organization … < token");
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            r#"printf %s "$PROVOST_TOKEN" | "$0" profile set "$1" --url "$PROVOST_URL" --organization "$PROVOST_ORGANIZATION""#,
+        ]);
+        command.arg(&self.scene.installation.binary).arg(name);
+        process::output(self.set(&mut command)).map(drop)
     }
 
     /// Types a command whose answer must hold a text.
