@@ -263,7 +263,25 @@ fn plans(conn: &mut Conn, is_postgres: bool, organization: &str) -> Outcome {
         }));
         let column = if engine == Engine::Sqlite { 3 } else { 0 };
         let lines = conn.read(|tx| tx.query(asked, &values, |row| row.get::<String>(column)));
-        println!("{name}\n  {}", lines.map_err(said)?.join("\n  "));
+        println!("{name}\n  {}", brief(lines.map_err(said)?).join("\n  "));
     }
     Ok(())
+}
+
+/// Says what a plan does many times only once: lines that differ in numbers alone.
+fn brief(lines: Vec<String>) -> Vec<String> {
+    let mut seen: Vec<(String, String, usize)> = Vec::new();
+    for line in lines {
+        let kind = line.replace(|c: char| c.is_ascii_digit() || "._<-> ".contains(c), "");
+        let kind = kind.replace("neverexecuted", "actualtime=rows=loops=");
+        match seen.iter_mut().find(|(known, ..)| *known == kind) {
+            Some((.., count)) => *count += 1,
+            None => seen.push((kind, line, 1)),
+        }
+    }
+    let told = |(_, line, count): (String, String, usize)| match count {
+        1 => line,
+        count => format!("{line}  [{count} times]"),
+    };
+    seen.into_iter().map(told).collect()
 }
