@@ -13,7 +13,7 @@ pub const KEPT_SECS: i64 = 90 * 86_400;
 /// Uses closer together than this are one use. Units: milliseconds (D7.3).
 pub const USE_PRECISION_MS: i64 = 60_000;
 /// LIMIT: sessions of one user or account that begin within a day, so that a client that connects in a loop makes some
-/// 180 000 rows in the time that ended ones are kept, and no million (ADR 0021).
+/// 180 000 rows in the time that ended ones are kept, and no million (ADR 0022).
 pub const MAX_A_DAY: i64 = 2000;
 /// How the keys of grants begin that an issuer can name for as long as it likes (`sid`); others end with their tokens.
 pub const LASTING_GRANT: &str = "ext-sid|";
