@@ -231,7 +231,9 @@ fn summary_note(what: Counted, now: Timestamp) -> Note {
         } => {
             let mut note = Note::new(organization, now, "authentication.failed");
             note.target = Some(("token", token_id));
-            (note.decision, note.status, note.code) = (Decision::Denied, 401, Some(code));
+            let status = Code::ALL.iter().find(|known| known.as_str() == code);
+            let status = status.map_or(401, |code| code.status());
+            (note.decision, note.status, note.code) = (Decision::Denied, status, Some(code));
             note
         }
         Counted::Stranger { code, network } => {

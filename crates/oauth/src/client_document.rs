@@ -64,6 +64,12 @@ pub fn check_url(url: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Returns host and port of an `https:` URL, in one form: what a browser would call its origin.
+pub fn origin(url: &str) -> Option<(String, u16)> {
+    let address = Address::parse(url).ok().filter(|address| address.is_https)?;
+    Some((address.host.to_ascii_lowercase(), address.port()))
+}
+
 /// Reads the document that was found at `url`.
 ///
 /// Errors: `Url`, `Json`, `Missing`, `Malformed`, `Document`, `Redirect`, `KeySet`.

@@ -10,9 +10,10 @@
 
 mod exchange;
 mod fetch;
+mod freshness;
 mod network;
 mod resolve;
 
-pub use fetch::{FetchRefused, Fetcher, Limits, Options};
+pub use fetch::{FetchRefused, Fetched, Fetcher, Limits, Options};
 pub use network::{Network, is_public};
 pub use resolve::{Resolve, System};

@@ -79,7 +79,6 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         mcp_sessions::CREDENTIAL_STATEMENTS,
         oauth::STATEMENTS,
         oauth::CLIENT_STATEMENTS,
-        oauth::sign_in::STATEMENTS,
         store::STATEMENTS,
     ];
     all.extend(directory::statements());
@@ -125,7 +124,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
     let extras = oauth::prepare(extras, &keys, &clock, &settings)?;
     Kernel::start(Parts {
         registry: registry(),
-        credentials: Box::new(oauth::ServerCredentials),
+        credentials: Box::new(oauth::credentials()),
         keys,
         location,
         clock,

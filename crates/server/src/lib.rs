@@ -10,5 +10,6 @@ pub mod config;
 pub mod html;
 pub mod mcp;
 pub mod migrations;
+mod percent;
 pub mod skill_package;
 pub mod store;

@@ -207,6 +207,13 @@ async fn settle(
 ) -> std::result::Result<(), Outcome> {
     let shared = kernel.clone();
     let is_stranger = matches!(first, First::Open(_));
+    // Whose sessions are too many: a token of ours, or a grant of another issuer.
+    let whose = match &first {
+        First::Use(token_id) => token_id.clone(),
+        First::Open(verified) => verified.grant.clone(),
+        First::Join(credential, _) => credential.token_id.clone(),
+    };
+    let place = organization.clone();
     // A session that begins is news, and stands in the audit log.
     let action = (!matches!(first, First::Use(_))).then_some("mcp.session.issued");
     let run = move |cx: &mut Cx<'_>| match &first {
@@ -220,6 +227,12 @@ async fn settle(
         }
     };
     kernel.system(organization, action, run).await.map_err(|error| {
+        if error.code() == Code::RateLimited {
+            kernel
+                .ledger
+                .count_known(&place, &whose, Code::RateLimited.as_str());
+            return Outcome::refused(error, None);
+        }
         if is_stranger && error.code().status() < 500 {
             return stranger(kernel, origin, "invalid", credential::invalid_token());
         }

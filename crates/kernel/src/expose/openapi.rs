@@ -152,23 +152,28 @@ fn operation(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
 
 fn request_body(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
     let mut content = Map::new();
-    match entry.meta.consumes {
-        Some(consumes) => {
-            for media_type in consumes.media_types {
-                let schema =
-                    json!({ "type": "string", "format": "binary", "maxLength": entry.meta.limit.bytes });
-                content.insert((*media_type).into(), json!({ "schema": schema }));
-            }
+    let mut is_needed = entry.meta.consent == Consent::Required && entry.meta.performance.is_none();
+    if let Some(consumes) = entry.meta.consumes {
+        for media_type in consumes.media_types {
+            let schema = json!({ "type": "string", "format": "binary", "maxLength": entry.meta.limit.bytes });
+            content.insert((*media_type).into(), json!({ "schema": schema }));
         }
-        None => {
-            content.insert(
-                "application/json".into(),
-                json!({ "schema": json_body(entry, generator) }),
-            );
-        }
+    } else {
+        let schema = json_body(entry, generator);
+        is_needed |= needs_a_member(&schema);
+        content.insert("application/json".into(), json!({ "schema": schema }));
     }
-    let is_needed = entry.meta.consent == Consent::Required && entry.meta.performance.is_none();
     json!({ "required": is_needed, "content": content })
+}
+
+/// Says whether a schema refuses `{}`, as which a request without a body is read.
+fn needs_a_member(schema: &Value) -> bool {
+    let list = |name: &str| schema.get(name).and_then(Value::as_array);
+    list("required").is_some_and(|names| !names.is_empty())
+        || ["oneOf", "anyOf"]
+            .iter()
+            .filter_map(|name| list(name))
+            .any(|choices| choices.iter().all(needs_a_member))
 }
 
 fn success(

@@ -26,6 +26,8 @@ pub enum Code {
     InvalidToken,
     /// The access token's scope does not suffice.
     InsufficientScope,
+    /// The client asks for more than it may within a time (RFC 8628 §3.5).
+    SlowDown,
     /// The authorization server cannot answer now.
     TemporarilyUnavailable,
 }
@@ -44,6 +46,7 @@ impl Code {
             Self::InvalidDpopProof => "invalid_dpop_proof",
             Self::InvalidToken => "invalid_token",
             Self::InsufficientScope => "insufficient_scope",
+            Self::SlowDown => "slow_down",
             Self::TemporarilyUnavailable => "temporarily_unavailable",
         }
     }
@@ -53,6 +56,7 @@ impl Code {
         match self {
             Self::InvalidClient | Self::InvalidToken => 401,
             Self::InsufficientScope => 403,
+            Self::SlowDown => 429,
             Self::TemporarilyUnavailable => 503,
             _ => 400,
         }

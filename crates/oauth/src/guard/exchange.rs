@@ -1,6 +1,7 @@
 //! One connection, one request, one answer.
 
-use super::fetch::FetchRefused;
+use super::fetch::{FetchRefused, Fetched};
+use super::freshness::max_age;
 use crate::address::Address;
 use crate::introspection::Form;
 use bytes::Bytes;
@@ -63,7 +64,7 @@ pub(super) async fn run<S>(
     address: &Address<'_>,
     asked: Asked,
     max_bytes: usize,
-) -> Result<Bytes, FetchRefused>
+) -> Result<Fetched, FetchRefused>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -87,7 +88,10 @@ where
                 FetchRefused::Broken
             }
         })?;
-        Ok(body.to_bytes())
+        Ok(Fetched {
+            body: body.to_bytes(),
+            max_age: max_age(&head.headers),
+        })
     });
     let mut connection = pin!(connection);
     // The connection is polled here: no task outlives the fetch.

@@ -54,6 +54,15 @@ pub struct Options {
     pub plain_loopback: bool,
 }
 
+/// What was fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetched {
+    /// The JSON.
+    pub body: Bytes,
+    /// How long its server allows it to be used again; `None` when it does not say.
+    pub max_age: Option<Duration>,
+}
+
 /// Why nothing was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchRefused {
@@ -148,6 +157,11 @@ impl Fetcher {
 
     /// Fetches a JSON document: `GET`, without credentials.
     pub async fn get(&self, url: &str, limits: Limits) -> Result<Bytes, FetchRefused> {
+        self.get_with_age(url, limits).await.map(|found| found.body)
+    }
+
+    /// Fetches a JSON document and says how long it may be used again.
+    pub async fn get_with_age(&self, url: &str, limits: Limits) -> Result<Fetched, FetchRefused> {
         self.ask(url, Asked::Document, limits).await
     }
 
@@ -162,10 +176,11 @@ impl Fetcher {
         if let Some(value) = &mut authorization {
             value.set_sensitive(true);
         }
-        self.ask(url, Asked::Form { form, authorization }, limits).await
+        let answer = self.ask(url, Asked::Form { form, authorization }, limits).await;
+        answer.map(|found| found.body)
     }
 
-    async fn ask(&self, url: &str, asked: Asked, limits: Limits) -> Result<Bytes, FetchRefused> {
+    async fn ask(&self, url: &str, asked: Asked, limits: Limits) -> Result<Fetched, FetchRefused> {
         let address = Address::parse(url)?;
         if !address.is_https && !self.plain_loopback {
             return Err(Refusal::Url("it must begin with https://").into());

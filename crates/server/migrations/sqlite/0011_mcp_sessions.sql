@@ -51,7 +51,7 @@ CREATE INDEX mcp_sessions_by_account_kind ON mcp_sessions (organization_id, serv
 CREATE INDEX mcp_sessions_by_account_client ON mcp_sessions (organization_id, service_account_id, mcp_client_id, state, seq, expires_at, kind) WHERE service_account_id IS NOT NULL;
 CREATE INDEX mcp_sessions_by_user ON mcp_sessions (organization_id, console_user_id, state, seq, expires_at) WHERE console_user_id IS NOT NULL;
 CREATE INDEX mcp_sessions_by_token ON mcp_sessions (organization_id, token_id, state, seq) WHERE token_id IS NOT NULL;
-CREATE INDEX mcp_sessions_by_expiry ON mcp_sessions (organization_id, expires_at) WHERE state = 0;
+CREATE INDEX mcp_sessions_by_expiry ON mcp_sessions (organization_id, expires_at, seq, kind, mcp_client_id, service_account_id) WHERE state = 0;
 CREATE INDEX mcp_sessions_by_end ON mcp_sessions (organization_id, ended_at) WHERE ended_at IS NOT NULL;
 
 -- Ends of many sessions at once that a job has yet to write down: all of a subject up to a seq have ended.
@@ -64,6 +64,15 @@ CREATE TABLE mcp_session_cuts (
   PRIMARY KEY (organization_id, subject, cut_seq),
   FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
 ) STRICT;
+
+-- Grants whose sessions ended and were forgotten, where an issuer could name them again: their keys are digests.
+CREATE TABLE mcp_session_tombstones (
+  organization_id TEXT NOT NULL,
+  grant_key TEXT NOT NULL,
+  PRIMARY KEY (organization_id, grant_key),
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+) STRICT;
+CREATE UNIQUE INDEX mcp_session_tombstones_by_grant ON mcp_session_tombstones (grant_key);
 
 -- The substring index over `search`, by seq. SQLite alone has it as a table; triggers keep it.
 CREATE VIRTUAL TABLE mcp_session_search USING fts5(search, content='', contentless_delete=1, tokenize='trigram case_sensitive 1');

@@ -2,11 +2,12 @@
 
 use super::connection::{self, Connection};
 use super::consent::Consent;
-use super::draft::{encoded, target};
+use super::draft::target;
 use super::failure::{Exit, Failure};
 use super::send::Sender;
 use super::server::{self, Call, Reply, Server};
 use super::terminal::Terminal;
+use crate::percent::encoded;
 use bytes::Bytes;
 use clap::{Arg, ArgMatches};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -42,7 +43,7 @@ impl Request {
         let mut below = BASE.to_owned();
         for segment in path {
             below.push('/');
-            below.push_str(&encoded(segment));
+            below.extend(encoded(segment));
         }
         let call = Call {
             method,
@@ -206,7 +207,7 @@ impl<'a> Client<'a> {
     pub async fn send(&self, request: &Request) -> Result<Answer, Failure> {
         let path = request
             .path
-            .replacen("{organizationId}", &encoded(&self.organization), 1);
+            .replacen("{organizationId}", &encoded(&self.organization).to_string(), 1);
         let call = Call {
             target: target(&path, &request.query),
             ..request.call.clone()

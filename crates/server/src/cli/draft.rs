@@ -8,6 +8,7 @@ use super::failure::Failure;
 use super::flags::{self, Place};
 use super::server::Call;
 use super::terminal::Terminal;
+use crate::percent::encoded;
 use clap::ArgMatches;
 use http::{HeaderMap, header};
 use serde_json::{Map, Value};
@@ -33,12 +34,12 @@ impl Draft {
     ) -> Result<Self, Failure> {
         let mut path = operation
             .path
-            .replace("{organizationId}", &encoded(&connection.organization));
+            .replace("{organizationId}", &encoded(&connection.organization).to_string());
         for field in &operation.path_parameters {
             let value = matches
                 .get_one::<String>(&Place::Path.id(field))
                 .map_or("", String::as_str);
-            path = path.replace(&format!("{{{}}}", field.name()), &encoded(value));
+            path = path.replace(&format!("{{{}}}", field.name()), &encoded(value).to_string());
         }
         let mut query = Vec::new();
         for field in &operation.query {
@@ -180,17 +181,4 @@ fn plain(value: &Value) -> String {
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
         other => other.to_string(),
     }
-}
-
-/// Percent-encodes everything but the unreserved characters of RFC 3986.
-pub(super) fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
 }

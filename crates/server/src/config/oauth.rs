@@ -1,7 +1,7 @@
 //! Delegated access: `[oauth]` and `[[oauth.issuers]]` (D2.6, D2.7).
 
 use super::{Problem, SignIn};
-use crate::areas::oauth::settings::{Fetch, Introspection, KeySource, Settings, TrustedIssuer};
+use crate::areas::oauth::settings::{Blocked, Fetch, Introspection, KeySource, Settings, TrustedIssuer};
 use provost_kernel::Secret;
 use provost_kernel::auth::OrganizationId;
 use provost_oauth::guard::Network;
@@ -22,6 +22,9 @@ pub struct OAuth {
     pub authorization_server: bool,
     /// Whether a client may be known by the URL of its metadata document instead of being registered.
     pub client_documents: bool,
+    /// Clients that are refused: URLs of their metadata documents, or `https://host` for all of a host. Their tokens are
+    /// refused as well.
+    pub blocked_clients: Vec<String>,
     /// Inner networks whose servers may be asked for keys and documents, for example `10.1.0.0/16`. Others must be public.
     pub allow_networks: Vec<String>,
     /// PEM file with certificates that are trusted besides the system's, for issuers and clients.
@@ -37,6 +40,7 @@ impl Default for OAuth {
         Self {
             authorization_server: true,
             client_documents: true,
+            blocked_clients: Vec::new(),
             allow_networks: Vec::new(),
             ca_file: None,
             issuers: Vec::new(),
@@ -82,6 +86,10 @@ impl OAuth {
             Network::parse(text)
                 .map_err(|refusal| Problem(format!("oauth.allow_networks {text:?}: {refusal}")))
         });
+        let blocked = self.blocked_clients.iter().map(|url| {
+            Blocked::parse(url)
+                .map_err(|refusal| Problem(format!("oauth.blocked_clients {url:?}: {refusal}")))
+        });
         let mut issuers: Vec<TrustedIssuer> = Vec::new();
         for issuer in &self.issuers {
             let declared = issuer.declared()?;
@@ -99,6 +107,7 @@ impl OAuth {
         Ok(Settings {
             authorization_server: self.authorization_server,
             client_documents: self.client_documents,
+            blocked: blocked.collect::<Result<_, _>>()?,
             interactive: self.authorization_server && !self.sign_in.is_empty(),
             issuers,
             fetch: Fetch {
@@ -242,6 +251,20 @@ mod tests {
         ] {
             let text = refusal(change);
             assert!(text.contains(expected), "{change}: {text}");
+        }
+        for (urls, is_right) in [
+            (
+                "\"https://a.example/client.json\", \"https://a.example:8443\"",
+                true,
+            ),
+            ("\"http://a.example/client.json\"", false),
+            ("\"a.example\"", false),
+            ("\"https://a.example/\"", true),
+            ("\"ocl_1\"", false),
+        ] {
+            let text = format!("blocked_clients = [{urls}]");
+            let settings = toml::from_str::<OAuth>(&text).unwrap().settings();
+            assert_eq!(settings.is_ok(), is_right, "{urls}");
         }
         let network = "allow_networks = [\"10.0.0.1/8\"]";
         assert!(toml::from_str::<OAuth>(network).unwrap().settings().is_err());

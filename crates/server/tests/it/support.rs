@@ -158,7 +158,7 @@ impl App {
         let kernel = Kernel::start(Parts {
             extras: Extras::default().with(segments(&self.keys_dir)),
             registry: app::registry().with(more),
-            credentials: Box::new(provost_server::areas::oauth::ServerCredentials),
+            credentials: Box::new(provost_server::areas::oauth::credentials()),
             keys: Keys::open(&self.keys_dir).unwrap(),
             location,
             clock: clock.clone(),

@@ -1,21 +1,21 @@
 //! Lists of MCP sessions under load, by kind of filter, with the plans by which the engines read them.
 
+mod loads;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::load::{self, Script};
-use super::report::{self, Goal, Row, median};
-use crate::Engine;
+use super::machine;
+use super::report::{self, Row, median};
 use crate::failure::{Context, Outcome};
 use crate::http::Request;
 use crate::postgres::{self, Binaries, Cluster, Durability};
-use crate::process;
-use crate::product::{self, Bootstrap, Installation, Store, Workplace};
+use crate::product::{self, Bootstrap, Installation, Server, Store, Workplace};
+use crate::{Engine, clock, process};
+use loads::Load;
 
 const CONNECTIONS: usize = 16;
-/// What the filling program writes.
-const CLIENTS: usize = 40;
-const ACCOUNTS: usize = 2000;
 
 /// Measure lists of a million MCP sessions, by kind of filter
 #[derive(clap::Args)]
@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// How long each load lasts, in seconds
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
     secs: u64,
     /// How many sessions there are
     #[arg(long, default_value_t = 1_000_000)]
@@ -35,13 +35,15 @@ pub struct Arguments {
     /// The cargo profile of the programs that are built
     #[arg(long, default_value = "release")]
     profile: String,
+    /// Also write table and plans, with date, machine and versions, to this file
+    #[arg(long)]
+    write: Option<PathBuf>,
 }
 
-/// One kind of filter: its name, its goal, and the queries that are sent in turn.
-struct Load {
-    name: &'static str,
-    goal: Goal,
-    queries: Vec<String>,
+/// What one engine was measured to do.
+struct Measured {
+    rows: Vec<Row>,
+    plans: String,
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
@@ -52,20 +54,47 @@ pub fn run(arguments: &Arguments) -> Outcome {
     } else {
         None
     };
-    let mut rows = Vec::new();
+    let (mut rows, mut plans) = (Vec::new(), String::new());
     for engine in arguments.engine.each() {
         let workplace = Workplace::create(&format!("sessions-{}", engine.word()))?;
         let programs = (binary.as_path(), filler.as_path());
         let measured = measure(arguments, engine, programs, &workplace, postgres.as_ref());
-        rows.extend(measured.context(format_args!(
+        let measured = measured.context(format_args!(
             "{}, log in {}",
             engine.name(),
             workplace.folder.display()
-        ))?);
+        ))?;
+        rows.extend(measured.rows);
+        plans.extend(["\n## Plans of ", engine.name(), "\n\n```\n"]);
+        plans.extend([measured.plans.trim_end(), "\n```\n"]);
         workplace.remove()?;
     }
-    println!("{}", report::table(&rows));
-    Ok(())
+    let table = report::table(&rows);
+    println!("{plans}\n{table}");
+    match &arguments.write {
+        Some(path) => write(path, arguments, postgres.as_ref(), &format!("{table}{plans}")),
+        None => Ok(()),
+    }
+}
+
+fn write(path: &Path, arguments: &Arguments, postgres: Option<&Binaries>, figures: &str) -> Outcome {
+    let mut facts = machine::describe();
+    facts.extend(postgres.map(|binaries| format!("PostgreSQL: {}", binaries.version)));
+    let text = format!(
+        "# Benchmark: lists of MCP sessions\n\n\
+         Written by `cargo xtask bench sessions --sessions {} --rounds {} --secs {} --write docs/benchmarks-sessions.md`.\n\n\
+         - {}\n\n\
+         {} sessions of one organization: 40 clients, 2 000 accounts, 20 000 users, 30 sets of scopes, a tenth of them \
+         active. {CONNECTIONS} connections; load generator (one thread) and server share the cores. A ratio of 1 or more \
+         is a goal that is reached; where two figures of processor time are given, the second is PostgreSQL's.\n\n\
+         {figures}",
+        arguments.sessions,
+        arguments.rounds,
+        arguments.secs,
+        facts.join("\n- "),
+        report::figure(f64::from(u32::try_from(arguments.sessions).unwrap_or(u32::MAX))),
+    );
+    std::fs::write(path, text).context(format_args!("cannot write {}", path.display()))
 }
 
 /// Builds the program that fills the store: no operation opens sessions, and this crate knows no store.
@@ -89,7 +118,7 @@ fn measure(
     (binary, filler): (&Path, &Path),
     workplace: &Workplace,
     binaries: Option<&Binaries>,
-) -> Outcome<Vec<Row>> {
+) -> Outcome<Measured> {
     let cluster = match binaries {
         Some(binaries) if engine == Engine::Postgres => Some(Cluster::start(binaries, Durability::Full)?),
         _ => None,
@@ -123,140 +152,85 @@ fn measure(
         program.args([task, engine.word(), &place, &bootstrap.organization]);
         process::output(program.arg(arguments.sessions.to_string()))
     };
+    let start = clock::now();
     eprintln!("{}: filling {} sessions", engine.name(), arguments.sessions);
     call("fill")?;
-    println!("{}: plans\n{}", engine.name(), call("plans")?);
+    eprintln!(
+        "{}: filled in {:.0} s",
+        engine.name(),
+        start.elapsed().as_secs_f64()
+    );
+    let plans = call("plans")?;
     let server = installation.serve()?;
+    let all = loads::all();
     let mut rows = Vec::new();
-    for load in loads() {
+    for (number, load) in all.iter().enumerate() {
         let script = Script::new(load.queries.iter().map(|query| question(&bootstrap, query)));
-        load::send(server.address, CONNECTIONS, Duration::from_millis(500), &script)?;
-        let (mut rates, mut p50, mut p99) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..arguments.rounds {
-            let duration = Duration::from_secs(arguments.secs);
-            let measured = load::send(server.address, CONNECTIONS, duration, &script)?;
-            rates.push(measured.per_second());
-            p50.push(measured.p50.as_secs_f64() * 1e3);
-            p99.push(measured.p99.as_secs_f64() * 1e3);
-        }
+        let row = rounds(arguments, engine, &server, cluster.as_ref(), load, &script).context(load.name)?;
+        let (p50, p99) = row.latencies.unwrap_or_default();
         eprintln!(
-            "{}: {}: {:.0}/s, p50 {:.1} ms, p99 {:.1} ms",
+            "{}: {:3.0} s: load {} of {}: {}: p50 {p50:.1} ms, p99 {p99:.1} ms, CPU {} µs",
             engine.name(),
+            start.elapsed().as_secs_f64(),
+            number + 1,
+            all.len(),
             load.name,
-            median(&rates),
-            median(&p50),
-            median(&p99)
+            row.cpu
         );
-        let mut row = Row::new(load.name, engine.name(), " ms", load.goal, p99.clone());
-        row.latencies = Some((median(&p50), median(&p99)));
         rows.push(row);
     }
     server.stop()?;
-    Ok(rows)
+    Ok(Measured { rows, plans })
+}
+
+/// Sends a load in rounds.
+fn rounds(
+    arguments: &Arguments,
+    engine: Engine,
+    server: &Server,
+    cluster: Option<&Cluster>,
+    load: &Load,
+    script: &Script,
+) -> Outcome<Row> {
+    let spent = || {
+        let postgres = cluster.and_then(Cluster::pid);
+        (
+            machine::cpu_time(server.pid()),
+            postgres.and_then(machine::cpu_time_of_family),
+        )
+    };
+    let (mut p50, mut p99) = (Vec::new(), Vec::new());
+    let (mut cpu, mut postgres_cpu) = (Vec::new(), Vec::new());
+    load::send(server.address, CONNECTIONS, Duration::from_millis(300), script)?;
+    for _ in 0..arguments.rounds {
+        let before = spent();
+        let measured = load::send(
+            server.address,
+            CONNECTIONS,
+            Duration::from_secs(arguments.secs),
+            script,
+        )?;
+        let after = spent();
+        #[expect(clippy::cast_precision_loss, reason = "some millions are exact")]
+        let per_request = |after: Option<Duration>, before: Option<Duration>| {
+            Some(after?.saturating_sub(before?).as_secs_f64() * 1e6 / measured.answers as f64)
+        };
+        p50.push(measured.p50.as_secs_f64() * 1e3);
+        p99.push(measured.p99.as_secs_f64() * 1e3);
+        cpu.extend(per_request(after.0, before.0));
+        postgres_cpu.extend(per_request(after.1, before.1));
+    }
+    let latencies = (median(&p50), median(&p99));
+    let mut row = Row::new(load.name, engine.name(), " ms", load.goal, p99);
+    row.latencies = Some(latencies);
+    row.cpu = report::figure(median(&cpu));
+    if !postgres_cpu.is_empty() {
+        row.cpu = format!("{} + {}", row.cpu, report::figure(median(&postgres_cpu)));
+    }
+    Ok(row)
 }
 
 fn question(bootstrap: &Bootstrap, query: &str) -> Vec<u8> {
     let path = bootstrap.path(&format!("mcp/sessions{query}"));
     Request::get(path, &bootstrap.token).bytes()
-}
-
-fn loads() -> Vec<Load> {
-    let goal = Goal::AtMost(20.0);
-    let client = |n: usize| {
-        format!(
-            "clientId=https%3A%2F%2Fclient-{:02}.example%2Fmetadata.json",
-            n % CLIENTS
-        )
-    };
-    let account = |n: usize| format!("serviceAccountId=sa_{:026}", n * 7 % ACCOUNTS);
-    let every = |make: &dyn Fn(usize) -> String| (0..40).map(make).collect::<Vec<_>>();
-    let status = |n: usize| ["active", "revoked", "expired"][n % 3];
-    let scope = |n: usize| {
-        [
-            "scope=policies%3Aread",
-            "scope=mcp%3Aread",
-            "toolset=mcp",
-            "toolset=registry",
-        ][n % 4]
-    };
-    let offset = |n: usize| n * 25;
-    let load = |name, goal, queries| Load { name, goal, queries };
-    vec![
-        load("no filter", goal, vec![String::new()]),
-        load(
-            "status",
-            goal,
-            every(&|n| format!("?status={}&offset={}", status(n), offset(n))),
-        ),
-        load(
-            "client",
-            goal,
-            every(&|n| format!("?{}&offset={}", client(n), offset(n))),
-        ),
-        load("account", goal, every(&|n| format!("?{}", account(n)))),
-        load(
-            "actor type",
-            goal,
-            every(&|n| {
-                let actor = ["agent", "console_user", "service_account"][n % 3];
-                format!("?actorType={actor}&offset={}", offset(n))
-            }),
-        ),
-        load(
-            "scope or toolset",
-            goal,
-            every(&|n| format!("?{}&offset={}", scope(n), offset(n))),
-        ),
-        load(
-            "client, scope, status",
-            goal,
-            every(&|n| {
-                format!(
-                    "?{}&{}&status={}&offset={}",
-                    client(n),
-                    scope(n),
-                    status(n),
-                    offset(n)
-                )
-            }),
-        ),
-        load(
-            "account, client, actor type, scope, toolset, status",
-            goal,
-            every(&|n| {
-                format!(
-                    "?{}&{}&actorType=service_account&scope=policies%3Aread&toolset=mcp&status={}",
-                    account(n),
-                    client(n),
-                    status(n)
-                )
-            }),
-        ),
-        load(
-            "query of one person",
-            goal,
-            every(&|n| format!("?query=NUMBER{}%20of", 10_000 + n * 101)),
-        ),
-        load(
-            "query of one session",
-            goal,
-            every(&|n| format!("?query=agent%20{:07}", n * 20_011)),
-        ),
-        load(
-            "query of a department, status",
-            goal,
-            every(&|n| format!("?query=department%20{}&status={}", 10 + n, status(n))),
-        ),
-        load(
-            "query of many thousands",
-            Goal::None,
-            vec!["?query=robot".to_owned()],
-        ),
-        load(
-            "query of two characters",
-            Goal::None,
-            vec!["?query=zz".to_owned()],
-        ),
-        load("offset 500 000", Goal::None, vec!["?offset=500000".to_owned()]),
-    ]
 }

@@ -7,20 +7,23 @@
 //! INVARIANT MS-3: every way gives the sessions of the filter at the instant of the request, in the order of `issuedAt`,
 //!   `id`, and each exactly once.
 
-use super::model::{Cut, Session, State, StatusFilter};
-use super::{pages, store};
+use super::model::{Cut, Session, State};
+use super::view::StatusFilter;
+use super::{pages, ranges, store};
 use provost_kernel::auth::{ScopeSet, TOOLSETS};
-use provost_kernel::db::{Param, Statement};
+use provost_kernel::db::{Engine, Param, Statement};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result, Timestamp, params};
+use provost_kernel::{Cx, Result, params};
 use std::collections::{BTreeSet, HashMap};
 
 /// LIMIT: what a total says exactly (D7.8).
 pub const MAX_TOTAL: i64 = 10_000;
 /// Pages behind this are read by a scan: merging ranges holds all that stands before them.
 const MAX_MERGED: i64 = 10_000;
-/// More kinds than this are not merged; an organization has them when clients ask for scopes at random.
-const MAX_KINDS: usize = 128;
+/// So many of the newest sessions tell which trigrams are rare.
+const SAMPLE: i64 = 100;
+/// So many trigrams are looked up: those that more would rule out are few, and each costs.
+const MAX_TRIGRAMS: usize = 5;
 /// Substrings shorter than this have no trigram. Units: characters, folded.
 const MIN_INDEXED: usize = 3;
 
@@ -69,7 +72,7 @@ pub fn page(cx: &mut Cx<'_>, filter: &Filter<'_>, limit: i64, offset: i64) -> Re
     let org = cx.org();
     let cuts = store::cuts(&mut cx.tx(), org)?;
     let (seqs, total) = match way(cx, filter, offset, &cuts)? {
-        Way::Ranges(kinds) => merged(cx, filter, kinds.as_deref(), limit, offset)?,
+        Way::Ranges(kinds) => ranges::merged(cx, filter, kinds.as_deref(), limit, offset)?,
         Way::Read(question) => read(cx, filter, &question, limit, offset)?,
     };
     Ok(Found {
@@ -89,49 +92,83 @@ enum Way {
 struct Question {
     page: &'static Statement,
     count: &'static Statement,
+    /// A pattern.
     text: Option<String>,
+    /// What the substring index is asked for.
+    words: Option<String>,
 }
 
 fn way(cx: &mut Cx<'_>, filter: &Filter<'_>, offset: i64, cuts: &[Cut]) -> Result<Way> {
     if let Some(text) = filter.text {
-        return Ok(Way::Read(asked(cx, &name_key(text))));
+        return Ok(Way::Read(asked(cx, &name_key(text))?));
     }
     let scan = || {
         Way::Read(Question {
             page: &pages::SCAN,
             count: &pages::COUNT_SCAN,
             text: None,
+            words: None,
         })
     };
     if !cuts.is_empty() || offset > MAX_MERGED || filter.user.is_some() {
         return Ok(scan());
     }
-    let Some(kinds) = kinds(cx, filter)? else {
+    let Some(kinds) = ranges::kinds(cx, filter)? else {
         return Ok(scan());
     };
     Ok(Way::Ranges(kinds))
 }
 
 /// Returns how a folded substring is looked for.
-fn asked(cx: &mut Cx<'_>, text: &str) -> Question {
+fn asked(cx: &mut Cx<'_>, text: &str) -> Result<Question> {
     let pattern = format!("%{}%", escaped(text));
     if text.chars().count() < MIN_INDEXED {
-        return Question {
+        return Ok(Question {
             page: &pages::SCAN,
             count: &pages::COUNT_SCAN,
             text: Some(pattern),
-        };
+            words: None,
+        });
     }
-    let text = match cx.tx().engine() {
-        // A phrase of the query language of SQLite's index: in it quotes alone mean something.
-        provost_kernel::db::Engine::Sqlite => format!("\"{}\"", text.replace('"', "\"\"")),
-        provost_kernel::db::Engine::Postgres => pattern,
+    let words = match cx.tx().engine() {
+        Engine::Sqlite => trigrams(cx, text)?,
+        Engine::Postgres => {
+            cx.query(&pages::PLAN_ANEW, params![], |_| Ok(()))?;
+            pattern.clone()
+        }
     };
-    Question {
+    Ok(Question {
         page: &pages::SEARCH,
         count: &pages::COUNT_SEARCH,
-        text: Some(text),
-    }
+        text: Some(pattern),
+        words: Some(words),
+    })
+}
+
+/// Returns a question to SQLite's index: the trigrams of a text that fewest of the newest sessions have. Asked for the
+/// whole text it would read what it holds of every trigram, and of common ones that is most of it.
+fn trigrams(cx: &mut Cx<'_>, text: &str) -> Result<String> {
+    let org = cx.org();
+    let sample = cx.query(&pages::SAMPLE, params![org, SAMPLE], |row| row.get::<String>(0))?;
+    let chars: Vec<char> = text.chars().collect();
+    let all: BTreeSet<String> = chars
+        .windows(MIN_INDEXED)
+        .map(|part| part.iter().collect())
+        .collect();
+    let mut counted: Vec<(usize, String)> = all
+        .into_iter()
+        .map(|part| (sample.iter().filter(|known| known.contains(&part)).count(), part))
+        .collect();
+    counted.sort();
+    // One that every fourth has rules out less than it costs, unless there is no better one.
+    let rare = counted.iter().take_while(|(count, _)| count * 4 <= sample.len());
+    let wanted = rare.count().clamp(1, MAX_TRIGRAMS);
+    counted.truncate(wanted);
+    // In the index's language quotes alone mean something within quotes.
+    let quoted = counted
+        .iter()
+        .map(|(_, part)| format!("\"{}\"", part.replace('"', "\"\"")));
+    Ok(quoted.collect::<Vec<_>>().join(" AND "))
 }
 
 /// Returns a pattern that matches exactly this text.
@@ -144,198 +181,6 @@ fn escaped(text: &str) -> String {
         pattern.push(c);
     }
     pattern
-}
-
-/// Returns the kinds that the filter names: `Some(None)` for every kind, `None` when there are too many to merge.
-#[expect(
-    clippy::option_option,
-    reason = "the two absences differ: all of them, and too many"
-)]
-fn kinds(cx: &mut Cx<'_>, filter: &Filter<'_>) -> Result<Option<Option<Vec<i64>>>> {
-    if filter.actor_type.is_none() && filter.scope.is_none() && filter.toolset.is_none() {
-        return Ok(Some(None));
-    }
-    let org = cx.org();
-    let most = i64::try_from(MAX_KINDS * 8).unwrap_or(i64::MAX);
-    let mut all = 0;
-    let mut named = Vec::new();
-    cx.query(&pages::KINDS, params![org, most + 1], |row| {
-        all += 1;
-        let mut scopes = row.str(2)?.split(' ');
-        let in_toolset = |toolset: &str| {
-            let of = |scope: &str| {
-                scope
-                    .strip_prefix(toolset)
-                    .is_some_and(|rest| rest.starts_with(':'))
-            };
-            scopes.clone().any(of)
-        };
-        let has_toolset = filter.toolset.is_none_or(in_toolset);
-        let has_actor = filter
-            .actor_type
-            .is_none_or(|word| row.str(1).is_ok_and(|actor| actor == word));
-        if has_toolset
-            && has_actor
-            && filter
-                .scope
-                .is_none_or(|wanted| scopes.any(|scope| scope == wanted))
-        {
-            named.push(row.get(0)?);
-        }
-        Ok(())
-    })?;
-    if all > most || named.len() > MAX_KINDS {
-        return Ok(None);
-    }
-    Ok(Some(
-        (named.len() != usize::try_from(all).unwrap_or(0)).then_some(named),
-    ))
-}
-
-/// The statements of a filter's ranges.
-fn statements(filter: &Filter<'_>, by_kind: bool) -> [&'static Statement; 2] {
-    match (filter.client.is_some(), filter.account.is_some(), by_kind) {
-        (false, false, false) => [&pages::NEWEST, &pages::COUNT],
-        (true, false, false) => [&pages::NEWEST_OF_CLIENT, &pages::COUNT_OF_CLIENT],
-        (false, true, false) => [&pages::NEWEST_OF_ACCOUNT, &pages::COUNT_OF_ACCOUNT],
-        (true, true, false) => [&pages::NEWEST_OF_BOTH, &pages::COUNT_OF_BOTH],
-        (false, false, true) => [&pages::NEWEST_OF_KINDS, &pages::COUNT_OF_KINDS],
-        (true, false, true) => [&pages::NEWEST_OF_CLIENT_KINDS, &pages::COUNT_OF_CLIENT_KINDS],
-        (false, true, true) => [&pages::NEWEST_OF_ACCOUNT_KINDS, &pages::COUNT_OF_ACCOUNT_KINDS],
-        (true, true, true) => [&pages::NEWEST_OF_BOTH_KINDS, &pages::COUNT_OF_BOTH_KINDS],
-    }
-}
-
-/// No kind and no state has this number; it fills the places of a statement that are not needed.
-const NONE: i64 = -1;
-
-/// Merges ranges: the numbers of one page, and the total up to one more than [`MAX_TOTAL`].
-fn merged(
-    cx: &mut Cx<'_>,
-    filter: &Filter<'_>,
-    kinds: Option<&[i64]>,
-    limit: i64,
-    offset: i64,
-) -> Result<(Vec<i64>, i64)> {
-    let states: &[i64] = match filter.status {
-        None => &[0, 1, 2],
-        Some(StatusFilter::Active) => &[0],
-        Some(StatusFilter::Revoked) => &[1],
-        Some(StatusFilter::Expired) => &[2],
-    };
-    // Active is what has not run out; among the others the time does not matter.
-    let ends_behind = if filter.status == Some(StatusFilter::Active) {
-        cx.now()
-    } else {
-        Timestamp::from_ms(-1)
-    };
-    let wanted = usize::try_from(limit.saturating_add(offset)).unwrap_or(usize::MAX);
-    let [newest, count] = statements(filter, kinds.is_some());
-    let slots: Vec<i64> = match kinds {
-        None => states.to_vec(),
-        Some(kinds) => kinds
-            .iter()
-            .flat_map(|kind| states.iter().flat_map(move |state| [*kind, *state]))
-            .collect(),
-    };
-    let width = if kinds.is_some() { pages::SLOTS * 2 } else { 3 };
-    let overdue = match filter.status {
-        Some(StatusFilter::Expired) => unswept(cx, filter, kinds)?,
-        _ => Vec::new(),
-    };
-    let mut best = overdue.clone();
-    let keep = |best: &mut Vec<i64>| {
-        best.sort_unstable_by(|a, b| b.cmp(a));
-        best.truncate(wanted);
-    };
-    keep(&mut best);
-    for slots in slots.chunks(width) {
-        // What lies behind the last of a full page cannot be on it.
-        let behind = best.get(wanted.saturating_sub(1)).copied().unwrap_or(NONE);
-        let values = values(
-            cx.org(),
-            filter,
-            [
-                behind,
-                ends_behind.as_ms(),
-                i64::try_from(wanted).unwrap_or(i64::MAX),
-            ],
-            &[],
-            (slots, width),
-        );
-        best.extend(cx.query(newest, &values, |row| row.get::<i64>(0))?);
-        keep(&mut best);
-    }
-    let total = if best.len() < wanted {
-        i64::try_from(best.len()).unwrap_or(i64::MAX)
-    } else {
-        let range = [states[0], states[states.len() - 1], ends_behind.as_ms()];
-        let known = i64::try_from(overdue.len()).unwrap_or(i64::MAX);
-        sum(cx, filter, kinds, count, range, known)?
-    };
-    let page = best.split_off(best.len().min(usize::try_from(offset).unwrap_or(usize::MAX)));
-    Ok((page, total))
-}
-
-/// The values of a statement over ranges: `?1` to `?6`, what is `between`, and the places, filled up.
-fn values<'a>(
-    org: &'a str,
-    filter: &Filter<'a>,
-    three: [i64; 3],
-    between: &[i64],
-    (slots, width): (&[i64], usize),
-) -> Vec<Param<'a>> {
-    let mut values = vec![Param::from(org)];
-    values.extend(three.map(Param::from));
-    values.push(Param::from(filter.client));
-    values.push(Param::from(filter.account));
-    values.extend(between.iter().copied().map(Param::from));
-    values.extend((0..width).map(|place| Param::from(*slots.get(place).unwrap_or(&NONE))));
-    values
-}
-
-/// Sums the sizes of ranges, up to one more than [`MAX_TOTAL`].
-fn sum(
-    cx: &mut Cx<'_>,
-    filter: &Filter<'_>,
-    kinds: Option<&[i64]>,
-    count: &'static Statement,
-    range: [i64; 3],
-    known: i64,
-) -> Result<i64> {
-    let mut total = known;
-    let (places, width): (Vec<&[i64]>, usize) = match kinds {
-        None => (vec![&[]], 0),
-        Some(kinds) => (kinds.chunks(pages::SLOTS).collect(), pages::SLOTS),
-    };
-    for kinds in places {
-        let most = MAX_TOTAL + 1 - total;
-        if most <= 0 {
-            break;
-        }
-        let values = values(cx.org(), filter, range, &[most], (kinds, width));
-        total += cx
-            .query_opt(count, &values, |row| row.get::<i64>(0))?
-            .unwrap_or(0);
-    }
-    Ok(total)
-}
-
-/// Returns the numbers of what has run out and is not written down.
-fn unswept(cx: &mut Cx<'_>, filter: &Filter<'_>, kinds: Option<&[i64]>) -> Result<Vec<i64>> {
-    let (org, now) = (cx.org(), cx.now());
-    let kinds: Option<BTreeSet<i64>> = kinds.map(|kinds| kinds.iter().copied().collect());
-    let found = cx.query(
-        &pages::UNSWEPT,
-        params![org, now, filter.client, filter.account],
-        |row| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?)),
-    )?;
-    let wanted = |kind: &i64| kinds.as_ref().is_none_or(|kinds| kinds.contains(kind));
-    Ok(found
-        .into_iter()
-        .filter(|(_, kind)| wanted(kind))
-        .map(|(seq, _)| seq)
-        .collect())
 }
 
 /// Reads what there is: the numbers of one page, and the total up to one more than [`MAX_TOTAL`].
@@ -363,6 +208,7 @@ fn read(
         filter.user,
     ]
     .to_vec();
+    values.extend(question.words.as_deref().map(Param::from));
     let mut paged = values.clone();
     paged.extend(params![limit, offset].iter().cloned());
     let seqs = cx.query(question.page, &paged, |row| row.get::<i64>(0))?;

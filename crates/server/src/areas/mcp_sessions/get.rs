@@ -1,7 +1,7 @@
 //! Reads one session.
 
-use super::model::{OneSession, SessionPath};
 use super::store;
+use super::view::{OneSession, SessionPath};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Result};

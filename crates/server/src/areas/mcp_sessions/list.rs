@@ -1,7 +1,7 @@
 //! Lists sessions (specification §4.1, D7.6 to D7.8).
 
 use super::find::{self, Filter};
-use super::model::{FilterText, SessionView, StatusFilter};
+use super::view::{FilterText, SessionView, StatusFilter};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Limit, Offset};

@@ -18,6 +18,8 @@
 //!   MCP endpoint under no client's name.
 //! INVARIANT MS-6: a session acts iff it has not ended and everybody that it acts for is there and active, all read in
 //!   one snapshot.
+//! INVARIANT MS-7: of one user or account no more than 2 000 sessions begin within a day.
+//! INVARIANT MS-8: a session that ended is not opened again under its issuer's name, also when it is forgotten.
 //!
 //! Absent on purpose: transport sessions (D7.1); undoing a revocation; tokens, of which no row here holds anything.
 
@@ -29,17 +31,19 @@ mod list;
 mod model;
 mod open;
 mod pages;
+mod ranges;
 mod revoke;
 mod revoke_many;
 mod store;
 mod upkeep;
+mod view;
 
 pub use credential::{LOOKUP, STATEMENTS as CREDENTIAL_STATEMENTS, credential};
 pub use end::{
     HANDLER, account_left, end, end_all_of_client, end_all_of_service_account, end_all_of_user, end_every,
     token_in_grace, token_revoked, user_left,
 };
-pub use model::{NewSession, SessionActor, SessionId, searched, seq};
+pub use model::{LASTING_GRANT, NewSession, SessionActor, SessionId, searched, seq};
 pub use open::{admit_at_mcp, extend, open, open_at_mcp};
 pub use pages::STATEMENTS as PAGE_STATEMENTS;
 pub use store::{STATEMENTS, touch};

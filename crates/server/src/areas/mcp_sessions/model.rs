@@ -5,9 +5,6 @@ use provost_kernel::error::{Error, Result};
 use provost_kernel::id::TypedId;
 use provost_kernel::text::name_key;
 use provost_kernel::{Timestamp, id};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 
 id!(SessionId, "mcps", "Names an MCP session.");
 
@@ -15,6 +12,11 @@ id!(SessionId, "mcps", "Names an MCP session.");
 pub const KEPT_SECS: i64 = 90 * 86_400;
 /// Uses closer together than this are one use. Units: milliseconds (D7.3).
 pub const USE_PRECISION_MS: i64 = 60_000;
+/// LIMIT: sessions of one user or account that begin within a day, so that a client that connects in a loop makes some
+/// 180 000 rows in the time that ended ones are kept, and no million (ADR 0022).
+pub const MAX_A_DAY: i64 = 2000;
+/// How the keys of grants begin that an issuer can name for as long as it likes (`sid`); others end with their tokens.
+pub const LASTING_GRANT: &str = "ext-sid|";
 /// What ended sessions show that no other cause is known of.
 pub const ADMIN_REVOKED: &str = "admin_revoked";
 /// Shown by sessions that ended by expiry.
@@ -68,41 +70,6 @@ impl State {
             .find(|state| state.code() == code)
             .ok_or_else(|| Error::internal("mcp_sessions.state is not a state"))
     }
-}
-
-/// What a list can narrow to: every session is exactly one of these (D7.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum StatusFilter {
-    /// Usable now.
-    Active,
-    /// Ended for any cause but expiry.
-    Revoked,
-    /// Ended by expiry.
-    Expired,
-}
-
-impl StatusFilter {
-    /// Returns the state that it asks for.
-    pub const fn state(self) -> State {
-        match self {
-            Self::Active => State::Active,
-            Self::Revoked => State::Revoked,
-            Self::Expired => State::Expired,
-        }
-    }
-}
-
-/// The two words of a record (specification §2.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Status {
-    /// Usable now.
-    Active,
-    /// Not any more.
-    Revoked,
 }
 
 /// Who a session acts for.
@@ -327,77 +294,6 @@ impl Session {
     }
 }
 
-/// An MCP session (specification §2.1).
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "HeadlessMcpSession")]
-pub struct SessionView {
-    id: SessionId,
-    organization_id: String,
-    /// `console_user`, `service_account` or `agent`. Open.
-    actor_type: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    actor_display: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mcp_client_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    service_account_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    console_user_id: Option<String>,
-    scopes: Vec<&'static str>,
-    status: Status,
-    issued_at: Timestamp,
-    /// To the minute; of a session that was not used yet, when it was issued.
-    last_used_at: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    revoked_at: Option<Timestamp>,
-    /// What was given, or a word of the program; `expired` for a session whose time ran out. Open.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    revoke_reason: Option<String>,
-}
-
-impl From<Session> for SessionView {
-    fn from(session: Session) -> Self {
-        let status = match session.state {
-            State::Active => Status::Active,
-            State::Revoked | State::Expired => Status::Revoked,
-        };
-        let (revoked_at, revoke_reason) = session.ended.map(|ended| (ended.at, ended.reason)).unzip();
-        Self {
-            id: session.id,
-            organization_id: session.organization_id,
-            actor_type: session.actor_type,
-            actor_display: session.actor_display,
-            mcp_client_id: session.mcp_client_id,
-            service_account_id: session.service_account_id,
-            console_user_id: session.console_user_id,
-            scopes: session.scopes.to_list(),
-            status,
-            issued_at: session.issued_at,
-            last_used_at: session.last_used_at,
-            revoked_at,
-            revoke_reason,
-        }
-    }
-}
-
-/// One session.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub struct OneSession {
-    /// It.
-    pub session: SessionView,
-}
-
-/// The path of operations on one session.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(inline)]
-pub struct SessionPath {
-    /// The session.
-    pub session_id: SessionId,
-}
-
 /// Returns the number of an id: its instant and the first bits of its chance. Numbers order as ids do.
 ///
 /// INVARIANT MS-1: a session's id holds the instant of its issue, so the order of numbers is that of `issuedAt`, `id`.
@@ -447,44 +343,6 @@ pub fn cause(reason: Option<&str>) -> Result<&str> {
         ));
     }
     Ok(reason)
-}
-
-/// What a filter compares with: 1 to `MAX` characters, none of them a control character.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilterText<const MAX: usize>(String);
-
-impl<const MAX: usize> FilterText<MAX> {
-    /// Returns the text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<'de, const MAX: usize> Deserialize<'de> for FilterText<MAX> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        let text = Cow::<'de, str>::deserialize(deserializer)?;
-        if (1..=MAX).contains(&text.chars().count()) && !text.contains(char::is_control) {
-            return Ok(Self(text.into_owned()));
-        }
-        Err(serde::de::Error::custom(format!(
-            "must have 1 to {MAX} characters and no control character"
-        )))
-    }
-}
-
-impl<const MAX: usize> JsonSchema for FilterText<MAX> {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        format!("FilterText_{MAX}").into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string", "minLength": 1, "maxLength": MAX,
-            "pattern": r"^[^\u0000-\u001F\u007F-\u009F]+$",
-        })
-    }
 }
 
 #[cfg(test)]

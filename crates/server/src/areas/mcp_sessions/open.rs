@@ -1,6 +1,9 @@
 //! How sessions begin and live on; for the areas that accept tokens.
 
-use super::model::{ACCOUNT_DISABLED, NewSession, Session, SessionActor, SessionId, State, instant_behind};
+use super::model::{
+    ACCOUNT_DISABLED, LASTING_GRANT, MAX_A_DAY, NewSession, Session, SessionActor, SessionId, State,
+    instant_behind,
+};
 use super::store;
 use provost_kernel::auth::Permission;
 use provost_kernel::credential::{Admission, Credential, McpClient};
@@ -14,7 +17,10 @@ const TRIES: usize = 8;
 
 /// Opens a session and returns its id; a grant that is known has one already, ended or not.
 ///
-/// Errors: `Conflict` for a grant of another organization.
+/// INVARIANT MS-7: of one user or account no more than 2 000 sessions begin within a day.
+///
+/// Errors: `Conflict` for a grant of another organization, `TokenRevoked` for one whose session ended and was forgotten,
+/// `RateLimited`.
 #[expect(clippy::needless_pass_by_value, reason = "a session is opened once")]
 pub fn open(cx: &mut Cx<'_>, new: NewSession) -> Result<SessionId> {
     let org = cx.org();
@@ -23,6 +29,18 @@ pub fn open(cx: &mut Cx<'_>, new: NewSession) -> Result<SessionId> {
             return Err(Error::new(Code::Conflict, "this grant belongs to somebody else"));
         }
         return Ok(id);
+    }
+    if new.grant_key.starts_with(LASTING_GRANT) && store::is_buried(cx, &new.grant_key)? {
+        return Err(Error::new(
+            Code::TokenRevoked,
+            "the session of this grant has ended",
+        ));
+    }
+    let yesterday = cx.now().plus_secs(-86_400);
+    if store::begun(cx, &new.actor, yesterday, MAX_A_DAY)? >= MAX_A_DAY {
+        let message =
+            "2000 sessions of this user or account began within a day; see to what keeps opening new ones";
+        return Err(Error::new(Code::RateLimited, message).retry_after(3600));
     }
     // Behind every end of many sessions that is not written down yet: it is not about this one (MS-4).
     let cuts = store::cuts(&mut cx.tx(), org)?;

@@ -180,21 +180,21 @@ macro_rules! scanned {
     };
 }
 
-/// As `scanned`, by way of the substring index. The text is a phrase.
+/// As `scanned`, by way of the substring index: what has the trigrams `?11`, and then the text.
 macro_rules! searched_by_sqlite {
     () => {
         concat!(
-            " FROM mcp_session_search CROSS JOIN mcp_sessions s ON s.seq = mcp_session_search.rowid WHERE mcp_session_search MATCH ?9 AND s.organization_id = ?1",
+            " FROM mcp_session_search CROSS JOIN mcp_sessions s ON s.seq = mcp_session_search.rowid WHERE mcp_session_search MATCH ?11 AND s.organization_id = ?1 AND s.search LIKE ?9 ESCAPE '\\'",
             narrowed!()
         )
     };
 }
 
-/// The same. The text is a pattern.
+/// The same. The index takes the pattern; `?11` is there for the other engine.
 macro_rules! searched_by_postgres {
     () => {
         concat!(
-            " FROM mcp_sessions s WHERE s.search LIKE ?9 ESCAPE '\\' AND s.organization_id = ?1",
+            " FROM mcp_sessions s WHERE s.search LIKE ?9 ESCAPE '\\' AND CAST(?11 AS TEXT) IS NOT NULL AND s.organization_id = ?1",
             narrowed!()
         )
     };
@@ -237,23 +237,33 @@ statements! {
     COUNT_OF_USER = "SELECT COUNT(*) FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND console_user_id = ?2 AND state = 0 AND expires_at + 0 > ?4 LIMIT ?3) AS counted";
     /// The newest active sessions of a user.
     NEWEST_OF_USER = "SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND console_user_id = ?2 AND state = 0 AND expires_at + 0 > ?4 ORDER BY seq DESC LIMIT ?3";
-    /// What has run out and is not written down; a minute's worth.
-    UNSWEPT = "SELECT s.seq, s.kind FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.state = 0 AND s.expires_at <= ?2 AND (CAST(?3 AS TEXT) IS NULL OR s.mcp_client_id = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR s.service_account_id = CAST(?4 AS TEXT))";
+    /// What has run out and is not written down; a minute's worth. Further conditions would lead PostgreSQL to indexes in
+    /// which it reads everything: it takes most active sessions for ones that have run out, as most others have.
+    UNSWEPT = "SELECT s.seq, s.kind, s.mcp_client_id, s.service_account_id FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.state = 0 AND s.expires_at <= ?2 ORDER BY s.expires_at";
     /// The kinds of an organization.
     KINDS = "SELECT kind, actor_type, scopes FROM mcp_session_kinds WHERE organization_id = ?1 ORDER BY kind LIMIT ?2";
     /// One page of any filters, by reading what there is.
     SCAN = concat!("SELECT s.seq", scanned!(), " ORDER BY s.seq DESC LIMIT ?11 OFFSET ?12");
     /// How many there are of any filters.
     COUNT_SCAN = concat!("SELECT COUNT(*) FROM (SELECT s.seq", scanned!(), " LIMIT ?11) AS counted");
+    /// Has PostgreSQL plan what follows in this transaction for its own values: a substring that few sessions have is
+    /// looked up, one that many have is met on the way. A plan for all substrings, which it would make after some calls
+    /// and keep, reads every session for the first kind.
+    PLAN_ANEW = unscoped("no table is read") {
+        sqlite: "SELECT 1",
+        postgres: "SELECT set_config('plan_cache_mode', 'force_custom_plan', true)",
+    };
+    /// The texts of the newest sessions.
+    SAMPLE = "SELECT search FROM mcp_sessions WHERE organization_id = ?1 ORDER BY seq DESC LIMIT ?2";
     /// One page of a substring of three characters or more.
     SEARCH = {
-        sqlite: concat!("SELECT s.seq", searched_by_sqlite!(), " ORDER BY mcp_session_search.rowid DESC LIMIT ?11 OFFSET ?12"),
-        postgres: concat!("SELECT s.seq", searched_by_postgres!(), " ORDER BY s.seq DESC LIMIT ?11 OFFSET ?12"),
+        sqlite: concat!("SELECT s.seq", searched_by_sqlite!(), " ORDER BY mcp_session_search.rowid DESC LIMIT ?12 OFFSET ?13"),
+        postgres: concat!("SELECT s.seq", searched_by_postgres!(), " ORDER BY s.seq DESC LIMIT ?12 OFFSET ?13"),
     };
     /// How many there are of it.
     COUNT_SEARCH = {
-        sqlite: concat!("SELECT COUNT(*) FROM (SELECT s.seq", searched_by_sqlite!(), " LIMIT ?11) AS counted"),
-        postgres: concat!("SELECT COUNT(*) FROM (SELECT s.seq", searched_by_postgres!(), " LIMIT ?11) AS counted"),
+        sqlite: concat!("SELECT COUNT(*) FROM (SELECT s.seq", searched_by_sqlite!(), " LIMIT ?12) AS counted"),
+        postgres: concat!("SELECT COUNT(*) FROM (SELECT s.seq", searched_by_postgres!(), " LIMIT ?12) AS counted"),
     };
     /// The sessions of some numbers. With the organization among the conditions SQLite would read all of it.
     FETCH = unscoped("a seq is unique everywhere, and these came from statements that keep to one organization") concat!("SELECT ", columns!(), sessions!(), "WHERE s.seq IN (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51, ?52, ?53, ?54, ?55, ?56, ?57, ?58, ?59, ?60, ?61, ?62, ?63, ?64, ?65, ?66, ?67, ?68, ?69, ?70, ?71, ?72, ?73, ?74, ?75, ?76, ?77, ?78, ?79, ?80, ?81, ?82, ?83, ?84, ?85, ?86, ?87, ?88, ?89, ?90, ?91, ?92, ?93, ?94, ?95, ?96, ?97, ?98, ?99, ?100)");

@@ -1,6 +1,7 @@
 //! Revokes one session (D7.10).
 
-use super::model::{OneSession, SessionPath, cause};
+use super::model::cause;
+use super::view::{OneSession, SessionPath};
 use super::{end, store};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};

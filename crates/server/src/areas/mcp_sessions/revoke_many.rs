@@ -2,7 +2,8 @@
 
 use super::end::end_all;
 use super::find::{self, Filter, Found};
-use super::model::{FilterText, SessionView, StatusFilter, Subject, cause};
+use super::model::{Subject, cause};
+use super::view::{FilterText, SessionView, StatusFilter};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};

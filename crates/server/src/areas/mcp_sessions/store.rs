@@ -1,6 +1,9 @@
 //! The rows of sessions: reading, opening, ending. Lists are in `pages.rs`.
 
-use super::model::{Cut, Ended, KEPT_SECS, NewSession, Session, SessionId, State, Subject, USE_PRECISION_MS};
+use super::model::{
+    Cut, Ended, KEPT_SECS, LASTING_GRANT, NewSession, Session, SessionActor, SessionId, State, Subject,
+    USE_PRECISION_MS,
+};
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::credential::Use;
 use provost_kernel::db::{Row, Tx};
@@ -77,12 +80,20 @@ statements! {
     FREE_GRANT = "UPDATE mcp_sessions SET grant_key = grant_key || ' ' || id WHERE organization_id = ?1 AND grant_key = ?2";
     /// Writes down what has run out; what an earlier end covers is left to its job.
     SWEEP = unscoped("the inner query keeps to one organization, and a seq is unique") "UPDATE mcp_sessions SET state = 2, ended_at = expires_at, revoke_reason = 'expired' WHERE seq IN (SELECT s.seq FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.state = 0 AND s.expires_at <= ?2 AND NOT EXISTS (SELECT 1 FROM mcp_session_cuts c WHERE c.organization_id = s.organization_id AND c.subject IN ('client:' || s.mcp_client_id, 'account:' || s.service_account_id, 'user:' || s.console_user_id) AND c.cut_seq >= s.seq AND c.ended_at < s.expires_at) ORDER BY s.expires_at LIMIT ?3) RETURNING id, expires_at";
+    /// How many sessions of an account began behind a number, `?4` at most.
+    BEGUN_OF_ACCOUNT = "SELECT COUNT(*) FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND service_account_id = ?2 AND state IN (0, 1, 2) AND seq > ?3 LIMIT ?4) AS counted";
+    /// How many sessions of a user began behind a number, `?4` at most.
+    BEGUN_OF_USER = "SELECT COUNT(*) FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND console_user_id = ?2 AND state IN (0, 1, 2) AND seq > ?3 LIMIT ?4) AS counted";
+    /// Whether a grant's session ended and was forgotten.
+    IS_BURIED = unscoped("a grant's key is unique everywhere") "SELECT 1 FROM mcp_session_tombstones WHERE grant_key = ?1";
+    /// Keeps of sessions that are about to be forgotten what their issuers could name again; the same ones as `PRUNE`.
+    BURY = unscoped("the inner query keeps to one organization, and a seq is unique") "INSERT INTO mcp_session_tombstones (organization_id, grant_key) SELECT s.organization_id, s.grant_key FROM mcp_sessions s WHERE s.seq IN (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND ended_at IS NOT NULL AND ended_at < ?2 ORDER BY ended_at, seq LIMIT ?3) AND s.grant_key LIKE ?4 ON CONFLICT DO NOTHING";
     /// Whether anything has run out that is not written down.
-    HAS_UNSWEPT = "SELECT 1 FROM mcp_sessions WHERE organization_id = ?1 AND state = 0 AND expires_at <= ?2 LIMIT 1";
+    HAS_UNSWEPT = "SELECT 1 FROM mcp_sessions WHERE organization_id = ?1 AND state = 0 AND expires_at <= ?2 ORDER BY expires_at LIMIT 1";
     /// Whether anything ended long ago.
     HAS_OLD = "SELECT 1 FROM mcp_sessions WHERE organization_id = ?1 AND ended_at IS NOT NULL AND ended_at < ?2 LIMIT 1";
     /// Forgets sessions that ended long ago.
-    PRUNE = unscoped("the inner query keeps to one organization, and a seq is unique") "DELETE FROM mcp_sessions WHERE seq IN (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND ended_at IS NOT NULL AND ended_at < ?2 ORDER BY ended_at LIMIT ?3)";
+    PRUNE = unscoped("the inner query keeps to one organization, and a seq is unique") "DELETE FROM mcp_sessions WHERE seq IN (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND ended_at IS NOT NULL AND ended_at < ?2 ORDER BY ended_at, seq LIMIT ?3)";
     /// Ends every session of an organization, in the unit that restores it.
     END_EVERY = "UPDATE mcp_sessions SET state = 1, ended_at = ?2, revoke_reason = ?3 WHERE organization_id = ?1 AND state = 0 AND expires_at > ?2";
 }
@@ -222,8 +233,28 @@ pub fn sweep(cx: &mut Cx<'_>, limit: i64) -> Result<Vec<(SessionId, Timestamp)>>
     })
 }
 
+/// Says whether a grant's session ended and was forgotten since.
+pub fn is_buried(cx: &mut Cx<'_>, grant_key: &str) -> Result<bool> {
+    let found = cx.query_opt(&IS_BURIED, params![grant_key], |_| Ok(()))?;
+    Ok(found.is_some())
+}
+
+/// Returns how many sessions an actor has begun since, at most `limit`.
+pub fn begun(cx: &mut Cx<'_>, actor: &SessionActor, since: Timestamp, limit: i64) -> Result<i64> {
+    let (statement, id) = match (actor.service_account(), actor.console_user()) {
+        (Some(id), _) => (&BEGUN_OF_ACCOUNT, id),
+        (None, Some(id)) => (&BEGUN_OF_USER, id),
+        (None, None) => return Ok(0),
+    };
+    let (org, behind) = (cx.org(), super::model::last_seq(since));
+    let found = cx.query_opt(statement, params![org, id, behind, limit], |row| row.get(0))?;
+    Ok(found.unwrap_or(0))
+}
+
 /// Forgets up to `limit` sessions that ended long ago; returns how many.
 pub fn prune(cx: &mut Cx<'_>, limit: i64) -> Result<u64> {
     let (org, before) = (cx.org(), cx.now().plus_secs(-KEPT_SECS));
+    // INVARIANT MS-8: a session that ended is not opened again under its issuer's name, also when it is forgotten.
+    cx.execute(&BURY, params![org, before, limit, format!("{LASTING_GRANT}%")])?;
     cx.execute(&PRUNE, params![org, before, limit])
 }

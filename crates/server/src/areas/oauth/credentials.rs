@@ -1,45 +1,15 @@
-//! Every credential of the server behind the kernel's port: tokens of accounts and installs, and sessions.
+//! Sessions behind the kernel's port, beside the tokens of accounts and installs.
 
 use super::opening::Opening;
 use crate::areas::mcp_sessions;
 use crate::areas::skill_registry::TokenCredentials;
-use provost_kernel::credential::{
-    Admission, Credential, Credentials, McpClient, Sessions, Use, Verified, invalid_token,
-};
+use provost_kernel::credential::{Admission, Credential, McpClient, Sessions, Use, Verified, invalid_token};
 use provost_kernel::db::{Row, Statement, Tx};
 use provost_kernel::{Cx, Result};
 
-/// See the module's text.
-pub struct ServerCredentials;
-
-impl Credentials for ServerCredentials {
-    fn lookup(&self) -> &'static Statement {
-        TokenCredentials.lookup()
-    }
-
-    fn read(&self, row: &Row<'_>) -> Result<Credential> {
-        TokenCredentials.read(row)
-    }
-
-    fn gateway(&self, tx: &mut Tx<'_>, lookup_id: &str) -> Result<Option<Credential>> {
-        TokenCredentials.gateway(tx, lookup_id)
-    }
-
-    fn first_use(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()> {
-        TokenCredentials.first_use(cx, token_id)
-    }
-
-    fn touch(&self, cx: &mut Cx<'_>, used: &Use) -> Result<()> {
-        TokenCredentials.touch(cx, used)
-    }
-
-    fn reused(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()> {
-        TokenCredentials.reused(cx, token_id)
-    }
-
-    fn sessions(&self) -> Option<&dyn Sessions> {
-        Some(&DelegatedSessions)
-    }
+/// Returns every credential of the server.
+pub fn credentials() -> TokenCredentials {
+    TokenCredentials::beside(&DelegatedSessions)
 }
 
 struct DelegatedSessions;

@@ -9,17 +9,21 @@ use super::state::Oauth;
 use provost_kernel::auth::ScopeSet;
 use provost_oauth::client_document::{self, ClientDocument};
 use provost_oauth::error::Code;
-use provost_oauth::guard::Limits;
+use provost_oauth::guard::{Fetched, Limits};
 use provost_oauth::{KeySet, TokenError};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// LIMIT: documents and key sets that are remembered.
 const MAX_KNOWN: usize = 1000;
 /// LIMIT: fetches at a time.
 const MAX_FETCHES: usize = 8;
-/// How long a document is believed. Units: seconds.
+/// How long a document is believed that does not say how long it may be used. Units: seconds.
 const DOCUMENT_SECS: i64 = 3600;
+/// LIMIT: a stranger's `Cache-Control` makes no document be fetched more often than every five minutes, and none be
+/// believed longer than a day. Units: seconds.
+const DOCUMENT_BOUNDS_SECS: (i64, i64) = (300, 86_400);
 /// How long keys are believed. Units: seconds.
 const KEYS_SECS: i64 = 300;
 /// How long a failure is. Units: seconds.
@@ -55,15 +59,13 @@ impl Oauth {
             known
         } else {
             let found = self.fetched(url, Limits::DOCUMENT).await?;
-            let found = found.and_then(|bytes| {
-                let document = client_document::parse(&bytes, url);
-                document.map(client).map_err(|refusal| refusal.to_string())
+            let mut secs = FAILURE_SECS;
+            let found = found.and_then(|fetched| {
+                let document = client_document::parse(&fetched.body, url);
+                let document = document.map_err(|refusal| refusal.to_string())?;
+                secs = document_secs(fetched.max_age);
+                Ok(client(document))
             });
-            let secs = if found.is_ok() {
-                DOCUMENT_SECS
-            } else {
-                FAILURE_SECS
-            };
             self.documents.clients.put(url, found.clone(), now, now + secs);
             found
         };
@@ -85,8 +87,8 @@ impl Oauth {
             known
         } else {
             let found = self.fetched(url, Limits::KEYS).await?;
-            let found = found.and_then(|bytes| {
-                let keys = KeySet::parse(&bytes);
+            let found = found.and_then(|fetched| {
+                let keys = KeySet::parse(&fetched.body);
                 keys.map(Arc::new).map_err(|refusal| refusal.to_string())
             });
             let secs = if found.is_ok() { KEYS_SECS } else { FAILURE_SECS };
@@ -101,13 +103,21 @@ impl Oauth {
         })
     }
 
-    async fn fetched(&self, url: &str, limits: Limits) -> Result<Result<bytes::Bytes, String>, TokenError> {
+    async fn fetched(&self, url: &str, limits: Limits) -> Result<Result<Fetched, String>, TokenError> {
         let busy = || TokenError::new(Code::TemporarilyUnavailable, "no other server can be asked now");
         let _turn = self.documents.turns.acquire().await.map_err(|_| busy())?;
         let fetcher = self.fetcher().map_err(|_| busy())?;
-        let found = fetcher.get(url, limits).await;
+        let found = fetcher.get_with_age(url, limits).await;
         Ok(found.map_err(|refused| refused.to_string()))
     }
+}
+
+/// Returns for how many seconds a document is believed.
+fn document_secs(max_age: Option<Duration>) -> i64 {
+    let (least, most) = DOCUMENT_BOUNDS_SECS;
+    max_age.map_or(DOCUMENT_SECS, |age| {
+        i64::try_from(age.as_secs()).unwrap_or(most).clamp(least, most)
+    })
 }
 
 fn client(document: ClientDocument) -> Client {
@@ -124,5 +134,24 @@ fn client(document: ClientDocument) -> Client {
         scopes,
         authentication: document.authentication,
         service_account_id: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_believed_as_long_as_it_says_within_bounds() {
+        for (said, secs) in [
+            (None, 3600),
+            (Some(0), 300),
+            (Some(299), 300),
+            (Some(7200), 7200),
+            (Some(86_401), 86_400),
+            (Some(u64::MAX), 86_400),
+        ] {
+            assert_eq!(document_secs(said.map(Duration::from_secs)), secs, "{said:?}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Requests in forms, as OAuth's endpoints take them: nothing twice, and nothing of them is printed.
 
+use crate::percent::encoded;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
@@ -7,7 +8,6 @@ use provost_kernel::Secret;
 use provost_kernel::dispatch::percent_decode;
 use provost_oauth::TokenError;
 use provost_oauth::error::Code;
-use std::fmt::Write;
 
 /// LIMIT: bytes of a request (D2.7).
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -74,19 +74,7 @@ fn wrong(sentence: impl AsRef<str>) -> TokenError {
 
 /// Returns the header with which a client of another server proves itself there (RFC 6749 §2.3.1).
 pub fn basic(id: &str, secret: &Secret<String>) -> Option<HeaderValue> {
-    let encode = |text: &str| {
-        let mut encoded = String::new();
-        for byte in text.bytes() {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                encoded.push(char::from(byte));
-            } else {
-                // Writing to a string cannot fail.
-                let _ = write!(encoded, "%{byte:02X}");
-            }
-        }
-        encoded
-    };
-    let pair = Secret::new(format!("{}:{}", encode(id), encode(secret.expose())));
+    let pair = Secret::new(format!("{}:{}", encoded(id), encoded(secret.expose())));
     let header = Secret::new(format!("Basic {}", STANDARD.encode(pair.expose())));
     HeaderValue::from_str(header.expose()).ok()
 }

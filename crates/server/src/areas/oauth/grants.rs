@@ -61,6 +61,9 @@ impl Client {
 pub async fn client(kernel: &Arc<Kernel>, client_id: &str) -> std::result::Result<Client, TokenError> {
     let unknown = || TokenError::new(ErrorCode::InvalidClient, "the client is not known here");
     let oauth = Oauth::of(kernel).map_err(of_store)?.clone();
+    if oauth.settings.blocks(client_id) {
+        return Err(unknown());
+    }
     if client_id.starts_with("https://") {
         if !oauth.settings.client_documents {
             return Err(unknown());
@@ -93,13 +96,28 @@ pub struct Code {
     pub jkt: Option<String>,
 }
 
-/// Makes a code of the unit's organization; it can be used for 60 seconds, once.
-pub fn make_code(cx: &mut Cx<'_>, code: &Code) -> Result<Secret<String>> {
+/// Draws the text of a code.
+pub fn draw_code(kernel: &Kernel) -> Secret<String> {
     let mut bytes = zeroize::Zeroizing::new([0; 32]);
-    cx.rng().fill(bytes.as_mut_slice());
-    let text = Secret::new(URL_SAFE_NO_PAD.encode(bytes.as_slice()));
+    kernel.rng().fill(bytes.as_mut_slice());
+    Secret::new(URL_SAFE_NO_PAD.encode(bytes.as_slice()))
+}
+
+/// What became of a code that was to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Making {
+    /// It was made.
+    New,
+    /// It was made before, for the same, and can still be used.
+    Same,
+    /// It was made before, and stands for something else, was used, or has run out.
+    Other,
+}
+
+/// Makes a code of the unit's organization; it can be used for 60 seconds, once.
+pub fn make_code(cx: &mut Cx<'_>, text: &Secret<String>, code: &Code) -> Result<Making> {
     let (org, now) = (cx.org(), cx.now());
-    cx.queue(
+    let added = cx.execute(
         &store::ADD_CODE,
         params![
             org,
@@ -117,7 +135,24 @@ pub fn make_code(cx: &mut Cx<'_>, code: &Code) -> Result<Secret<String>> {
             now.plus_secs(CODE_SECS),
         ],
     )?;
-    Ok(text)
+    if added == 1 {
+        return Ok(Making::New);
+    }
+    let digest = code_digest(text.expose());
+    let known = cx.query_opt(&store::CODE, params![digest.as_slice()], store::code)?;
+    let is_same = known.is_some_and(|known| {
+        known.organization == *cx.organization()
+            && known.client_id == code.client.id
+            && known.redirect_uri == code.redirect_uri
+            && known.challenge == code.challenge
+            && known.scopes == code.scopes
+            && known.audiences == code.audiences
+            && known.user_id == code.user_id
+            && known.jkt == code.jkt
+            && known.used_at.is_none()
+            && now < known.expires_at
+    });
+    Ok(if is_same { Making::Same } else { Making::Other })
 }
 
 /// Returns the stored form of a code: 256 random bits need no key.

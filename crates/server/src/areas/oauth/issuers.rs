@@ -13,7 +13,7 @@ use provost_kernel::error::{Error, Result};
 use provost_kernel::time::Clock;
 use provost_oauth::KeySet;
 use provost_oauth::access_token::{Issuer, Peeked};
-use provost_oauth::guard::{Fetcher, Limits};
+use provost_oauth::guard::{FetchRefused, Fetcher, Limits};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +26,9 @@ const PAUSE: Duration = Duration::from_mins(1);
 /// Between two fetches as long as there are no keys at all.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
+/// How long an issuer that did not answer about a token is not asked about another: whoever comes meanwhile does not wait.
+const SILENCE: Duration = Duration::from_secs(5);
+
 /// A trusted issuer and what is known of its keys.
 pub struct Trusted {
     pub declared: TrustedIssuer,
@@ -37,6 +40,8 @@ pub struct Trusted {
 struct State {
     keys: Option<(Arc<KeySet>, Duration)>,
     tried: Option<Duration>,
+    /// When it last did not answer about a token.
+    silent: Option<Duration>,
 }
 
 impl State {
@@ -59,6 +64,27 @@ impl Trusted {
             declared,
             state: Mutex::default(),
             fetching: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Says whether it did not answer about a token a moment ago.
+    pub fn is_silent(&self, clock: &dyn Clock) -> bool {
+        let since = |at| clock.monotonic().saturating_sub(at);
+        self.lock().silent.is_some_and(|at| since(at) < SILENCE)
+    }
+
+    /// Notes why there was no answer about a token. What it answered, a refusal too, says nothing of other tokens: nobody
+    /// makes it silent for others with a token of theirs.
+    pub fn note_silence(&self, clock: &dyn Clock, cause: &FetchRefused) {
+        if matches!(
+            cause,
+            FetchRefused::Unresolved
+                | FetchRefused::Unreachable
+                | FetchRefused::Tls
+                | FetchRefused::TooSlow
+                | FetchRefused::Broken
+        ) {
+            self.lock().silent = Some(clock.monotonic());
         }
     }
 

@@ -21,6 +21,9 @@
 //! INVARIANT OC-6: no token, code, assertion, verifier or proof stands in a row, a log, an audit entry or an error.
 //! INVARIANT OC-7: a subject is linked to a user by login name only on the word of an issuer that is authoritative for the
 //!   user's directory and says that the address is verified.
+//! INVARIANT OC-8: a proof of possession serves the token endpoint once, at all servers of a store. At a resource it serves
+//!   once at each server, within a minute of its time (ADR 0022).
+//! INVARIANT OC-9: a blocked client gets nothing, and what it was given is refused.
 //!
 //! Absent on purpose: dynamic registration of clients (RFC 7591), client secrets, implicit and password grants, opaque
 //! access tokens of our own, certificate-bound tokens (no client certificates here: such a token is refused).
@@ -45,7 +48,7 @@ mod verifier;
 mod vouched;
 
 pub use clients::STATEMENTS as CLIENT_STATEMENTS;
-pub use credentials::ServerCredentials;
+pub use credentials::credentials;
 pub use form::Form;
 pub use settings::Settings;
 pub use state::Oauth;

@@ -4,6 +4,7 @@ use provost_kernel::Secret;
 use provost_kernel::auth::OrganizationId;
 use provost_oauth::guard::{Network, Options};
 use provost_oauth::jwks::{Algorithm, KeySet};
+use provost_oauth::{Refusal, client_document};
 use rustls_pki_types::CertificateDer;
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ pub struct Settings {
     pub authorization_server: bool,
     /// Whether a client may be known by the URL of its document.
     pub client_documents: bool,
+    /// Which clients are refused whatever they show.
+    pub blocked: Vec<Blocked>,
     /// Whether people can sign in here, so that codes are given out.
     pub interactive: bool,
     /// Whose tokens are accepted besides our own.
@@ -27,9 +30,57 @@ impl Default for Settings {
         Self {
             authorization_server: true,
             client_documents: true,
+            blocked: Vec::new(),
             interactive: false,
             issuers: Vec::new(),
             fetch: Fetch::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// Says whether a client is refused.
+    pub fn blocks(&self, client_id: &str) -> bool {
+        self.blocked.iter().any(|blocked| blocked.names(client_id))
+    }
+}
+
+/// A client that is refused, or every client whose document is at a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// The URL of a document, exactly.
+    Client(String),
+    /// An origin.
+    Origin {
+        /// As written in lower case.
+        host: String,
+        /// Of `https:`, when the URL names none.
+        port: u16,
+    },
+}
+
+impl Blocked {
+    /// Reads the URL of a document, or of a host without a path.
+    ///
+    /// Errors: why it is neither.
+    pub fn parse(url: &str) -> Result<Self, Refusal> {
+        // No document of a client is a host's front page: who names it means the host.
+        let host = url.strip_suffix('/').unwrap_or(url);
+        let is_origin = host
+            .strip_prefix("https://")
+            .is_some_and(|rest| !rest.contains('/'));
+        if is_origin && let Some((host, port)) = client_document::origin(host) {
+            return Ok(Self::Origin { host, port });
+        }
+        client_document::check_url(url).map(|()| Self::Client(url.to_owned()))
+    }
+
+    fn names(&self, client_id: &str) -> bool {
+        match self {
+            Self::Client(url) => url == client_id,
+            Self::Origin { host, port } => {
+                client_document::origin(client_id).is_some_and(|origin| origin == (host.clone(), *port))
+            }
         }
     }
 }

@@ -7,8 +7,8 @@ use provost_kernel::keys::Keys;
 use provost_kernel::{Cx, Secret, Timestamp, params, statements};
 
 statements! {
-    /// Keeps a code's digest.
-    ADD_CODE = "INSERT INTO oauth_codes (organization_id, digest, client_id, client_name, redirect_uri, challenge, scopes, audiences, user_id, user_display, jkt, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+    /// Keeps a code's digest, unless it is there.
+    ADD_CODE = "INSERT INTO oauth_codes (organization_id, digest, client_id, client_name, redirect_uri, challenge, scopes, audiences, user_id, user_display, jkt, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT DO NOTHING";
     /// Finds a code.
     CODE = unscoped("the digest is unique everywhere and says whose the code is") "SELECT organization_id, client_id, client_name, redirect_uri, challenge, scopes, audiences, user_id, user_display, jkt, expires_at, used_at, session_id FROM oauth_codes WHERE digest = ?1";
     /// Notes that a code was used.

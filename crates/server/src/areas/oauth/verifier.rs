@@ -5,12 +5,14 @@
 use super::issuers::Trusted;
 use super::opening::Opening;
 use super::state::{Oauth, is_pinned};
+use crate::areas::mcp_sessions::LASTING_GRANT;
 use aws_lc_rs::digest::{SHA256, digest};
 use provost_kernel::Timestamp;
 use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::credential::{Ask, Verified, Verifier, invalid_token};
 use provost_kernel::error::{Code, Error, Result};
 use provost_oauth::access_token;
+use provost_oauth::dpop::Proof;
 use provost_oauth::guard::Limits;
 use provost_oauth::{Claims, Confirmation, Refusal, dpop, introspection};
 use std::fmt::Write;
@@ -99,6 +101,10 @@ impl Oauth {
             .filter_map(|issuer| Some((issuer, issuer.declared.introspection.as_ref()?)));
         let (trusted, endpoint) = asked.next().ok_or_else(invalid_token)?;
         let form = introspection::request(token).map_err(refused)?;
+        let silence = || Error::unavailable("the issuer of this token cannot be asked; try again");
+        if trusted.is_silent(self.clock.as_ref()) {
+            return Err(silence());
+        }
         let authorization = super::form::basic(&endpoint.client_id, &endpoint.client_secret);
         let answer = self
             .fetcher()?
@@ -106,7 +112,8 @@ impl Oauth {
             .await;
         let answer = answer.map_err(|cause| {
             tracing::warn!(issuer = %trusted.declared.url, "an issuer did not answer about a token: {cause}");
-            Error::unavailable("the issuer of this token cannot be asked; try again")
+            trusted.note_silence(self.clock.as_ref(), &cause);
+            silence()
         })?;
         let resources = self.resources();
         let audiences = [resources[0].as_str(), resources[1].as_str()];
@@ -126,6 +133,10 @@ impl Oauth {
         let (claims, now) = (&accepted.claims, self.now_secs());
         if now.saturating_sub(LEEWAY_SECS) >= claims.expires_at {
             return Err(refused(Refusal::Expired));
+        }
+        // INVARIANT OC-9: a blocked client gets nothing, and what it was given is refused.
+        if self.settings.blocks(&claims.client_id) {
+            return Err(invalid_token());
         }
         let called = format!("{}{}", self.url, ask.surface.audience());
         if !claims.audiences.contains(&called) {
@@ -195,13 +206,13 @@ impl Oauth {
         let url = format!("{}{}", self.url, ask.path);
         let proof = self.proof(ask.headers, ask.method.as_str(), &url, Some(token), now);
         match proof {
-            Ok(Some(thumbprint)) if thumbprint == *wanted => Ok(()),
+            Ok(Some(proof)) if proof.thumbprint == *wanted => Ok(()),
             Err(Refusal::Busy) => Err(Error::unavailable("too many proofs at a time; try again")),
             _ => Err(no("the DPoP proof is missing or not accepted")),
         }
     }
 
-    /// Returns the thumbprint of the key that a request proves to hold, if it holds a proof at all.
+    /// Returns the proof that a request holds, if it holds one at all.
     ///
     /// Errors: those of the proof, `Shape` for two of them, `Replayed`, `Busy`.
     pub(super) fn proof(
@@ -211,7 +222,7 @@ impl Oauth {
         url: &str,
         token: Option<&str>,
         now: i64,
-    ) -> std::result::Result<Option<String>, Refusal> {
+    ) -> std::result::Result<Option<Proof>, Refusal> {
         let mut sent = headers.get_all("dpop").iter();
         let Some(first) = sent.next() else { return Ok(None) };
         let text = first.to_str().map_err(|_| Refusal::Shape)?;
@@ -220,7 +231,7 @@ impl Oauth {
         }
         let proof = dpop::verify(text, method, url, token, now)?;
         self.proofs.admit(&proof, now)?;
-        Ok(Some(proof.thumbprint))
+        Ok(Some(proof))
     }
 }
 
@@ -231,9 +242,12 @@ pub(super) fn own_grant(session: &str) -> String {
 
 /// Returns by what key the session of another issuer's token is found: a digest, for the names are a stranger's.
 fn foreign_grant(claims: &Claims) -> String {
-    let own = claims.session.as_deref().unwrap_or(&claims.id);
+    let (lead, own) = match claims.session.as_deref() {
+        Some(session) => (LASTING_GRANT, session),
+        None => ("ext|", claims.id.as_str()),
+    };
     let named = digest(&SHA256, format!("{}\0{own}", claims.issuer).as_bytes());
-    let mut grant = String::from("ext|");
+    let mut grant = String::from(lead);
     for byte in named.as_ref() {
         let _ = write!(grant, "{byte:02x}");
     }

@@ -3,7 +3,7 @@
 use super::model::GatewayTokenId;
 use crate::areas::service_accounts::{self, ServiceAccountCredentials};
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::credential::{Credential, Credentials, Use};
+use provost_kernel::credential::{Credential, Credentials, Sessions, Use};
 use provost_kernel::db::{Row, Statement, Tx};
 use provost_kernel::error::Result;
 use provost_kernel::id::TypedId;
@@ -21,10 +21,17 @@ statements! {
     OWNER = "SELECT principal_id, item_id FROM gateway_tokens WHERE organization_id = ?1 AND id = ?2";
 }
 
-/// The port [`Credentials`] over the tokens of service accounts and of installs.
-pub struct TokenCredentials;
+/// The port [`Credentials`] over the tokens of service accounts and of installs, and the sessions beside them.
+pub struct TokenCredentials {
+    sessions: &'static dyn Sessions,
+}
 
 impl TokenCredentials {
+    /// Returns the tokens, beside these sessions.
+    pub fn beside(sessions: &'static dyn Sessions) -> Self {
+        Self { sessions }
+    }
+
     fn is_gateway(token_id: &str) -> bool {
         provost_kernel::id::parse(GatewayTokenId::PREFIX, token_id).is_some()
     }
@@ -102,6 +109,10 @@ impl Credentials for TokenCredentials {
             json!({ "tokenId": token_id, "principalId": principal, "itemId": item, "severity": "high" }),
         );
         Ok(())
+    }
+
+    fn sessions(&self) -> Option<&dyn Sessions> {
+        Some(self.sessions)
     }
 }
 

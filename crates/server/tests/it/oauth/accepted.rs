@@ -122,10 +122,14 @@ fn thumbprint(key: &Ed25519KeyPair) -> String {
 
 /// A proof for a request, with other claims.
 fn proof(key: &Ed25519KeyPair, token: &str, now: i64, id: &str, url: &str) -> String {
+    proof_of("GET", key, token, now, id, url)
+}
+
+fn proof_of(method: &str, key: &Ed25519KeyPair, token: &str, now: i64, id: &str, url: &str) -> String {
     let header = json!({ "alg": "EdDSA", "typ": "dpop+jwt", "jwk": jwk(key) });
     let ath = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, token.as_bytes());
     let claims = json!({
-        "jti": id, "htm": "GET", "htu": url, "iat": now, "ath": URL_SAFE_NO_PAD.encode(ath),
+        "jti": id, "htm": method, "htu": url, "iat": now, "ath": URL_SAFE_NO_PAD.encode(ath),
     });
     let signed = format!(
         "{}.{}",
@@ -195,6 +199,39 @@ fn a_bound_token_needs_its_proof_each_time_a_new_one() {
         assert_eq!(send("Bearer", &plain, vec![]).await, 200);
         assert_eq!(send("Bearer", &certificate, vec![]).await, 401);
         app.kernel.stop().await;
+    });
+}
+
+#[test]
+fn a_proof_serves_the_token_endpoint_once_at_all_servers() {
+    each("oauth_dpop_token", |app| async move {
+        let other = app.restarted(Extras::default()).unwrap();
+        let client = register(&app, public_client("one")).await;
+        let ann = user(&app, "ann@acme.example", Some("viewer")).await;
+        let key = Ed25519KeyPair::generate().unwrap();
+        let now = app.now().as_ms() / 1000;
+        let of = |id: &str| proof_of("POST", &key, "", now, id, &format!("{URL}/oauth/token"));
+        let codes = [
+            code(&app, &client, &ann, &["policies:read"], None).await,
+            code(&app, &client, &ann, &["policies:read"], None).await,
+        ];
+        let (first, second) = (of("1"), of("2"));
+        let redeem = async |app: &App, code: &str, proof: &str| {
+            let form = redeeming(&client, code);
+            post_with(app, "/oauth/token", &form, &[("dpop", proof)]).await
+        };
+        let reply = redeem(&*app, codes[0].as_str(), first.as_str()).await;
+        assert_eq!(reply.ok()["token_type"], "DPoP");
+        // The other server never saw it, and refuses it all the same; the code is not spent.
+        for server in [&other, &*app] {
+            let reply = redeem(server, codes[1].as_str(), first.as_str()).await;
+            refused(&reply, 400, "invalid_dpop_proof");
+        }
+        assert_eq!(
+            redeem(&other, codes[1].as_str(), second.as_str()).await.ok()["token_type"],
+            "DPoP"
+        );
+        other.kernel.stop().await;
     });
 }
 

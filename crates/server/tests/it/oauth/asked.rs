@@ -166,6 +166,15 @@ fn an_opaque_token_is_what_its_issuer_says_of_it_for_thirty_seconds() {
         read(&app, "opaque-1").await.refused(401, "unauthenticated");
         issuer.is_up.store(false, Ordering::SeqCst);
         read(&app, "opaque-3").await.refused(503, "unavailable");
+        // It is not asked again for five seconds, and whoever comes does not wait.
+        let asked = issuer.count();
+        is_active.store(true, Ordering::SeqCst);
+        issuer.is_up.store(true, Ordering::SeqCst);
+        app.advance(4);
+        read(&app, "opaque-1").await.refused(503, "unavailable");
+        assert_eq!(issuer.count(), asked);
+        app.advance(1);
+        read(&app, "opaque-1").await.ok();
         app.kernel.stop().await;
     });
 }

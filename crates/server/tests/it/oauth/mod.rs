@@ -15,10 +15,10 @@ use http::Request;
 use http_body_util::BodyExt;
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::kernel::Extras;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{Cx, Result, Secret};
 use provost_oauth::corpus::{ALLOWED, Template, Workshop};
 use provost_oauth::{Algorithm, KeySet};
-use provost_server::areas::oauth::grants::{Client, Code, make_code};
+use provost_server::areas::oauth::grants::{Client, Code, Making, draw_code, make_code};
 use provost_server::areas::oauth::settings::{KeySource, Settings, TrustedIssuer};
 use provost_server::areas::oauth::{Oauth, grants};
 use serde_json::{Value, json};
@@ -181,7 +181,11 @@ pub async fn code(app: &App, client: &str, user_id: &str, scopes: &[&str], jkt: 
         user_display: "Ann".into(),
         jkt,
     };
-    unit(app, move |cx| make_code(cx, &new)).await.expose().clone()
+    let text = draw_code(&app.kernel);
+    let made = Secret::new(text.expose().clone());
+    let making = unit(app, move |cx| make_code(cx, &made, &new)).await;
+    assert_eq!(making, Making::New);
+    text.expose().clone()
 }
 
 /// The form that redeems a code.

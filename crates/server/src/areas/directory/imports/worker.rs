@@ -7,8 +7,8 @@ use super::super::store::upkeep::{self, Ended, Marked};
 use super::super::store::{imports, memberships};
 use super::super::users::{orphans, suspended};
 use super::model::{ABANDONED_AFTER_SECS, AbortReason, Import, ImportId, KEPT_SECS, State};
-use crate::areas::resource_credentials;
 use crate::areas::subjects::SubjectKind;
+use crate::areas::{mcp_sessions, resource_credentials};
 use provost_kernel::error::Error;
 use provost_kernel::jobs::{Handler, NewJob, Work};
 use provost_kernel::{Cx, Kernel, Result, params};
@@ -130,6 +130,7 @@ fn user_gone(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
     let org = cx.org();
     cx.queue(&memberships::DELETE_OF_USER, params![org, id.as_str()])?;
     resource_credentials::forget_subject(cx, SubjectKind::User, id.as_str())?;
+    mcp_sessions::user_left(cx, id.as_str())?;
     cx.emit("directory.user.deleted", json!({ "userId": id }));
     orphans(cx, id)
 }

@@ -2,13 +2,13 @@
 
 use super::browser::Browser;
 use super::page::{self, Notice};
+use crate::percent::encoded;
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{LOCATION, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE};
 use http::{HeaderValue, StatusCode};
 use provost_kernel::{Code, Error, Kernel};
 use std::borrow::Cow;
-use std::fmt::Write;
 
 /// Why a step is not taken.
 pub enum Stop {
@@ -154,21 +154,11 @@ pub fn with_query(url: &str, parameters: &[(&str, &str)]) -> String {
             text.push(sign);
         }
         sign = '&';
-        escape(&mut text, name);
+        text.extend(encoded(name));
         text.push('=');
-        escape(&mut text, value);
+        text.extend(encoded(value));
     }
     text
-}
-
-fn escape(text: &mut String, part: &str) {
-    for byte in part.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
 }
 
 #[cfg(test)]

@@ -16,8 +16,6 @@ use super::{CONSENT, Step, count, providers};
 use crate::areas::oauth::grants::{self, Client, User, VerifiedLogin};
 use axum::extract::State;
 use axum::response::Response;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::StatusCode;
 use http::request::Parts;
 use provost_kernel::auth::OrganizationId;
@@ -28,8 +26,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What consent is asked for.
 #[derive(Serialize, Deserialize)]
 pub struct Question {
-    /// Names it, so that it is answered once (SI-4).
-    pub id: String,
+    /// The code that allowing it makes, so that it makes one, however often it is answered (SI-4).
+    pub code: String,
     /// What the client asked for.
     pub asked: Asked,
     /// The organizations that know the person, and which user it is there.
@@ -67,10 +65,8 @@ async fn received(kernel: &Arc<Kernel>, head: &Parts) -> Step {
     let client = grants::client(kernel, &asked.client_id).await;
     let client = client.map_err(|_| page::gone())?;
     let users = users(kernel, provider, &client, &person).await?;
-    let mut id = [0; 16];
-    kernel.rng().fill(&mut id);
     let question = Question {
-        id: URL_SAFE_NO_PAD.encode(id),
+        code: grants::draw_code(kernel).expose().clone(),
         asked,
         users,
     };

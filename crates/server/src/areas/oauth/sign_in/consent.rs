@@ -8,7 +8,6 @@ use super::offer::{Offer, offer};
 use super::page::{self, Asking, Notice};
 use super::parameters::Parameters;
 use super::sealed::{self, Purpose};
-use super::store::use_once;
 use super::{Step, count};
 use crate::areas::oauth::grants::{self, Client, User};
 use axum::extract::{Request, State};
@@ -155,7 +154,8 @@ async fn user(kernel: &Kernel, organization: &OrganizationId, user_id: &str) -> 
     Ok(found.lock().unwrap_or_else(PoisonError::into_inner).take())
 }
 
-/// Makes the code: once for a question (SI-4), of the user as the store has it now (SI-5).
+/// Makes the code of the user as the store has it now (SI-5). An answer that was lost on its way, or whose commit was not
+/// confirmed, is given again: the same code, as long as it stands for the same and was not used (SI-4).
 async fn code(
     kernel: &Kernel,
     organization: OrganizationId,
@@ -166,7 +166,7 @@ async fn code(
 ) -> std::result::Result<Secret<String>, Stop> {
     let made: Arc<Mutex<Option<Made>>> = Arc::default();
     let sink = made.clone();
-    let (asked, id) = (question.asked.clone(), question.id.clone());
+    let (asked, text) = (question.asked.clone(), Secret::new(question.code.clone()));
     let user_id = user_id.to_owned();
     let place = organization.clone();
     let run = move |cx: &mut Cx<'_>| {
@@ -182,26 +182,27 @@ async fn code(
             if scopes == ScopeSet::default() {
                 break 'made Made::Nothing;
             }
-            if !use_once(cx, &id)? {
-                break 'made Made::Before;
+            let new = grants::Code {
+                client: client.clone(),
+                redirect_uri: asked.redirect_uri.clone(),
+                challenge: asked.challenge.clone(),
+                scopes,
+                audiences: asked.audiences.clone(),
+                user_id: user.id.clone(),
+                user_display: user.display,
+                jkt: asked.jkt.clone(),
+            };
+            match grants::make_code(cx, &text, &new)? {
+                grants::Making::New => {
+                    cx.action("oauth.consent.given");
+                    cx.target("user", user.id);
+                    cx.change("clientId", serde_json::Value::Null, client.id.as_str());
+                    cx.change("scopes", serde_json::Value::Null, scopes.to_list());
+                    Made::Code
+                }
+                grants::Making::Same => Made::Code,
+                grants::Making::Other => Made::Before,
             }
-            cx.action("oauth.consent.given");
-            cx.target("user", user.id.clone());
-            cx.change("clientId", serde_json::Value::Null, client.id.as_str());
-            cx.change("scopes", serde_json::Value::Null, scopes.to_list());
-            Made::Code(grants::make_code(
-                cx,
-                &grants::Code {
-                    client: client.clone(),
-                    redirect_uri: asked.redirect_uri.clone(),
-                    challenge: asked.challenge.clone(),
-                    scopes,
-                    audiences: asked.audiences.clone(),
-                    user_id: user.id,
-                    user_display: user.display,
-                    jkt: asked.jkt.clone(),
-                },
-            )?)
         };
         *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
         Ok(())
@@ -209,7 +210,7 @@ async fn code(
     kernel.system(organization, None, run).await?;
     let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
     match made {
-        Some(Made::Code(code)) => Ok(code),
+        Some(Made::Code) => Ok(Secret::new(question.code.clone())),
         Some(Made::Stranger) => Err(page::stranger().into()),
         Some(Made::Unusable(user)) => Err(page::unusable(&place, &user).into()),
         Some(Made::Nothing) => {
@@ -228,7 +229,7 @@ async fn code(
 
 /// What became of a consent.
 enum Made {
-    Code(Secret<String>),
+    Code,
     Stranger,
     Unusable(User),
     Nothing,

@@ -16,7 +16,8 @@
 //!   of this server.
 //! INVARIANT SI-3: who somebody is, an ID token says whose signature, issuer, audience, time, nonce and code were checked;
 //!   the answer came from the provider that was asked (RFC 9207).
-//! INVARIANT SI-4: one consent makes one code, at all servers of a store together.
+//! INVARIANT SI-4: one consent makes one code, at all servers of a store together; sent again it leads to the same one as
+//!   long as that can be used.
 //! INVARIANT SI-5: a code carries no more than the page showed, than the client may and than the user's role, which is read
 //!   in the transaction that makes the code.
 //! INVARIANT SI-6: a page shows what strangers wrote as text, runs nothing, asks for nothing, and stands in no frame.
@@ -35,11 +36,9 @@ mod parameters;
 mod provider;
 mod request;
 mod sealed;
-mod store;
 mod words;
 
 pub use provider::{Declared, Http, Providers};
-pub use store::STATEMENTS;
 
 use answer::Stop;
 use axum::Router;

@@ -67,8 +67,13 @@ pub fn refused(error: &TokenError) -> Response {
             HeaderValue::from_static("Bearer error=\"invalid_client\""),
         );
     }
-    if error.code() == Code::TemporarilyUnavailable {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    let wait = match error.code() {
+        Code::TemporarilyUnavailable => Some("1"),
+        Code::SlowDown => Some("3600"),
+        _ => None,
+    };
+    if let Some(secs) = wait {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static(secs));
     }
     response
 }

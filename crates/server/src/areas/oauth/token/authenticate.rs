@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use provost_kernel::{Cx, Kernel, Result as Stored, Timestamp};
 use provost_oauth::client_document::Authentication;
+use provost_oauth::dpop::{Proof, WINDOW_SECS};
 use provost_oauth::error::Code;
 use provost_oauth::{KeySet, TokenError, assertion, json};
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub struct Known {
     pub client: Client,
     /// What it proved itself with, to be spent in the unit.
     pub assertion: Option<Spendable>,
+    /// The proof of possession that came with it, which serves once as well.
+    pub proof: Option<Spendable>,
 }
 
 impl Known {
@@ -28,16 +31,21 @@ impl Known {
         self.assertion.is_some()
     }
 
-    /// Spends the assertion (OC-5).
+    /// Spends assertion and proof (OC-5, OC-8).
     pub fn spend(&self, cx: &mut Cx<'_>) -> Stored<Result<(), TokenError>> {
-        let Some(assertion) = &self.assertion else {
-            return Ok(Ok(()));
-        };
-        Ok(if assertion.spend(cx)? {
-            Ok(())
-        } else {
-            Err(refused("the client's assertion was used before"))
-        })
+        if let Some(assertion) = &self.assertion
+            && !assertion.spend(cx)?
+        {
+            return Ok(Err(refused("the client's assertion was used before")));
+        }
+        // INVARIANT OC-8: a proof of possession serves the token endpoint once, at all servers of a store.
+        if let Some(proof) = &self.proof
+            && !proof.spend(cx)?
+        {
+            let refusal = TokenError::new(Code::InvalidDpopProof, "the proof was used before");
+            return Ok(Err(refusal));
+        }
+        Ok(Ok(()))
     }
 }
 
@@ -57,6 +65,12 @@ impl Spendable {
             digest: digest(&SHA256, text.as_bytes()).as_ref().to_vec(),
             expires_at: Timestamp::from_ms(end.saturating_mul(1000)),
         }
+    }
+
+    /// Returns the one of a proof of possession.
+    pub fn of_proof(proof: &Proof) -> Self {
+        let end = proof.issued_at.saturating_add(WINDOW_SECS);
+        Self::of("dpop", &proof.thumbprint, &proof.id, end)
     }
 
     /// Spends it; `false` when it was spent before.
@@ -89,6 +103,7 @@ pub async fn authenticate(kernel: &Arc<Kernel>, oauth: &Oauth, asked: &Asked) ->
             return Ok(Known {
                 client,
                 assertion: None,
+                proof: None,
             });
         }
         return Err(refused("this client must prove itself with an assertion"));
@@ -110,6 +125,7 @@ pub async fn authenticate(kernel: &Arc<Kernel>, oauth: &Oauth, asked: &Asked) ->
     Ok(Known {
         client,
         assertion: Some(assertion),
+        proof: None,
     })
 }
 

@@ -5,6 +5,7 @@ use super::super::store;
 use super::super::verifier::own_grant;
 use crate::areas::mcp_sessions::{self, NewSession, SessionActor, SessionId};
 use provost_kernel::auth::{OrganizationId, ScopeSet};
+use provost_kernel::error::Code::RateLimited;
 use provost_kernel::error::{Error, Result};
 use provost_kernel::token::{self, TokenKind};
 use provost_kernel::{Cx, Kernel, Secret, Timestamp, params};
@@ -161,7 +162,13 @@ pub async fn unit<T: Send + 'static>(
     let sink = Arc::new(Mutex::new(None));
     let place = sink.clone();
     let unit = kernel.system(organization, Some(action), move |cx| {
-        let done = run(cx)?;
+        let done = match run(cx) {
+            // What limits sessions is for the client to know, and stands in the audit log.
+            Err(error) if error.code() == RateLimited => {
+                Err(TokenError::new(Code::SlowDown, error.message()))
+            }
+            done => done?,
+        };
         if let Err(refusal) = &done {
             cx.action("oauth.token.refused");
             cx.change("/error", serde_json::Value::Null, refusal.code().as_str());

@@ -28,6 +28,7 @@ pub use scope::audiences;
 use super::form::{Form, MAX_BYTES};
 use super::state::Oauth;
 use answer::issued;
+use authenticate::Spendable;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use issue::Issued;
@@ -110,7 +111,7 @@ async fn grant(kernel: &Arc<Kernel>, asked: &Asked) -> Result<Issued, TokenError
             "this grant is not served here",
         ));
     }
-    let known = authenticate(kernel, &oauth, asked).await?;
+    let mut known = authenticate(kernel, &oauth, asked).await?;
     if !known.client.may_use(grant_type) {
         return Err(TokenError::new(
             Code::UnauthorizedClient,
@@ -119,7 +120,9 @@ async fn grant(kernel: &Arc<Kernel>, asked: &Asked) -> Result<Issued, TokenError
     }
     let url = format!("{}{PATH}", oauth.url);
     let proof = oauth.proof(&asked.headers, "POST", &url, None, oauth.now_secs());
-    let jkt = proof.map_err(|refusal| refusal.answer(Code::InvalidDpopProof))?;
+    let proof = proof.map_err(|refusal| refusal.answer(Code::InvalidDpopProof))?;
+    known.proof = proof.as_ref().map(Spendable::of_proof);
+    let jkt = proof.map(|proof| proof.thumbprint);
     let form = &asked.form;
     match grant_type {
         "authorization_code" => code::serve(kernel, &oauth, known, form, jkt).await,

@@ -396,6 +396,13 @@ fn a_provider_that_is_away_or_is_another_one_is_not_used() {
             let seen = visitor.get(&stage.app, &authorize(&stage.client, &[])).await;
             seen.error("temporarily_unavailable");
             stage.liar.said.lock().unwrap().metadata = good.clone();
+            // Whoever comes within ten seconds is told at once, and nobody is asked.
+            let asked = stage.liar.said.lock().unwrap().asked;
+            first.advance(9);
+            let seen = visitor.get(&stage.app, &authorize(&stage.client, &[])).await;
+            seen.error("temporarily_unavailable");
+            assert_eq!(stage.liar.said.lock().unwrap().asked, asked);
+            first.advance(1);
         }
         // Once it is there it is asked once an hour, and a new key is found within a minute.
         stage.liar.said.lock().unwrap().asked = (0, 0);

@@ -20,6 +20,10 @@ const STALE: Duration = Duration::from_hours(24);
 /// How often a token with an unknown key may cause a question.
 const RENEWAL: Duration = Duration::from_mins(1);
 
+/// How long a provider that did not answer is not asked again: whoever comes meanwhile is told at once. People try again
+/// after some seconds.
+const PAUSE: Duration = Duration::from_secs(10);
+
 /// A member of RFC 9207 that the library does not read.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Further {
@@ -48,9 +52,15 @@ pub type Metadata = ProviderMetadata<
 
 /// What was last said. Locked while it is asked for: those who wait share the answer.
 #[derive(Default)]
-pub struct Cache(Mutex<Option<Known>>);
+pub struct Cache(Mutex<State>);
 
-#[derive(Clone)]
+#[derive(Default)]
+struct State {
+    known: Option<Known>,
+    /// When it last did not answer, and why.
+    failed: Option<(Duration, String)>,
+}
+
 struct Known {
     metadata: Arc<Metadata>,
     since: Duration,
@@ -79,40 +89,46 @@ impl Cache {
         declared: &Declared,
         age: Duration,
     ) -> Result<Arc<Metadata>, Failed> {
-        let mut known = self.0.lock().await;
+        let mut state = self.0.lock().await;
         let now = kernel.clock.monotonic();
-        if let Some(known) = known.as_ref().filter(|known| known.is_within(age, now)) {
+        if let Some(known) = state.known.as_ref().filter(|known| known.is_within(age, now)) {
             return Ok(known.metadata.clone());
         }
-        match discover(declared).await {
-            Ok(metadata) => {
-                let metadata = Arc::new(metadata);
-                *known = Some(Known {
-                    metadata: metadata.clone(),
-                    since: now,
-                });
-                Ok(metadata)
-            }
-            Err(failed) => {
-                let last = known.as_ref().filter(|known| known.is_within(STALE, now));
-                last.map(|known| known.metadata.clone()).ok_or(failed)
+        let pauses = |(at, _): &(Duration, String)| now.saturating_sub(*at) < PAUSE;
+        if !state.failed.as_ref().is_some_and(pauses) {
+            match discover(declared).await {
+                Ok(metadata) => {
+                    let metadata = Arc::new(metadata);
+                    *state = State {
+                        known: Some(Known {
+                            metadata: metadata.clone(),
+                            since: now,
+                        }),
+                        failed: None,
+                    };
+                    return Ok(metadata);
+                }
+                // The time that it took to give up is not a part of the pause.
+                Err(why) => state.failed = Some((kernel.clock.monotonic(), why)),
             }
         }
+        let last = state.known.as_ref().filter(|known| known.is_within(STALE, now));
+        last.map(|known| known.metadata.clone()).ok_or_else(|| {
+            let why = state.failed.as_ref().map(|(_, why)| why.clone());
+            Failed::Provider(why.unwrap_or_default())
+        })
     }
 }
 
-async fn discover(declared: &Declared) -> Result<Metadata, Failed> {
-    let issuer = IssuerUrl::new(declared.issuer.clone())
-        .map_err(|_| Failed::Provider("its issuer is not a URL".into()))?;
+async fn discover(declared: &Declared) -> Result<Metadata, String> {
+    let issuer = IssuerUrl::new(declared.issuer.clone()).map_err(|_| "its issuer is not a URL")?;
     let http = declared.http.asker();
     let metadata = Metadata::discover_async(issuer, &http).await;
-    let metadata = metadata.map_err(|error| {
-        Failed::Provider(match error {
-            DiscoveryError::Request(silence) => silence.to_string(),
-            DiscoveryError::Response(status, ..) => format!("its metadata or keys have the status {status}"),
-            DiscoveryError::Validation(_) => "its metadata are those of another issuer".into(),
-            _ => "its metadata or keys are not understood".into(),
-        })
+    let metadata = metadata.map_err(|error| match error {
+        DiscoveryError::Request(silence) => silence.to_string(),
+        DiscoveryError::Response(status, ..) => format!("its metadata or keys have the status {status}"),
+        DiscoveryError::Validation(_) => "its metadata are those of another issuer".into(),
+        _ => "its metadata or keys are not understood".into(),
     })?;
     // What a browser is sent to, and what a secret is sent to, is as safe as the issuer.
     let token_endpoint = metadata.token_endpoint().map(|url| url.url().scheme());
@@ -123,7 +139,7 @@ async fn discover(declared: &Declared) -> Result<Metadata, Failed> {
     let is_plain = declared.issuer.starts_with("http://");
     let allowed = |scheme: &&str| *scheme == "https" || (is_plain && *scheme == "http");
     if !schemes.iter().flatten().all(allowed) {
-        return Err(Failed::Provider("its endpoints are not https: URLs".into()));
+        return Err("its endpoints are not https: URLs".into());
     }
     Ok(metadata)
 }

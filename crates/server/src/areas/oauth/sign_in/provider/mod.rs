@@ -1,7 +1,7 @@
 //! An OpenID provider, and what it says of somebody who signed in there (SI-3).
 //!
 //! ```text
-//! discovery (kept an hour; a day when the provider is down) ─► start ─► its page ─► finish: code ─► ID token ─► Person
+//! discovery (kept an hour; a day when the provider is down, which is asked again after ten seconds) ─► start ─► its page ─► finish: code ─► ID token ─► Person
 //!                                                         keys are asked for anew once a minute when one is unknown
 //! ```
 //!

@@ -1,0 +1,204 @@
+//! Lists by ranges of indexes: exact filters name states and kinds, and the newest of each range are merged.
+
+use super::find::{Filter, MAX_TOTAL};
+use super::pages;
+use super::view::StatusFilter;
+use provost_kernel::db::{Param, Statement};
+use provost_kernel::{Cx, Result, Timestamp, params};
+use std::collections::BTreeSet;
+
+/// More kinds than this are not merged; an organization has them when clients ask for scopes at random.
+const MAX_KINDS: usize = 128;
+/// Returns the kinds that the filter names: `Some(None)` for every kind, `None` when there are too many to merge.
+#[expect(
+    clippy::option_option,
+    reason = "the two absences differ: all of them, and too many"
+)]
+pub fn kinds(cx: &mut Cx<'_>, filter: &Filter<'_>) -> Result<Option<Option<Vec<i64>>>> {
+    if filter.actor_type.is_none() && filter.scope.is_none() && filter.toolset.is_none() {
+        return Ok(Some(None));
+    }
+    let org = cx.org();
+    let most = i64::try_from(MAX_KINDS * 8).unwrap_or(i64::MAX);
+    let mut all = 0;
+    let mut named = Vec::new();
+    cx.query(&pages::KINDS, params![org, most + 1], |row| {
+        all += 1;
+        let mut scopes = row.str(2)?.split(' ');
+        let in_toolset = |toolset: &str| {
+            let of = |scope: &str| {
+                scope
+                    .strip_prefix(toolset)
+                    .is_some_and(|rest| rest.starts_with(':'))
+            };
+            scopes.clone().any(of)
+        };
+        let has_toolset = filter.toolset.is_none_or(in_toolset);
+        let has_actor = filter
+            .actor_type
+            .is_none_or(|word| row.str(1).is_ok_and(|actor| actor == word));
+        if has_toolset
+            && has_actor
+            && filter
+                .scope
+                .is_none_or(|wanted| scopes.any(|scope| scope == wanted))
+        {
+            named.push(row.get(0)?);
+        }
+        Ok(())
+    })?;
+    if all > most || named.len() > MAX_KINDS {
+        return Ok(None);
+    }
+    Ok(Some(
+        (named.len() != usize::try_from(all).unwrap_or(0)).then_some(named),
+    ))
+}
+
+/// The statements of a filter's ranges.
+fn statements(filter: &Filter<'_>, by_kind: bool) -> [&'static Statement; 2] {
+    match (filter.client.is_some(), filter.account.is_some(), by_kind) {
+        (false, false, false) => [&pages::NEWEST, &pages::COUNT],
+        (true, false, false) => [&pages::NEWEST_OF_CLIENT, &pages::COUNT_OF_CLIENT],
+        (false, true, false) => [&pages::NEWEST_OF_ACCOUNT, &pages::COUNT_OF_ACCOUNT],
+        (true, true, false) => [&pages::NEWEST_OF_BOTH, &pages::COUNT_OF_BOTH],
+        (false, false, true) => [&pages::NEWEST_OF_KINDS, &pages::COUNT_OF_KINDS],
+        (true, false, true) => [&pages::NEWEST_OF_CLIENT_KINDS, &pages::COUNT_OF_CLIENT_KINDS],
+        (false, true, true) => [&pages::NEWEST_OF_ACCOUNT_KINDS, &pages::COUNT_OF_ACCOUNT_KINDS],
+        (true, true, true) => [&pages::NEWEST_OF_BOTH_KINDS, &pages::COUNT_OF_BOTH_KINDS],
+    }
+}
+
+/// No kind and no state has this number; it fills the places of a statement that are not needed.
+const NONE: i64 = -1;
+
+/// Merges ranges: the numbers of one page, and the total up to one more than [`MAX_TOTAL`].
+pub fn merged(
+    cx: &mut Cx<'_>,
+    filter: &Filter<'_>,
+    kinds: Option<&[i64]>,
+    limit: i64,
+    offset: i64,
+) -> Result<(Vec<i64>, i64)> {
+    let states: &[i64] = match filter.status {
+        None => &[0, 1, 2],
+        Some(StatusFilter::Active) => &[0],
+        Some(StatusFilter::Revoked) => &[1],
+        Some(StatusFilter::Expired) => &[2],
+    };
+    // Active is what has not run out; among the others the time does not matter.
+    let ends_behind = if filter.status == Some(StatusFilter::Active) {
+        cx.now()
+    } else {
+        Timestamp::from_ms(-1)
+    };
+    let wanted = usize::try_from(limit.saturating_add(offset)).unwrap_or(usize::MAX);
+    let [newest, count] = statements(filter, kinds.is_some());
+    let slots: Vec<i64> = match kinds {
+        None => states.to_vec(),
+        Some(kinds) => kinds
+            .iter()
+            .flat_map(|kind| states.iter().flat_map(move |state| [*kind, *state]))
+            .collect(),
+    };
+    let width = if kinds.is_some() { pages::SLOTS * 2 } else { 3 };
+    let overdue = match filter.status {
+        Some(StatusFilter::Expired) => unswept(cx, filter, kinds)?,
+        _ => Vec::new(),
+    };
+    let mut best = overdue.clone();
+    let keep = |best: &mut Vec<i64>| {
+        best.sort_unstable_by(|a, b| b.cmp(a));
+        best.truncate(wanted);
+    };
+    keep(&mut best);
+    for slots in slots.chunks(width) {
+        // What lies behind the last of a full page cannot be on it.
+        let behind = best.get(wanted.saturating_sub(1)).copied().unwrap_or(NONE);
+        let values = values(
+            cx.org(),
+            filter,
+            [
+                behind,
+                ends_behind.as_ms(),
+                i64::try_from(wanted).unwrap_or(i64::MAX),
+            ],
+            &[],
+            (slots, width),
+        );
+        best.extend(cx.query(newest, &values, |row| row.get::<i64>(0))?);
+        keep(&mut best);
+    }
+    let total = if best.len() < wanted {
+        i64::try_from(best.len()).unwrap_or(i64::MAX)
+    } else {
+        let range = [states[0], states[states.len() - 1], ends_behind.as_ms()];
+        let known = i64::try_from(overdue.len()).unwrap_or(i64::MAX);
+        sum(cx, filter, kinds, count, range, known)?
+    };
+    let page = best.split_off(best.len().min(usize::try_from(offset).unwrap_or(usize::MAX)));
+    Ok((page, total))
+}
+
+/// The values of a statement over ranges: `?1` to `?6`, what is `between`, and the places, filled up.
+fn values<'a>(
+    org: &'a str,
+    filter: &Filter<'a>,
+    three: [i64; 3],
+    between: &[i64],
+    (slots, width): (&[i64], usize),
+) -> Vec<Param<'a>> {
+    let mut values = vec![Param::from(org)];
+    values.extend(three.map(Param::from));
+    values.push(Param::from(filter.client));
+    values.push(Param::from(filter.account));
+    values.extend(between.iter().copied().map(Param::from));
+    values.extend((0..width).map(|place| Param::from(*slots.get(place).unwrap_or(&NONE))));
+    values
+}
+
+/// Sums the sizes of ranges, up to one more than [`MAX_TOTAL`].
+fn sum(
+    cx: &mut Cx<'_>,
+    filter: &Filter<'_>,
+    kinds: Option<&[i64]>,
+    count: &'static Statement,
+    range: [i64; 3],
+    known: i64,
+) -> Result<i64> {
+    let mut total = known;
+    let (places, width): (Vec<&[i64]>, usize) = match kinds {
+        None => (vec![&[]], 0),
+        Some(kinds) => (kinds.chunks(pages::SLOTS).collect(), pages::SLOTS),
+    };
+    for kinds in places {
+        let most = MAX_TOTAL + 1 - total;
+        if most <= 0 {
+            break;
+        }
+        let values = values(cx.org(), filter, range, &[most], (kinds, width));
+        total += cx
+            .query_opt(count, &values, |row| row.get::<i64>(0))?
+            .unwrap_or(0);
+    }
+    Ok(total)
+}
+
+/// Returns the numbers of what has run out and is not written down.
+fn unswept(cx: &mut Cx<'_>, filter: &Filter<'_>, kinds: Option<&[i64]>) -> Result<Vec<i64>> {
+    let (org, now) = (cx.org(), cx.now());
+    let kinds: Option<BTreeSet<i64>> = kinds.map(|kinds| kinds.iter().copied().collect());
+    let mut found = Vec::new();
+    cx.query(&pages::UNSWEPT, params![org, now], |row| {
+        let (client, account) = (row.get::<Option<String>>(2)?, row.get::<Option<String>>(3)?);
+        let kind = row.get::<i64>(1)?;
+        let fits = kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
+            && (filter.client.is_none() || filter.client == client.as_deref())
+            && (filter.account.is_none() || filter.account == account.as_deref());
+        if fits {
+            found.push(row.get::<i64>(0)?);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}

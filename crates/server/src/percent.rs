@@ -1,0 +1,25 @@
+//! Text as a part of a URL or a form: everything but the unreserved characters is escaped (RFC 3986 §2.3).
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// Returns the text escaped; it can be written and collected.
+pub fn encoded(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, ESCAPED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::encoded;
+
+    #[test]
+    fn everything_but_the_unreserved_is_escaped() {
+        assert_eq!(encoded("aZ09-._~").to_string(), "aZ09-._~");
+        assert_eq!(encoded("a b&c=ü/\r\n").to_string(), "a%20b%26c%3D%C3%BC%2F%0D%0A");
+    }
+}

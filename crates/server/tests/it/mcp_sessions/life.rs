@@ -1,0 +1,394 @@
+//! How sessions begin, are used and end, and what a token may do afterwards.
+
+use super::*;
+use crate::areas::directory::user;
+use crate::areas::mcp_sessions::{new_session, open};
+use crate::support::{each, fresh_key};
+use provost_kernel::credential::{Admission, Kind, McpClient, Use};
+
+#[test]
+fn a_revocation_keeps_its_reason_and_is_said_once() {
+    each("sessions_revoke", |app: Arc<App>| async move {
+        let new = new_session(&app, "a client");
+        let id = open(&app, vec![new.clone()]).await.remove(0);
+        let before = seen(&app, &id).await;
+        assert_eq!(before["status"], "active");
+        assert_eq!(before["lastUsedAt"], before["issuedAt"]);
+        assert!(before.get("revokedAt").is_none() && before.get("revokeReason").is_none());
+        app.advance(5);
+        let path = format!("{SESSIONS}/{id}/revoke");
+        let call = |reason: &str| {
+            let body = json!({ "reason": reason, "idempotencyKey": fresh_key() });
+            app.request("POST", &path).json(body).send()
+        };
+        for word in [
+            "expired",
+            "user_suspended",
+            "Superseded",
+            "service_account_disabled",
+        ] {
+            call(word).await.refused(400, "invalid_request");
+        }
+        let first = call("laptop lost").await;
+        let after = first.ok()["session"].clone();
+        assert_eq!(after["status"], "revoked");
+        assert_eq!(after["revokeReason"], "laptop lost");
+        assert_eq!(after["revokedAt"], json!(app.now()));
+        assert_eq!(refusal(&app, &new.grant_key).await, Some(Code::TokenRevoked));
+        app.advance(5);
+        assert_eq!(call("once more").await.ok()["session"], after);
+        let events = app.events(0).await;
+        let kinds: Vec<&str> = events.iter().map(|(kind, _)| kind.as_str()).collect();
+        assert_eq!(
+            kinds.iter().filter(|kind| **kind == "mcp.session.issued").count(),
+            1
+        );
+        assert_eq!(
+            kinds
+                .iter()
+                .filter(|kind| **kind == "mcp.session.revoked")
+                .count(),
+            1
+        );
+        // Ended is ended, whatever the clock says.
+        app.clock.step_ms(-3_000_000);
+        assert_eq!(seen(&app, &id).await, after);
+        assert_eq!(refusal(&app, &new.grant_key).await, Some(Code::TokenRevoked));
+        // The same grant has this session for good.
+        assert_eq!(open(&app, vec![new]).await, [id]);
+    });
+}
+
+#[test]
+fn a_session_ends_with_its_time_and_stays_ended() {
+    each("sessions_expiry", |app: Arc<App>| async move {
+        let new = new_session(&app, "a client");
+        let id = open(&app, vec![new.clone()]).await.remove(0);
+        let session_id = mcp_sessions::SessionId::from_text(&id);
+        app.clock.step_ms(3_600_000 - 1);
+        assert_eq!(seen(&app, &id).await["status"], "active");
+        // A refresh lets it live longer, never shorter.
+        let (extended, until) = (session_id.clone(), app.now().plus_secs(60));
+        unit(&app, move |cx| mcp_sessions::extend(cx, &extended, until))
+            .await
+            .unwrap();
+        let (extended, sooner) = (session_id.clone(), app.now().plus_secs(1));
+        unit(&app, move |cx| mcp_sessions::extend(cx, &extended, sooner))
+            .await
+            .unwrap();
+        app.clock.step_ms(60_000 - 1);
+        assert_eq!(seen(&app, &id).await["status"], "active");
+        app.clock.step_ms(1);
+        let ended = seen(&app, &id).await;
+        assert_eq!(
+            (&ended["status"], &ended["revokeReason"], &ended["revokedAt"]),
+            (&json!("revoked"), &json!("expired"), &json!(until))
+        );
+        let late = session_id.clone();
+        let error = unit(&app, move |cx| {
+            mcp_sessions::extend(cx, &late, until.plus_secs(60))
+        })
+        .await;
+        assert_eq!(error.unwrap_err().code(), Code::AlreadyTerminal);
+        let late = session_id.clone();
+        assert!(
+            !unit(&app, move |cx| mcp_sessions::end(cx, &late, "token_reuse"))
+                .await
+                .unwrap()
+        );
+        app.advance(30);
+        assert_eq!(mcp_sessions::sweep(&app.kernel).await.unwrap(), 1);
+        assert_eq!(mcp_sessions::sweep(&app.kernel).await.unwrap(), 0);
+        assert_eq!(seen(&app, &id).await, ended);
+        app.clock.step_ms(-200_000);
+        assert_eq!(seen(&app, &id).await, ended);
+        assert_eq!(refusal(&app, &new.grant_key).await, Some(Code::TokenExpired));
+        let expired = app.events(0).await;
+        let expired: Vec<&Value> = expired
+            .iter()
+            .filter(|(kind, _)| kind == "mcp.session.expired")
+            .map(|(_, data)| data)
+            .collect();
+        assert_eq!(expired.len(), 1);
+        // Kept for 90 days behind its end.
+        app.clock.step_ms(200_000 - 30_000);
+        app.clock.step_ms(90 * 86_400 * 1000);
+        assert_eq!(mcp_sessions::retain(&app.kernel).await.unwrap(), 0);
+        app.clock.step_ms(1);
+        assert_eq!(mcp_sessions::retain(&app.kernel).await.unwrap(), 1);
+        assert!(presented(&app, &new.grant_key).await.is_none());
+    });
+}
+
+#[test]
+fn a_use_is_noted_to_the_minute() {
+    each("sessions_use", |app: Arc<App>| async move {
+        let id = open(&app, vec![new_session(&app, "a client")]).await.remove(0);
+        let issued = app.now();
+        let used_at = |secs: i64| {
+            let used = Use {
+                kind: Kind::Session,
+                organization: app.org(),
+                token_id: id.clone(),
+                at: issued.plus_secs(secs),
+                source_ip: "192.0.2.7".parse().unwrap(),
+            };
+            unit(&app, move |cx| mcp_sessions::touch(cx, &used))
+        };
+        for (secs, shown) in [(59, 0), (60, 60), (100, 60), (30, 60), (120, 120), (90, 120)] {
+            used_at(secs).await.unwrap();
+            assert_eq!(
+                seen(&app, &id).await["lastUsedAt"],
+                json!(issued.plus_secs(shown)),
+                "{secs}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_session_acts_for_who_is_there_and_active() {
+    each("sessions_actors", |app: Arc<App>| async move {
+        let (ann, bob) = (
+            user(&app, "ann@acme.example").await,
+            user(&app, "bob@acme.example").await,
+        );
+        let (bot, _) = app
+            .account("bot", "operator", &["policies:read", "fleet:read"])
+            .await;
+        let of = |actor: SessionActor| NewSession {
+            actor,
+            scopes: ScopeSet::of(&["policies:read", "registry:install"]),
+            ..new_session(&app, "a client")
+        };
+        let display = || "somebody".to_owned();
+        let sessions = [
+            of(SessionActor::ConsoleUser {
+                id: ann.clone(),
+                display: display(),
+            }),
+            of(SessionActor::Agent {
+                console_user: Some(ann.clone()),
+                service_account: None,
+                display: display(),
+            }),
+            of(SessionActor::ServiceAccount {
+                id: bot.clone(),
+                display: display(),
+            }),
+            of(SessionActor::ConsoleUser {
+                id: bob.clone(),
+                display: display(),
+            }),
+        ];
+        let ids = open(&app, sessions.to_vec()).await;
+        // Without a role a user may do nothing.
+        let found = presented(&app, &sessions[0].grant_key).await.unwrap();
+        assert_eq!(
+            (found.kind, found.principal_id.as_str(), found.role),
+            ("console_user", ann.as_str(), None)
+        );
+        assert_eq!(found.token_id, ids[0]);
+        let role = json!({ "permissionRole": "operator" });
+        app.write("PATCH", &format!("/directory/users/{ann}"), role)
+            .await
+            .ok();
+        let actor = presented(&app, &sessions[1].grant_key)
+            .await
+            .unwrap()
+            .judge(app.now())
+            .unwrap();
+        assert_eq!(actor.kind, "agent");
+        assert_eq!(
+            actor.permission.scopes.to_list(),
+            ["policies:read", "registry:install"]
+        );
+        let actor = presented(&app, &sessions[2].grant_key)
+            .await
+            .unwrap()
+            .judge(app.now())
+            .unwrap();
+        assert_eq!(
+            (actor.id.as_str(), actor.permission.scopes.to_list()),
+            (bot.as_str(), vec!["policies:read"])
+        );
+        assert!(presented(&app, "no grant").await.is_none());
+        // Suspended: refused at once, ended for good.
+        app.write("POST", &format!("/directory/users/{ann}/suspend"), json!({}))
+            .await
+            .ok();
+        for place in [0, 1] {
+            assert!(refusal(&app, &sessions[place].grant_key).await.is_some());
+            assert_eq!(seen(&app, &ids[place]).await["revokeReason"], "user_suspended");
+        }
+        app.write("POST", &format!("/directory/users/{ann}/reactivate"), json!({}))
+            .await
+            .ok();
+        assert_eq!(
+            refusal(&app, &sessions[0].grant_key).await,
+            Some(Code::TokenRevoked)
+        );
+        assert_eq!(refusal(&app, &sessions[3].grant_key).await, None);
+        let gone = app.request("DELETE", &format!("/directory/users/{bob}"));
+        let gone = gone
+            .header("x-reason", "a test")
+            .header("idempotency-key", &fresh_key());
+        gone.header("x-confirm", "true").send().await.ok();
+        assert!(refusal(&app, &sessions[3].grant_key).await.is_some());
+        app.write("POST", &format!("/service-accounts/{bot}/disable"), json!({}))
+            .await
+            .ok();
+        assert!(refusal(&app, &sessions[2].grant_key).await.is_some());
+        assert_eq!(
+            seen(&app, &ids[2]).await["revokeReason"],
+            "service_account_disabled"
+        );
+    });
+}
+
+#[test]
+fn a_token_of_which_a_session_was_revoked_stays_out_of_mcp_until_it_is_rotated() {
+    each("sessions_mcp", |app: Arc<App>| async move {
+        let (bot, _) = app.account("bot", "viewer", &["policies:read"]).await;
+        let token_id = |app: Arc<App>| {
+            let bot = bot.clone();
+            async move {
+                app.seen(&bot).await["tokens"][0]["id"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned()
+            }
+        };
+        let credential = |token: String| Credential {
+            organization: app.org(),
+            kind: "service_account",
+            principal_id: bot.clone(),
+            display: "bot".into(),
+            role: provost_kernel::auth::Role::parse("viewer"),
+            account_scopes: Some(ScopeSet::of(&["policies:read"])),
+            token_scopes: None,
+            enabled: true,
+            token_id: token,
+            prefix: String::new(),
+            mac: vec![],
+            pepper_id: String::new(),
+            expires_at: app.now().plus_secs(86_400),
+            revoked_at: None,
+            self_rotated: false,
+            replay_pending: false,
+            last_used_at: None,
+            item: None,
+        };
+        let client = |id: &str| McpClient {
+            id: id.to_owned(),
+            display: None,
+        };
+        let admit = |credential: &Credential, id: &str| {
+            let (credential, client) = (credential.clone(), client(id));
+            unit(&app, move |cx| {
+                mcp_sessions::admit_at_mcp(&mut cx.tx(), &credential, &client)
+            })
+        };
+        let join = |credential: &Credential, id: &str| {
+            let (credential, client) = (credential.clone(), client(id));
+            unit(&app, move |cx| {
+                mcp_sessions::open_at_mcp(cx, &credential, &client)
+            })
+        };
+        let session_of = |admission: Admission| match admission {
+            Admission::Known { session_id, .. } => session_id,
+            other => panic!("{other:?}"),
+        };
+        let first = credential(token_id(app.clone()).await);
+        assert_eq!(admit(&first, "one").await.unwrap(), Admission::New);
+        join(&first, "one").await.unwrap();
+        join(&first, "one").await.unwrap();
+        let one = session_of(admit(&first, "one").await.unwrap());
+        assert_eq!(seen(&app, &one).await["scopes"], json!(["policies:read"]));
+        assert_eq!(admit(&first, "two").await.unwrap(), Admission::New);
+        // Disabled and enabled: a new session.
+        for act in ["disable", "enable"] {
+            app.write("POST", &format!("/service-accounts/{bot}/{act}"), json!({}))
+                .await
+                .ok();
+        }
+        assert_eq!(seen(&app, &one).await["revokeReason"], "service_account_disabled");
+        assert_eq!(admit(&first, "one").await.unwrap(), Admission::New);
+        join(&first, "one").await.unwrap();
+        let again = session_of(admit(&first, "one").await.unwrap());
+        assert_ne!(one, again);
+        assert_eq!(seen(&app, &one).await["status"], "revoked");
+        join(&first, "two").await.unwrap();
+        // Revoked by somebody: no name opens the door.
+        app.write("POST", &format!("{SESSIONS}/{again}/revoke"), json!({}))
+            .await
+            .ok();
+        for name in ["one", "two", "three"] {
+            assert_eq!(admit(&first, name).await.unwrap(), Admission::Refused, "{name}");
+            assert_eq!(
+                join(&first, name).await.unwrap_err().code(),
+                Code::TokenRevoked,
+                "{name}"
+            );
+        }
+        app.write("POST", &format!("/service-accounts/{bot}/tokens"), json!({}))
+            .await
+            .ok();
+        let second = credential(token_id(app.clone()).await);
+        assert_ne!(first.token_id, second.token_id);
+        assert_eq!(admit(&second, "one").await.unwrap(), Admission::New);
+        let page = app
+            .get(&format!("{SESSIONS}?serviceAccountId={bot}&clientId=two"))
+            .await;
+        assert_eq!(page.ok()["sessions"][0]["revokeReason"], "superseded");
+    });
+}
+
+#[test]
+fn only_admins_see_and_revoke_sessions() {
+    each("sessions_roles", |app: Arc<App>| async move {
+        let id = open(&app, vec![new_session(&app, "a client")]).await.remove(0);
+        for role in ["operator", "auditor", "viewer"] {
+            let (_, token) = app.account(&format!("an {role}"), role, &[]).await;
+            app.request("GET", SESSIONS)
+                .token(&token)
+                .send()
+                .await
+                .refused(403, "role_forbidden");
+        }
+        let (_, reader) = app.account("a reader", "admin", &["mcp:read"]).await;
+        app.request("GET", SESSIONS).token(&reader).send().await.ok();
+        let trio = || json!({ "reason": "a test", "idempotencyKey": fresh_key(), "clientId": "a client", "confirm": true });
+        let bulk = app
+            .request("POST", &format!("{SESSIONS}/revoke"))
+            .token(&reader)
+            .json(trio());
+        bulk.send().await.refused(403, "insufficient_scope");
+        let preview = json!({ "clientId": "a client" });
+        let preview = app
+            .request("POST", &format!("{SESSIONS}/revoke"))
+            .token(&reader)
+            .json(preview);
+        assert_eq!(preview.send().await.ok()["count"], 1);
+        for body in [
+            json!({}),
+            json!({ "clientId": "a", "consoleUserId": "b" }),
+            json!({ "clientId": "" }),
+        ] {
+            app.write("POST", &format!("{SESSIONS}/revoke"), body)
+                .await
+                .refused(400, "invalid_request");
+        }
+        let (other, token) = app.other_organization("Other").await;
+        let stranger = app.view_of(other, token);
+        stranger
+            .get(&format!("{SESSIONS}/{id}"))
+            .await
+            .refused(404, "not_found");
+        let foreign = stranger
+            .write("POST", &format!("{SESSIONS}/{id}/revoke"), json!({}))
+            .await;
+        foreign.refused(404, "not_found");
+        assert_eq!(seen(&app, &id).await["status"], "active");
+    });
+}

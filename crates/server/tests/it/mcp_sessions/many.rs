@@ -1,0 +1,208 @@
+//! Thousands of sessions: their end at once, and how the engines read their lists.
+
+use super::*;
+use crate::areas::directory::{run_jobs, user};
+use crate::areas::mcp_sessions::{new_session, open};
+use crate::support::each;
+use provost_kernel::db::{Access, Conn, Engine, Location, Param, Statement};
+
+#[test]
+fn the_end_of_five_thousand_holds_at_once() {
+    each("sessions_many", |app: Arc<App>| async move {
+        let mut grants = Vec::new();
+        let ann = user(&app, "ann@acme.example").await;
+        let new_session = |app: &App, client: &str| NewSession {
+            actor: SessionActor::ConsoleUser {
+                id: ann.clone(),
+                display: "Ann".into(),
+            },
+            expires_at: app.now().plus_secs(30 * 86_400),
+            ..new_session(app, client)
+        };
+        for chunk in 0..202 {
+            // As many as may begin within a day (MS-7).
+            if chunk > 0 && chunk % 40 == 0 {
+                app.advance(86_400);
+            }
+            let news: Vec<NewSession> = (0..50)
+                .map(|n| new_session(&app, if n % 2 == 0 { "doomed" } else { "spared" }))
+                .collect();
+            if chunk == 0 || chunk == 100 {
+                grants.extend(news[..4].iter().map(|new| new.grant_key.clone()));
+            }
+            open(&app, news).await;
+        }
+        let all = app.get(SESSIONS).await;
+        assert_eq!(
+            (&all.ok()["total"], &all.json["totalIsExact"]),
+            (&json!(10_000), &json!(false))
+        );
+        // A connection is used on a thread of its own.
+        std::thread::scope(|scope| scope.spawn(|| plans(&app)).join().unwrap());
+        let path = format!("{SESSIONS}/revoke");
+        let preview = app.write("POST", &path, json!({ "clientId": "doomed" })).await;
+        assert_eq!(
+            (&preview.ok()["mode"], &preview.json["count"]),
+            (&json!("preview"), &json!(5050))
+        );
+        assert_eq!(preview.json["sessions"].as_array().unwrap().len(), 20);
+        assert_eq!(refusal(&app, &grants[0]).await, None);
+        app.advance(1);
+        let done = json!({ "clientId": "doomed", "confirm": true });
+        let done = app.write("POST", &path, done).await;
+        assert_eq!(
+            (&done.ok()["mode"], &done.json["count"]),
+            (&json!("completed"), &json!(5050))
+        );
+        let at = app.now();
+        // One of them is opened again, behind the end of the others and within its instant.
+        let late = open(&app, vec![new_session(&app, "doomed")]).await.remove(0);
+        let holds = |app: Arc<App>, grants: Vec<String>, late: String| async move {
+            for (place, grant) in grants.iter().enumerate() {
+                let expected = (place % 2 == 0).then_some(Code::TokenRevoked);
+                assert_eq!(refusal(&app, grant).await, expected, "{place}");
+            }
+            let list = |status: &str| format!("{SESSIONS}?clientId=doomed&status={status}&limit=2");
+            let active = app.get(&list("active")).await;
+            assert_eq!(
+                (&active.ok()["total"], &active.json["sessions"][0]["id"]),
+                (&json!(1), &json!(late))
+            );
+            let revoked = app.get(&list("revoked")).await;
+            assert_eq!(revoked.ok()["total"], 5050);
+            assert_eq!(revoked.json["sessions"][1]["revokedAt"], json!(at));
+            assert_eq!(revoked.json["sessions"][1]["revokeReason"], "a test");
+            let spared = app
+                .get(&format!("{SESSIONS}?clientId=spared&status=active"))
+                .await;
+            assert_eq!(spared.ok()["total"], 5050);
+        };
+        holds(app.clone(), grants.clone(), late.clone()).await;
+        // A second end finds nothing left but the late one, and takes nothing from the first.
+        app.advance(1);
+        let again = json!({ "consoleUserId": ann });
+        let again = app.write("POST", &path, again).await;
+        assert_eq!(again.ok()["count"], 5051);
+        run_jobs(&app).await;
+        holds(app.clone(), grants, late).await;
+        let events = app.events(0).await;
+        let revoked = events
+            .iter()
+            .filter(|(kind, _)| kind == "mcp.session.revoked")
+            .count();
+        assert_eq!(revoked, 5050);
+        assert_eq!(mcp_sessions::sweep(&app.kernel).await.unwrap(), 0);
+    });
+}
+
+fn leaked(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
+}
+
+/// Asks the engine how it would run a statement.
+fn plan(conn: &mut Conn, engine: Engine, statement: &Statement, values: &[Param<'_>]) -> String {
+    let asked: &'static Statement = Box::leak(Box::new(Statement {
+        name: statement.name,
+        sqlite: leaked(format!("EXPLAIN QUERY PLAN {}", statement.sqlite)),
+        postgres: leaked(format!("EXPLAIN {}", statement.postgres)),
+        unscoped: Some("a plan"),
+    }));
+    let column = if engine == Engine::Sqlite { 3 } else { 0 };
+    let lines = conn.read(|tx| tx.query(asked, values, |row| row.get::<String>(column)));
+    lines
+        .unwrap_or_else(|e| panic!("{}: {:?}", statement.name, e.private()))
+        .join("\n")
+}
+
+/// Every exact filter is answered from its index, on a store with thousands of sessions.
+fn plans(app: &App) {
+    let location = app.location();
+    let mut conn = Conn::open(&location, Access::Write).unwrap();
+    let engine = match location {
+        Location::Sqlite(_) => Engine::Sqlite,
+        Location::Postgres(_) => Engine::Postgres,
+    };
+    if engine == Engine::Postgres {
+        conn.batch("VACUUM ANALYZE mcp_sessions").unwrap();
+        // A table of some pages that are all wanted is read through; the question is whether an index could serve.
+        conn.batch("SET enable_seqscan = off").unwrap();
+    }
+    let find = |name: &str| {
+        let full = format!("provost_server::areas::mcp_sessions::pages::{name}");
+        let found = mcp_sessions::PAGE_STATEMENTS.iter().find(|s| s.name == full);
+        *found.unwrap_or_else(|| panic!("{name}"))
+    };
+    for (of, index) in [
+        ("", "mcp_sessions_by_state"),
+        ("_OF_CLIENT", "mcp_sessions_by_client"),
+        ("_OF_ACCOUNT", "mcp_sessions_by_account"),
+        ("_OF_BOTH", "mcp_sessions_by_account_client"),
+        ("_OF_KINDS", "mcp_sessions_by_kind"),
+        ("_OF_CLIENT_KINDS", "mcp_sessions_by_client_kind"),
+        ("_OF_ACCOUNT_KINDS", "mcp_sessions_by_account_kind"),
+        ("_OF_BOTH_KINDS", "mcp_sessions_by_account_client"),
+    ] {
+        let by_kind = of.ends_with("KINDS");
+        let client = (of.contains("CLIENT") || of.contains("BOTH")).then_some("doomed");
+        let account = (of.contains("ACCOUNT") || of.contains("BOTH")).then_some("sa_1");
+        let mut page = params![app.organization.as_str(), -1_i64, -1_i64, 50_i64, client, account].to_vec();
+        let slots = if by_kind { 24 } else { 3 };
+        page.extend((0..slots).map(|n| Param::from(if by_kind { i64::from(n % 2 == 0) } else { n })));
+        let mut count = params![
+            app.organization.as_str(),
+            0_i64,
+            0_i64,
+            -1_i64,
+            client,
+            account,
+            10_001_i64
+        ]
+        .to_vec();
+        count.extend((0..if by_kind { 12 } else { 0 }).map(|_| Param::from(1_i64)));
+        for (lead, values) in [("NEWEST", page), ("COUNT", count)] {
+            let name = format!("{lead}{of}");
+            let plan = plan(&mut conn, engine, find(&name), &values);
+            // PostgreSQL names the table in sort keys as well.
+            let scans = |line: &&str| line.contains("mcp_sessions") && !line.contains("Sort Key");
+            let reads: Vec<&str> = plan.lines().filter(scans).collect();
+            assert!(!reads.is_empty(), "{name}: {plan}");
+            for line in reads {
+                let is_index = match engine {
+                    Engine::Sqlite => line.contains(&format!("USING COVERING INDEX {index} (")),
+                    Engine::Postgres => line.contains("Index") && !line.contains("Seq Scan"),
+                };
+                assert!(is_index, "{name}: {line}\n{plan}");
+            }
+            // Nobody has an account here: PostgreSQL sees that any index of accounts is empty.
+            if account.is_none() || engine == Engine::Sqlite {
+                assert!(plan.contains(index), "{name}: {plan}");
+            }
+        }
+    }
+    for (name, index) in [
+        ("BEGUN_OF_USER", "mcp_sessions_by_user"),
+        ("BEGUN_OF_ACCOUNT", "mcp_sessions_by_account"),
+    ] {
+        let full = format!("provost_server::areas::mcp_sessions::store::{name}");
+        let counted = mcp_sessions::STATEMENTS.iter().find(|s| s.name == full).unwrap();
+        let values = params![app.organization.as_str(), "somebody", 0_i64, 2000_i64].to_vec();
+        let counted = plan(&mut conn, engine, counted, &values);
+        assert!(counted.contains(index), "{name}: {counted}");
+    }
+    let (now, none) = (app.now(), Param::Null);
+    let unswept = params![app.organization.as_str(), now].to_vec();
+    let unswept = plan(&mut conn, engine, find("UNSWEPT"), &unswept);
+    assert!(unswept.contains("mcp_sessions_by_expiry"), "{unswept}");
+    let mut search = params![app.organization.as_str(), now].to_vec();
+    search.extend(std::iter::repeat_n(none.clone(), 6));
+    let text = "%no such text%";
+    let words = "\"no \" AND \"suc\"";
+    search.extend(params![text, Param::Null, words, 50_i64, 0_i64].iter().cloned());
+    let search = plan(&mut conn, engine, find("SEARCH"), &search);
+    let index = if engine == Engine::Sqlite {
+        "mcp_session_search VIRTUAL TABLE INDEX"
+    } else {
+        "mcp_sessions_by_text"
+    };
+    assert!(search.contains(index), "{search}");
+}

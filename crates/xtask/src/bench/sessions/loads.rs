@@ -1,0 +1,139 @@
+//! What is asked of lists of sessions. The names follow from what the filling program writes.
+
+use super::super::report::Goal;
+
+/// What the filling program writes.
+const CLIENTS: usize = 40;
+const ACCOUNTS: usize = 2000;
+/// So many different queries are sent in turn.
+const QUERIES: usize = 40;
+
+/// One kind of filter: its name, its goal, and the queries that are sent in turn.
+pub struct Load {
+    pub name: &'static str,
+    pub goal: Goal,
+    pub queries: Vec<String>,
+}
+
+fn client(n: usize) -> String {
+    format!(
+        "clientId=https%3A%2F%2Fclient-{:02}.example%2Fmetadata.json",
+        n % CLIENTS
+    )
+}
+
+/// The bits that the filling program makes of a number.
+fn mixed(number: usize) -> u64 {
+    let mut x = (number as u64).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+fn account_id(n: usize) -> String {
+    let number = n * 7 % ACCOUNTS;
+    format!(
+        "sa_{:016x}{:010x}",
+        mixed(number),
+        mixed(number + 1_000_000) >> 24
+    )
+}
+
+fn account(n: usize) -> String {
+    format!("serviceAccountId={}", account_id(n))
+}
+
+fn status(n: usize) -> String {
+    format!("status={}", ["active", "revoked", "expired"][n % 3])
+}
+
+fn actor(n: usize) -> String {
+    format!(
+        "actorType={}",
+        ["service_account", "console_user", "agent"][n % 3]
+    )
+}
+
+fn scope(n: usize) -> String {
+    format!(
+        "scope={}",
+        ["policies%3Aread", "mcp%3Aread", "audit%3Aexport"][n % 3]
+    )
+}
+
+fn toolset(n: usize) -> String {
+    format!("toolset={}", ["mcp", "registry", "policies"][n % 3])
+}
+
+/// The pages of the goal: offsets up to 1 000.
+fn offset(n: usize) -> String {
+    format!("offset={}", n * 25 % 1001)
+}
+
+fn every(make: impl Fn(usize) -> Vec<String>) -> Vec<String> {
+    (0..QUERIES).map(|n| format!("?{}", make(n).join("&"))).collect()
+}
+
+/// Every combination of the six exact filters, each with another page.
+fn combinations() -> Vec<String> {
+    let filters = [status, actor, account, client, scope, toolset];
+    let one = |n: usize| {
+        let chosen = filters.iter().enumerate();
+        let chosen = chosen.filter(|(place, _)| n >> place & 1 == 1);
+        let mut parts: Vec<String> = chosen.map(|(_, filter)| filter(n)).collect();
+        parts.push(offset(n * 3));
+        format!("?{}", parts.join("&"))
+    };
+    (0..1 << filters.len()).map(one).collect()
+}
+
+/// Returns all loads: those with a goal, then those that are measured for comparison.
+pub fn all() -> Vec<Load> {
+    let reached = |name, queries| Load {
+        name,
+        goal: Goal::AtMost(20.0),
+        queries,
+    };
+    let compared = |name, query: &str| Load {
+        name,
+        goal: Goal::None,
+        queries: vec![query.to_owned()],
+    };
+    vec![
+        reached("no filter", every(|n| vec![offset(n)])),
+        reached("status", every(|n| vec![status(n), offset(n)])),
+        reached("client", every(|n| vec![client(n), offset(n)])),
+        reached("account", every(|n| vec![account(n)])),
+        reached("actor type", every(|n| vec![actor(n), offset(n)])),
+        reached("scope", every(|n| vec![scope(n), offset(n)])),
+        reached("toolset", every(|n| vec![toolset(n), offset(n)])),
+        reached(
+            "client, scope, status",
+            every(|n| vec![client(n), scope(n), status(n), offset(n)]),
+        ),
+        reached("all 64 combinations of exact filters", combinations()),
+        reached(
+            "query of one person",
+            every(|n| vec![format!("query=NUMBER{}%20of", 10_000 + n * 101)]),
+        ),
+        reached(
+            "query of one session",
+            every(|n| vec![format!("query=agent%20{:07}", n * 20_011)]),
+        ),
+        reached(
+            "query of an account",
+            every(|n| vec![format!("query={}", account_id(n))]),
+        ),
+        reached(
+            "query of thousands: a department, status",
+            every(|n| vec![format!("query=department%20{}", 10 + n), status(n)]),
+        ),
+        reached(
+            "query of tens of thousands: a client, status",
+            every(|n| vec![format!("query=CLIENT-{:02}", n % CLIENTS), status(n)]),
+        ),
+        reached("query of four in ten", vec!["?query=robot".to_owned()]),
+        compared("query of two characters", "?query=zz"),
+        compared("offset 500 000", "?offset=500000"),
+    ]
+}
