@@ -249,8 +249,10 @@ impl Conn {
         outcome.map_err(|fault| self.fail(fault))
     }
 
-    /// Lifts the limits on time (`false`) or restores them.
-    pub(super) fn hurry(&mut self, hurry: bool) -> Result<()> {
+    /// Lifts the limits on time (`false`) or restores them, for work on a whole table.
+    ///
+    /// Errors: those of the connection.
+    pub fn hurry(&mut self, hurry: bool) -> Result<()> {
         let outcome = match &mut self.driver {
             Driver::Sqlite(_) => Ok(()),
             Driver::Postgres(postgres) if hurry => postgres.hurried(),
