@@ -82,12 +82,14 @@ fn write(path: &Path, arguments: &Arguments, postgres: Option<&Binaries>, figure
     facts.extend(postgres.map(|binaries| format!("PostgreSQL: {}", binaries.version)));
     let text = format!(
         "# Benchmark: lists of MCP sessions\n\n\
-         Written by `cargo xtask bench sessions --sessions {} --rounds {} --secs {} --write docs/benchmarks-sessions.md`.\n\n\
+         Written by `cargo xtask bench sessions --engine {} --sessions {} --rounds {} --secs {} --write \
+         docs/benchmarks-sessions.md`.\n\n\
          - {}\n\n\
          {} sessions of one organization: 40 clients, 2 000 accounts, 20 000 users, 30 sets of scopes, a tenth of them \
          active. {CONNECTIONS} connections; load generator (one thread) and server share the cores. A ratio of 1 or more \
          is a goal that is reached; where two figures of processor time are given, the second is PostgreSQL's.\n\n\
          {figures}",
+        arguments.engine.word(),
         arguments.sessions,
         arguments.rounds,
         arguments.secs,
