@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         .binary
         .clone()
         .map_or_else(|| product::build("release"), Ok)?;
-    live::measure(&mut said, binary, arguments.rounds, arguments.policies as usize)?;
+    live::measure(&mut said, &binary, arguments.rounds, arguments.policies as usize)?;
     let text = said.text();
     println!("{text}");
     match &arguments.write {

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use super::load::{self, Script};
 use super::machine;
+use super::place::{self, Place};
 use super::report::{self, Goal, Row, median};
 use crate::Engine;
 use crate::failure::{Context, Failure, Outcome};
-use crate::postgres::{self, Binaries, Cluster, Durability};
-use crate::product::{self, Bootstrap, Installation, Server, Store, Workplace};
+use crate::postgres::{self, Binaries};
+use crate::product::{self, Bootstrap, Server};
 
 /// Measure decisions: 10 to 1 000 policies, 1 to 1 000 events a request, durable and buffered
 #[derive(clap::Args)]
@@ -90,17 +91,14 @@ pub fn run(arguments: &Arguments) -> Outcome {
     } else {
         None
     };
-    let mut rows = Vec::new();
-    for engine in arguments.engine.each() {
-        let workplace = Workplace::create(&format!("decisions-{}", engine.word()))?;
-        let measured = measure(arguments, engine, &binary, &workplace, postgres.as_ref());
-        rows.extend(measured.context(format_args!(
-            "{}, log in {}",
-            engine.name(),
-            workplace.folder.display()
-        ))?);
-        workplace.remove()?;
-    }
+    let measured = place::each(
+        arguments.engine,
+        "decisions",
+        &binary,
+        postgres.as_ref(),
+        |place| measure(arguments, place),
+    )?;
+    let mut rows: Vec<Row> = measured.into_iter().flatten().collect();
     rows.extend(growth::measure(
         &binary,
         arguments.rounds,
@@ -131,60 +129,22 @@ fn write(path: &Path, arguments: &Arguments, postgres: Option<&Binaries>, table:
     std::fs::write(path, text).context(format_args!("cannot write {}", path.display()))
 }
 
-fn measure(
-    arguments: &Arguments,
-    engine: Engine,
-    binary: &Path,
-    workplace: &Workplace,
-    binaries: Option<&Binaries>,
-) -> Outcome<Vec<Row>> {
-    let cluster = match binaries {
-        Some(binaries) if engine == Engine::Postgres => Some(Cluster::start(binaries, Durability::Full)?),
-        _ => None,
-    };
-    let store = match &cluster {
-        Some(cluster) => {
-            cluster.create_database("main")?;
-            Store::Postgres {
-                url: cluster.url("main"),
-                keys: workplace.folder.join("main-keys"),
-            }
-        }
-        None => Store::Sqlite {
-            data: workplace.folder.join("main"),
-        },
-    };
-    let installation = Installation {
-        binary: binary.to_path_buf(),
-        store,
-        environment: Vec::new(),
-        configuration: None,
-        log: workplace.folder.join("server.log"),
-    };
-    let disk = cluster
-        .as_ref()
-        .map_or(workplace.folder.as_path(), Cluster::folder);
-    let bootstrap = installation.initialize()?;
+fn measure(arguments: &Arguments, place: &Place) -> Outcome<Vec<Row>> {
+    let engine = place.engine;
+    let bootstrap = place.installation.initialize()?;
     let (mut rows, mut made, mut syncs) = (Vec::new(), 0, Vec::new());
     for count in &arguments.policies {
-        let server = installation.serve()?;
+        let server = place.installation.serve()?;
         material::add_policies(&server, &bootstrap, made..*count)?;
         made = *count;
         let mut series: Vec<_> = LOADS.iter().map(|_| Series::default()).collect();
         for round in 1..=arguments.rounds {
             for (load, series) in LOADS.iter().zip(&mut series) {
-                let raw = machine::measure_syncs(disk, Duration::from_millis(500))?;
+                let raw = machine::measure_syncs(place.disk(), Duration::from_millis(500))?;
                 let raw_ms = raw.p99.as_secs_f64() * 1e3;
                 syncs.push(raw_ms);
                 one_load(
-                    arguments,
-                    &server,
-                    cluster.as_ref(),
-                    &bootstrap,
-                    *load,
-                    *count,
-                    raw_ms,
-                    series,
+                    arguments, &server, place, &bootstrap, *load, *count, raw_ms, series,
                 )?;
                 eprintln!(
                     "{} round {round}/{}: {count} policies, {} events {}, {} connections: {}/s, p99 {} ms, judged {} µs",
@@ -218,7 +178,7 @@ fn measure(
 fn one_load(
     arguments: &Arguments,
     server: &Server,
-    cluster: Option<&Cluster>,
+    place: &Place,
     bootstrap: &Bootstrap,
     load: Load,
     policies: usize,
@@ -226,12 +186,7 @@ fn one_load(
     series: &mut Series,
 ) -> Outcome {
     let script = Script::new(material::requests(bootstrap, load.events, load.record, policies));
-    let cpu = || {
-        let of_postgres = cluster
-            .and_then(Cluster::pid)
-            .and_then(machine::cpu_time_of_family);
-        Some(machine::cpu_time(server.pid())? + of_postgres.unwrap_or_default())
-    };
+    let cpu = || place.spent(server).whole();
     load::send(
         server.address,
         load.connections,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::load::{self, Script};
 use super::machine;
-use super::place::Place;
+use super::place::{self, Place};
 use super::report::{self, Goal, Row, median};
 use super::scripts::create_accounts;
 use crate::Engine;
@@ -63,17 +63,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
     } else {
         None
     };
-    let mut rows = Vec::new();
-    for engine in arguments.engine.each() {
-        let place = Place::create("mcp", engine, &binary, postgres.as_ref())?;
-        let measured = measure(arguments, &place);
-        rows.extend(measured.context(format_args!(
-            "{}, log in {}",
-            engine.name(),
-            place.folder().display()
-        ))?);
-        place.remove()?;
-    }
+    let measured = place::each(arguments.engine, "mcp", &binary, postgres.as_ref(), |place| {
+        measure(arguments, place)
+    })?;
+    let rows: Vec<Row> = measured.into_iter().flatten().collect();
     let table = report::table(&rows);
     println!("{table}");
     match &arguments.write {
@@ -256,7 +249,7 @@ fn one_load(arguments: &Arguments, place: &Place, load: &Load<'_>, series: &mut 
     let address = load.peer.map_or(load.server.address, |peer| peer.address);
     let cpu = || match load.peer {
         Some(peer) => machine::cpu_time_of_family(peer.pid()),
-        None => place.cpu(load.server),
+        None => place.spent(load.server).whole(),
     };
     load::send_each(address, &load.scripts, Duration::from_millis(300))?;
     let before = cpu();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::machine;
 use crate::Engine;
-use crate::failure::Outcome;
+use crate::failure::{Context, Outcome};
 use crate::postgres::{Binaries, Cluster, Durability};
 use crate::product::{Installation, Server, Store, Workplace};
 
@@ -14,6 +14,31 @@ pub struct Place {
     cluster: Option<Cluster>,
     pub engine: Engine,
     pub installation: Installation,
+}
+
+/// Processor time so far.
+pub struct Spent {
+    pub server: Option<Duration>,
+    /// Of all processes of the cluster, where there is one.
+    pub postgres: Option<Duration>,
+}
+
+/// Measures each engine in a place of its own, which stays behind when that fails.
+pub fn each<T>(
+    engines: Engine,
+    purpose: &str,
+    binary: &Path,
+    binaries: Option<&Binaries>,
+    measure: impl Fn(&Place) -> Outcome<T>,
+) -> Outcome<Vec<T>> {
+    let one = |engine: Engine| {
+        let place = Place::create(purpose, engine, binary, binaries)?;
+        let log = place.installation.log.display();
+        let measured = measure(&place).context(format_args!("{}, log in {log}", engine.name()))?;
+        place.remove()?;
+        Ok(measured)
+    };
+    engines.each().into_iter().map(one).collect()
 }
 
 impl Place {
@@ -59,15 +84,29 @@ impl Place {
         &self.workplace.folder
     }
 
-    /// Processor time of the server, and of PostgreSQL where it is there.
-    pub fn cpu(&self, server: &Server) -> Option<Duration> {
-        let cluster = self.cluster.as_ref().and_then(Cluster::pid);
-        let of_postgres = cluster.and_then(machine::cpu_time_of_family);
-        Some(machine::cpu_time(server.pid())? + of_postgres.unwrap_or_default())
+    /// A folder on the disk that commits go to.
+    pub fn disk(&self) -> &Path {
+        self.cluster.as_ref().map_or(self.folder(), Cluster::folder)
     }
 
+    pub fn spent(&self, server: &Server) -> Spent {
+        let cluster = self.cluster.as_ref().and_then(Cluster::pid);
+        Spent {
+            server: machine::cpu_time(server.pid()),
+            postgres: cluster.and_then(machine::cpu_time_of_family),
+        }
+    }
+
+    /// Ends the cluster and removes the folder.
     pub fn remove(self) -> Outcome {
         drop(self.cluster);
         self.workplace.remove()
+    }
+}
+
+impl Spent {
+    /// Of server and PostgreSQL together.
+    pub fn whole(&self) -> Option<Duration> {
+        Some(self.server? + self.postgres.unwrap_or_default())
     }
 }

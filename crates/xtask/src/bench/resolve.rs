@@ -1,17 +1,17 @@
 //! Resolving names to subjects under load, over directories of growing size.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::load::{self, Script};
-use super::machine;
+use super::place::{self, Place};
 use super::report::{self, Goal, Row};
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
-use crate::postgres::{self, Binaries, Cluster, Durability};
-use crate::product::{self, Bootstrap, Installation, Server, Store, Workplace};
+use crate::postgres;
+use crate::product::{self, Bootstrap, Server};
 use crate::{Engine, clock};
 
 /// LIMIT: names of one request (specification §8).
@@ -55,66 +55,23 @@ pub fn run(arguments: &Arguments) -> Outcome {
     } else {
         None
     };
-    let mut rows = Vec::new();
-    for engine in arguments.engine.each() {
-        let workplace = Workplace::create(&format!("resolve-{}", engine.word()))?;
-        let measured = measure(arguments, engine, &binary, &workplace, postgres.as_ref());
-        rows.extend(measured.context(format_args!(
-            "{}, log in {}",
-            engine.name(),
-            workplace.folder.display()
-        ))?);
-        workplace.remove()?;
-    }
+    let measured = place::each(arguments.engine, "resolve", &binary, postgres.as_ref(), |place| {
+        measure(arguments, place)
+    })?;
+    let rows: Vec<Row> = measured.into_iter().flatten().collect();
     println!("{}", report::table(&rows));
     Ok(())
 }
 
-fn measure(
-    arguments: &Arguments,
-    engine: Engine,
-    binary: &Path,
-    workplace: &Workplace,
-    binaries: Option<&Binaries>,
-) -> Outcome<Vec<Row>> {
-    let cluster = match binaries {
-        Some(binaries) if engine == Engine::Postgres => Some(Cluster::start(binaries, Durability::Full)?),
-        _ => None,
-    };
-    let store = match &cluster {
-        Some(cluster) => {
-            cluster.create_database("main")?;
-            Store::Postgres {
-                url: cluster.url("main"),
-                keys: workplace.folder.join("main-keys"),
-            }
-        }
-        None => Store::Sqlite {
-            data: workplace.folder.join("main"),
-        },
-    };
-    let installation = Installation {
-        binary: binary.to_path_buf(),
-        store,
-        environment: Vec::new(),
-        configuration: None,
-        log: workplace.folder.join("server.log"),
-    };
-    let bootstrap = installation.initialize()?;
+fn measure(arguments: &Arguments, place: &Place) -> Outcome<Vec<Row>> {
+    let bootstrap = place.installation.initialize()?;
     let (mut rows, mut known) = (Vec::new(), 0);
     for size in &arguments.subjects {
-        let server = installation.serve()?;
-        rows.push(fill(&server, &bootstrap, engine, known..*size)?);
+        let server = place.installation.serve()?;
+        rows.push(fill(&server, &bootstrap, place.engine, known..*size)?);
         known = *size;
         let script = Script::new((0..REQUESTS).map(|request| question(&bootstrap, request, *size)));
-        rows.extend(load_rounds(
-            arguments,
-            engine,
-            &server,
-            cluster.as_ref(),
-            &script,
-            *size,
-        )?);
+        rows.extend(load_rounds(arguments, place, &server, &script, *size)?);
         server.stop()?;
     }
     Ok(rows)
@@ -195,26 +152,20 @@ fn fill(
 
 fn load_rounds(
     arguments: &Arguments,
-    engine: Engine,
+    place: &Place,
     server: &Server,
-    cluster: Option<&Cluster>,
     script: &Script,
     size: usize,
 ) -> Outcome<Vec<Row>> {
+    let engine = place.engine;
     let (mut rates, mut p50, mut p99) = (Vec::new(), Vec::new(), Vec::new());
     let (mut cpu, mut postgres_cpu) = (Vec::new(), Vec::new());
-    let spent = || {
-        let postgres = cluster
-            .and_then(Cluster::pid)
-            .and_then(machine::cpu_time_of_family);
-        (machine::cpu_time(server.pid()), postgres)
-    };
     load::send(server.address, CONNECTIONS, Duration::from_millis(500), script)?;
     for _ in 0..arguments.rounds {
-        let before = spent();
+        let before = place.spent(server);
         let duration = Duration::from_secs(arguments.secs);
         let measured = load::send(server.address, CONNECTIONS, duration, script)?;
-        let after = spent();
+        let after = place.spent(server);
         #[expect(clippy::cast_precision_loss, reason = "some millions are exact")]
         let per_request = |after: Option<Duration>, before: Option<Duration>| {
             Some(after?.saturating_sub(before?).as_secs_f64() * 1e3 / measured.answers as f64)
@@ -222,8 +173,8 @@ fn load_rounds(
         rates.push(measured.per_second());
         p50.push(measured.p50.as_secs_f64() * 1e3);
         p99.push(measured.p99.as_secs_f64() * 1e3);
-        cpu.extend(per_request(after.0, before.0));
-        postgres_cpu.extend(per_request(after.1, before.1));
+        cpu.extend(per_request(after.server, before.server));
+        postgres_cpu.extend(per_request(after.postgres, before.postgres));
     }
     let name = format!("resolve {NAMES} of {size} names, {CONNECTIONS} connections");
     let mut all = Row::new(&name, engine.name(), "/s", Goal::None, rates);

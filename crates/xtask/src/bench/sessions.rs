@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use super::load::{self, Script};
 use super::machine;
+use super::place::{self, Place};
 use super::report::{self, Row, median};
 use crate::failure::{Context, Outcome};
 use crate::http::Request;
-use crate::postgres::{self, Binaries, Cluster, Durability};
-use crate::product::{self, Bootstrap, Installation, Server, Store, Workplace};
+use crate::postgres::{self, Binaries};
+use crate::product::{self, Bootstrap, Server, Store};
 use crate::{Engine, clock, process};
 use loads::Load;
 
@@ -54,20 +55,18 @@ pub fn run(arguments: &Arguments) -> Outcome {
     } else {
         None
     };
+    let measured = place::each(
+        arguments.engine,
+        "sessions",
+        &binary,
+        postgres.as_ref(),
+        |place| measure(arguments, place, &filler),
+    )?;
     let (mut rows, mut plans) = (Vec::new(), String::new());
-    for engine in arguments.engine.each() {
-        let workplace = Workplace::create(&format!("sessions-{}", engine.word()))?;
-        let programs = (binary.as_path(), filler.as_path());
-        let measured = measure(arguments, engine, programs, &workplace, postgres.as_ref());
-        let measured = measured.context(format_args!(
-            "{}, log in {}",
-            engine.name(),
-            workplace.folder.display()
-        ))?;
+    for (engine, measured) in arguments.engine.each().into_iter().zip(measured) {
         rows.extend(measured.rows);
         plans.extend(["\n## Plans of ", engine.name(), "\n\n```\n"]);
         plans.extend([measured.plans.trim_end(), "\n```\n"]);
-        workplace.remove()?;
     }
     let table = report::table(&rows);
     println!("{plans}\n{table}");
@@ -114,44 +113,16 @@ fn build_filler(profile: &str) -> Outcome<PathBuf> {
         .join("fill_sessions"))
 }
 
-fn measure(
-    arguments: &Arguments,
-    engine: Engine,
-    (binary, filler): (&Path, &Path),
-    workplace: &Workplace,
-    binaries: Option<&Binaries>,
-) -> Outcome<Measured> {
-    let cluster = match binaries {
-        Some(binaries) if engine == Engine::Postgres => Some(Cluster::start(binaries, Durability::Full)?),
-        _ => None,
+fn measure(arguments: &Arguments, place: &Place, filler: &Path) -> Outcome<Measured> {
+    let engine = place.engine;
+    let database = match &place.installation.store {
+        Store::Sqlite { data } => data.join("provost.db").display().to_string(),
+        Store::Postgres { url, .. } => url.clone(),
     };
-    let (store, place) = if let Some(cluster) = &cluster {
-        cluster.create_database("main")?;
-        let url = cluster.url("main");
-        let keys = workplace.folder.join("main-keys");
-        (
-            Store::Postgres {
-                url: url.clone(),
-                keys,
-            },
-            url,
-        )
-    } else {
-        let data = workplace.folder.join("main");
-        let file = data.join("provost.db").display().to_string();
-        (Store::Sqlite { data }, file)
-    };
-    let installation = Installation {
-        binary: binary.to_path_buf(),
-        store,
-        environment: Vec::new(),
-        configuration: None,
-        log: workplace.folder.join("server.log"),
-    };
-    let bootstrap = installation.initialize()?;
+    let bootstrap = place.installation.initialize()?;
     let call = |task: &str| {
         let mut program = std::process::Command::new(filler);
-        program.args([task, engine.word(), &place, &bootstrap.organization]);
+        program.args([task, engine.word(), &database, &bootstrap.organization]);
         process::output(program.arg(arguments.sessions.to_string()))
     };
     let start = clock::now();
@@ -163,12 +134,12 @@ fn measure(
         start.elapsed().as_secs_f64()
     );
     let plans = call("plans")?;
-    let server = installation.serve()?;
+    let server = place.installation.serve()?;
     let all = loads::all();
     let mut rows = Vec::new();
     for (number, load) in all.iter().enumerate() {
         let script = Script::new(load.queries.iter().map(|query| question(&bootstrap, query)));
-        let row = rounds(arguments, engine, &server, cluster.as_ref(), load, &script).context(load.name)?;
+        let row = rounds(arguments, place, &server, load, &script).context(load.name)?;
         let (p50, p99) = row.latencies.unwrap_or_default();
         eprintln!(
             "{}: {:3.0} s: load {} of {}: {}: p50 {p50:.1} ms, p99 {p99:.1} ms, CPU {} µs",
@@ -188,42 +159,34 @@ fn measure(
 /// Sends a load in rounds.
 fn rounds(
     arguments: &Arguments,
-    engine: Engine,
+    place: &Place,
     server: &Server,
-    cluster: Option<&Cluster>,
     load: &Load,
     script: &Script,
 ) -> Outcome<Row> {
-    let spent = || {
-        let postgres = cluster.and_then(Cluster::pid);
-        (
-            machine::cpu_time(server.pid()),
-            postgres.and_then(machine::cpu_time_of_family),
-        )
-    };
     let (mut p50, mut p99) = (Vec::new(), Vec::new());
     let (mut cpu, mut postgres_cpu) = (Vec::new(), Vec::new());
     load::send(server.address, CONNECTIONS, Duration::from_millis(300), script)?;
     for _ in 0..arguments.rounds {
-        let before = spent();
+        let before = place.spent(server);
         let measured = load::send(
             server.address,
             CONNECTIONS,
             Duration::from_secs(arguments.secs),
             script,
         )?;
-        let after = spent();
+        let after = place.spent(server);
         #[expect(clippy::cast_precision_loss, reason = "some millions are exact")]
         let per_request = |after: Option<Duration>, before: Option<Duration>| {
             Some(after?.saturating_sub(before?).as_secs_f64() * 1e6 / measured.answers as f64)
         };
         p50.push(measured.p50.as_secs_f64() * 1e3);
         p99.push(measured.p99.as_secs_f64() * 1e3);
-        cpu.extend(per_request(after.0, before.0));
-        postgres_cpu.extend(per_request(after.1, before.1));
+        cpu.extend(per_request(after.server, before.server));
+        postgres_cpu.extend(per_request(after.postgres, before.postgres));
     }
     let latencies = (median(&p50), median(&p99));
-    let mut row = Row::new(load.name, engine.name(), " ms", load.goal, p99);
+    let mut row = Row::new(load.name, place.engine.name(), " ms", load.goal, p99);
     row.latencies = Some(latencies);
     row.cpu = report::figure(median(&cpu));
     if !postgres_cpu.is_empty() {

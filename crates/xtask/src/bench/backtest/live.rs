@@ -1,7 +1,7 @@
 //! The shipped server at work: events imported onto the disk, and live decisions without and with a backtest beside
 //! them.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,11 +11,12 @@ use super::{Line, Said};
 use crate::bench::decisions::material;
 use crate::bench::load::{self, SERIAL, Script};
 use crate::bench::machine;
+use crate::bench::place::Place;
 use crate::bench::report::Goal;
-use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
-use crate::product::{Bootstrap, Installation, Server, Store, Workplace};
+use crate::product::{Bootstrap, Server};
+use crate::{Engine, clock};
 
 /// Lines of one body, as many as an import takes, and how many different bodies there are.
 const LINES: usize = 5_000;
@@ -26,24 +27,15 @@ const DAYS: u64 = 30;
 const PART: &str = "The server at work (SQLite)";
 
 /// Measures a server of this binary.
-pub fn measure(said: &mut Said, binary: PathBuf, rounds: u32, policies: usize) -> Outcome {
-    let workplace = Workplace::create("backtest-live")?;
-    let installation = Installation {
-        binary,
-        store: Store::Sqlite {
-            data: workplace.folder.join("main"),
-        },
-        environment: Vec::new(),
-        configuration: None,
-        log: workplace.folder.join("server.log"),
-    };
-    let bootstrap = installation.initialize()?;
-    let server = installation.serve()?;
+pub fn measure(said: &mut Said, binary: &Path, rounds: u32, policies: usize) -> Outcome {
+    let place = Place::create("backtest-live", Engine::Sqlite, binary, None)?;
+    let bootstrap = place.installation.initialize()?;
+    let server = place.installation.serve()?;
     material::add_policies(&server, &bootstrap, 0..policies)?;
     import(said, rounds, &server, &bootstrap)?;
     decide(said, rounds, policies, &server, &bootstrap)?;
     server.stop()?;
-    workplace.remove()
+    place.remove()
 }
 
 /// Imports as many events as are taken in the time, from two connections; each answer says that its are on the disk.

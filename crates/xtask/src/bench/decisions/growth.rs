@@ -6,10 +6,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{histogram, material};
+use crate::Engine;
 use crate::bench::load::{self, Script};
+use crate::bench::place::Place;
 use crate::bench::report::{Goal, Row};
 use crate::failure::{Context, Outcome};
-use crate::product::{Installation, Server, Store, Workplace};
+use crate::product::Server;
 
 /// What is added, and what is measured then: a name for the tool of the events, and how many policies are about it.
 const STEPS: [(usize, &[(&str, usize)]); 2] = [
@@ -19,18 +21,9 @@ const STEPS: [(usize, &[(&str, usize)]); 2] = [
 
 /// Measures an installation of its own, of this binary.
 pub fn measure(binary: &Path, rounds: u32, duration: Duration) -> Outcome<Vec<Row>> {
-    let workplace = Workplace::create("decisions-growth")?;
-    let installation = Installation {
-        binary: binary.to_path_buf(),
-        store: Store::Sqlite {
-            data: workplace.folder.join("main"),
-        },
-        environment: Vec::new(),
-        configuration: None,
-        log: workplace.folder.join("server.log"),
-    };
-    let bootstrap = installation.initialize()?;
-    let server = installation.serve()?;
+    let place = Place::create("decisions-growth", Engine::Sqlite, binary, None)?;
+    let bootstrap = place.installation.initialize()?;
+    let server = place.installation.serve()?;
     let (mut rows, mut made) = (Vec::new(), 0);
     for (all, measured) in STEPS {
         let tool = |number: usize| match number {
@@ -58,7 +51,7 @@ pub fn measure(binary: &Path, rounds: u32, duration: Duration) -> Outcome<Vec<Ro
         }
     }
     server.stop()?;
-    workplace.remove()?;
+    place.remove()?;
     Ok(rows)
 }
 
