@@ -20,6 +20,12 @@ pub fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
+/// The day of now in UTC, as YYYY-MM-DD.
+pub fn today() -> String {
+    let (year, month, day) = civil_date(since_epoch().as_secs() / 86_400);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 /// Asks `done` every few milliseconds until it says yes or the time is over; says which.
 pub fn poll_until(limit: Duration, every: Duration, mut done: impl FnMut() -> bool) -> bool {
     let start = now();

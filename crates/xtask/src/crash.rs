@@ -24,6 +24,7 @@ use crate::http::{Connection, Request};
 use crate::postgres::{self, Cluster, Durability};
 use crate::product::{self, Installation, Server, Store, Workplace};
 use crate::random::{self, Random};
+use crate::record::Record;
 use crate::{Engine, clock};
 use decider::Decider;
 use keeper::Keeper;
@@ -58,6 +59,9 @@ pub struct Arguments {
     /// Test this binary instead of building one
     #[arg(long)]
     binary: Option<PathBuf>,
+    /// Keep what was reached for docs/assurance.md
+    #[arg(long)]
+    record: bool,
 }
 
 #[derive(Default)]
@@ -117,16 +121,27 @@ pub fn run(arguments: &Arguments) -> Outcome {
         .binary
         .clone()
         .map_or_else(|| product::build("ci"), Ok)?;
+    let mut figures = Vec::new();
     for engine in arguments.engine.each() {
         let workplace = Workplace::create(&format!("crash-{}", engine.word()))?;
         let folder = workplace.folder.clone();
         let driven = drive(arguments, seed, engine, &binary, &workplace);
-        driven.context(format_args!(
+        let figure = driven.context(format_args!(
             "{} with seed {seed} (ledger, server log and store are kept in {})",
             engine.name(),
             folder.display()
         ))?;
         workplace.remove()?;
+        figures.push(figure);
+    }
+    if arguments.record {
+        let command = format!(
+            "cargo xtask crash --cycles {} --engine {}",
+            arguments.cycles,
+            arguments.engine.word()
+        );
+        let record = Record::new(&["R1"], figures.join(" "), command).with_seeds(seed.to_string());
+        record.write("crash")?;
     }
     Ok(())
 }
@@ -137,7 +152,7 @@ fn drive(
     engine: Engine,
     binary: &std::path::Path,
     workplace: &Workplace,
-) -> Outcome {
+) -> Outcome<String> {
     let mut cluster = None;
     let store = if engine == Engine::Postgres {
         let started = Cluster::start(&postgres::find_or_install()?, Durability::Full)?;
@@ -227,7 +242,15 @@ fn drive(
          next one",
         engine.name()
     );
-    Ok(())
+    Ok(format!(
+        "{}: {} kills, {} mutations acknowledged, {} lost, {} half-applied; slowest restart {} ms.",
+        engine.name(),
+        totals.kills,
+        crew.counts().acknowledged,
+        totals.lost,
+        totals.half_applied,
+        totals.slowest_restart.as_millis()
+    ))
 }
 
 /// Creates the account that everybody rotates and reads the settings that one connection changes.

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod assurance;
 mod bench;
 mod clients;
 mod clock;
@@ -18,6 +19,7 @@ mod process;
 mod product;
 mod python;
 mod random;
+mod record;
 mod s3;
 mod schemathesis;
 mod suite;
@@ -55,6 +57,8 @@ enum Task {
     Page(page::Arguments),
     /// Kill the server at random times and compare what it was with what it had acknowledged
     Crash(crash::Arguments),
+    /// Write docs/assurance.md from the records of the runs
+    Assurance(assurance::Arguments),
     /// Measure the release binary
     #[command(subcommand)]
     Bench(bench::Subject),
@@ -120,6 +124,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Clients(arguments) => clients::run(arguments)?,
         Task::Page(arguments) => page::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
+        Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,
     }

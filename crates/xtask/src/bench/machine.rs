@@ -86,7 +86,6 @@ pub fn measure_syncs(folder: &Path, duration: Duration) -> Outcome<Syncs> {
 
 /// Date, processor, kernel, compiler and commit, one line each.
 pub fn describe() -> Vec<String> {
-    let (year, month, day) = clock::civil_date(clock::since_epoch().as_secs() / 86_400);
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu
         .lines()
@@ -99,7 +98,7 @@ pub fn describe() -> Vec<String> {
         process::output(&mut command).map_or_else(|_| "unknown".to_owned(), |said| said.trim().to_owned())
     };
     vec![
-        format!("Date: {year}-{month:02}-{day:02}"),
+        format!("Date: {}", clock::today()),
         format!("Machine: {model}, {cores} cores; {}", say("uname", &["-srm"])),
         format!("Compiler: {}", say("rustc", &["--version"])),
         format!("Commit: {}", say("git", &["describe", "--always", "--dirty"])),

@@ -1,0 +1,468 @@
+//! The goals R1 to R47, which tests of the suite hold them, and what is missing.
+
+/// One goal.
+pub struct Goal {
+    /// A heading that begins before this goal.
+    pub section: Option<&'static str>,
+    pub id: &'static str,
+    /// What is promised.
+    pub promise: &'static str,
+    /// The figure to reach.
+    pub figure: &'static str,
+    /// Tests of the suite that would refute it.
+    pub tests: &'static [&'static str],
+    /// What of the figure is missing, and why; empty when nothing is.
+    pub open: &'static str,
+}
+
+const fn goal(
+    id: &'static str,
+    promise: &'static str,
+    figure: &'static str,
+    tests: &'static [&'static str],
+    open: &'static str,
+) -> Goal {
+    Goal {
+        section: None,
+        id,
+        promise,
+        figure,
+        tests,
+        open,
+    }
+}
+
+const fn begin(section: &'static str, goal: Goal) -> Goal {
+    Goal {
+        section: Some(section),
+        ..goal
+    }
+}
+
+pub const GOALS: &[Goal] = &[
+    begin(
+        "Durability and crash safety",
+        goal(
+            "R1",
+            "No acknowledged mutation is lost by kill -9",
+            "50 000 kills in all, 0 lost, 0 half-applied",
+            &[
+                "what_was_acknowledged_survives_kills",
+                "every_durable_decision_that_was_answered_is_in_the_history_after_a_kill",
+            ],
+            "",
+        ),
+    ),
+    goal(
+        "R2",
+        "The same at every durable boundary",
+        "every write, fsync and rename of every mutating operation killed once, 0 violations; a 10 % sample at every change",
+        &[],
+        "Not built yet.",
+    ),
+    goal(
+        "R3",
+        "I/O errors never corrupt and never acknowledge",
+        "EIO, ENOSPC, EINTR and short write at every point of R2; after a failed fsync nothing is acknowledged until a restart",
+        &[
+            "sqlite_faults_have_their_class",
+            "a_write_that_fails_leaves_no_object_and_no_remains",
+        ],
+        "",
+    ),
+    goal(
+        "R4",
+        "Power loss: un-synced writes vanish or reorder",
+        "1 000 crash images, 0 violations",
+        &[],
+        "Needs a record of writes and syncs below the product; not built.",
+    ),
+    goal(
+        "R5",
+        "Torn and flipped bits are detected",
+        "10 000 random corruptions of a closed store, 0 silently wrong answers about tokens, scopes, audit",
+        &[
+            "every_flipped_byte_of_a_segment_is_refused_or_harmless",
+            "every_cut_of_a_segment_is_refused",
+        ],
+        "Segments of the history are covered at every byte; the pages of the store are not corrupted at random.",
+    ),
+    goal(
+        "R6",
+        "Restart time",
+        "p99 ≤ 2 s to /readyz after a kill with a store of 1 GB, 1 M audit entries, 100 k tokens; 100 cycles",
+        &[],
+        "Not built yet.",
+    ),
+    goal(
+        "R7",
+        "Backup and restore",
+        "online backup under load, restored elsewhere: 100 of 100 consistent, the audit chain verifies, revoked tokens stay revoked",
+        &[
+            "a_backup_under_load_is_consistent",
+            "a_backup_of_a_running_server_is_restored_elsewhere_without_its_tokens",
+            "backups_and_restores_take_the_segments_along",
+        ],
+        "",
+    ),
+    goal(
+        "R8",
+        "Migrations, and refusal of newer data",
+        "killed at every durable boundary of every migration: resumes or rolls back; an old binary refuses a newer store",
+        &[
+            "a_failing_migration_leaves_nothing_behind",
+            "migrations_are_applied_once",
+            "servers_that_start_at_once_migrate_once",
+        ],
+        "",
+    ),
+    goal(
+        "R9",
+        "Graceful shutdown",
+        "what was accepted finishes within 10 s, no 5xx; 1 000 cycles",
+        &[
+            "a_stop_finishes_what_was_accepted_and_ends_with_0",
+            "a_stop_finishes_what_was_begun_and_closes_what_is_idle",
+            "a_server_that_stops_leaves_its_run_to_the_next",
+        ],
+        "",
+    ),
+    begin(
+        "Idempotency, concurrency, state machines",
+        goal(
+            "R10",
+            "A key acts once",
+            "every mutating operation: 10 000 storms of 2 to 64 identical requests, one effect, all answers byte-identical",
+            &["a_storm_of_one_request_has_one_effect_and_one_answer"],
+            "",
+        ),
+    ),
+    goal(
+        "R11",
+        "A lost answer of a rotation can always be repaired",
+        "cut after every byte offset of the answer: 100 % repaired",
+        &[
+            "a_cut_answer_of_a_rotation_is_repaired_at_every_offset",
+            "a_cut_answer_of_a_self_rotation_is_repaired_with_the_dead_token",
+        ],
+        "",
+    ),
+    goal(
+        "R12",
+        "The replay of a secret ends",
+        "after first use, a day, revocation: 409, and the secret is nowhere in the store; 1 000 rotations",
+        &[
+            "first_use_ends_it",
+            "a_day_ends_it",
+            "revocation_supersession_disabling_and_deletion_end_it",
+            "the_secret_stands_nowhere_while_it_can_be_replayed",
+        ],
+        "",
+    ),
+    goal(
+        "R13",
+        "Misuse of a key is refused",
+        "any single-field change of the fingerprint is 422; never across principals or organizations",
+        &["a_key_belongs_to_one_principal_one_organization_and_one_operation"],
+        "",
+    ),
+    goal(
+        "R14",
+        "State is linearizable",
+        "10 000 histories of 8 clients × 50 operations on 4 objects accepted by a checker",
+        &[],
+        "Not built yet.",
+    ),
+    goal(
+        "R15",
+        "State machines are closed",
+        "every (state × operation × actor) cell asserted; no undeclared transition in 1 000 000 random steps",
+        &[
+            "accounts_and_tokens_are_what_the_model_says",
+            "every_state_that_is_not_terminal_accepts_cancel",
+        ],
+        "",
+    ),
+    goal(
+        "R16",
+        "Deterministic simulation",
+        "2 000 seeds at every change, 200 000 once, 0 invariants broken; the same seed gives the same trace",
+        &[],
+        "Not built yet.",
+    ),
+    goal(
+        "R17",
+        "Cancel",
+        "at 1 000 points of a run's life: canceled or terminal before, never both",
+        &[
+            "cancel_ends_a_waiting_run_once",
+            "every_state_that_is_not_terminal_accepts_cancel",
+        ],
+        "",
+    ),
+    goal(
+        "R18",
+        "Backtests are exact",
+        "equal to a naive reference on 500 random policy and data sets; one digest after crashes and with any number of threads",
+        &[
+            "row_columns_and_naive_agree_on_random_sets_and_histories",
+            "every_count_of_a_comparison_agrees",
+        ],
+        "",
+    ),
+    goal(
+        "R19",
+        "Rollback and previews",
+        "1 000 concurrent performances: versions gap-free, stale previews 412; a preview equals the performance in 10 000 pairs",
+        &[
+            "versions_have_no_gap_however_many_publish_and_roll_back_at_once",
+            "a_performance_changes_exactly_what_its_preview_said",
+            "the_changes_are_exactly_the_difference",
+        ],
+        "",
+    ),
+    goal(
+        "R20",
+        "Hand-written concurrency",
+        "1 000 000 schedules of the group-commit queue; ThreadSanitizer without a report",
+        &[],
+        "Not built yet.",
+    ),
+    goal(
+        "R21",
+        "Time",
+        "steps of ±1 h, ±1 day, 2038, leap day: no token valid after its end or before its beginning; exact to 1 ms",
+        &[
+            "expiry_is_exclusive_to_the_millisecond",
+            "a_clock_set_back_revives_nothing",
+            "a_token_ends_exactly_at_its_expiry",
+        ],
+        "",
+    ),
+    begin(
+        "Input",
+        goal(
+            "R22",
+            "No input causes 5xx, a panic, a hang or an answer beside its schema",
+            "10⁷ structure-aware requests as each role, 0 × 5xx, 0 panics",
+            &["the_log_is_the_drivers_own_list"],
+            "",
+        ),
+    ),
+    goal(
+        "R23",
+        "Parsers",
+        "10 targets, 10⁸ runs each with AddressSanitizer; corpora replayed at every change",
+        &[
+            "the_corpus_of_modules_keeps_its_promises",
+            "any_bytes_are_a_chunk_or_refused",
+            "any_bytes_are_a_page_or_refused",
+        ],
+        "Five libFuzzer targets exist (fuzz/README.md); none ran 10⁸ times.",
+    ),
+    goal(
+        "R24",
+        "OpenAPI is the truth",
+        "schemathesis, all checks, 0 failures; every answer in every test fits the document",
+        &["every_cell_of_the_matrix_is_as_declared"],
+        "",
+    ),
+    goal(
+        "R25",
+        "The 39 published oracles of web faults",
+        "all that apply automated, 0 findings",
+        &[],
+        "Not built yet.",
+    ),
+    goal(
+        "R26",
+        "HTTP/1.1 and 2",
+        "smuggling corpus 0 desyncs; 1 000 slow clients; rapid reset; limits exact to the byte",
+        &[
+            "rapid_resets_cost_the_attacker_its_connection_and_nobody_else",
+            "slow_heads_are_refused_and_closed_while_others_are_served",
+            "headers_are_limited_to_the_byte",
+            "a_declared_length_is_limited_to_the_byte",
+            "a_chunked_body_is_limited_to_the_byte",
+            "targets_are_limited_to_the_byte",
+            "unparsed_text_cannot_be_smuggled_in",
+        ],
+        "",
+    ),
+    goal(
+        "R27",
+        "Overload",
+        "five times the capacity for 10 minutes: goodput ≥ 80 % of the peak, only 429 and 503, RSS < 512 MiB, recovery < 5 s",
+        &[],
+        "Not built yet.",
+    ),
+    goal(
+        "R28",
+        "Soak",
+        "one hour of mixed load: flat memory and descriptors, no 5xx, WAL < 64 MiB",
+        &[],
+        "Not built yet.",
+    ),
+    begin(
+        "Security",
+        goal(
+            "R29",
+            "Every route, actor and object",
+            "every cell asserted, closed world",
+            &["every_cell_of_the_matrix_is_as_declared"],
+            "",
+        ),
+    ),
+    goal(
+        "R30",
+        "Secrets never leave",
+        "10 000 canaries through every route and failure: 0 hits in store, logs at TRACE, metrics, audit, core dump",
+        &[
+            "a_thousand_secrets_are_found_nowhere",
+            "the_secret_stands_nowhere_while_it_can_be_replayed",
+        ],
+        "",
+    ),
+    goal(
+        "R31",
+        "No oracle of existence",
+        "foreign and absent are byte-identical, and within 1 % of instructions",
+        &[
+            "a_foreign_a_deleted_and_an_absent_record_are_the_same",
+            "a_foreign_and_an_unknown_organization_are_the_same",
+        ],
+        "",
+    ),
+    goal(
+        "R32",
+        "Tokens cannot be forged",
+        "10⁷ mutated tokens, 0 accepted; 10⁶ issued tokens without a duplicate",
+        &[],
+        "Not built yet.",
+    ),
+    goal(
+        "R33",
+        "JWT confusion",
+        "≥ 60 attacks, 0 accepted",
+        &[
+            "every_attack_is_refused",
+            "every_attack_on_tokens_is_401_with_the_challenge",
+            "attacks_on_claims_and_header_are_refused_for_what_they_are",
+        ],
+        "10⁷ fuzzed tokens were not run.",
+    ),
+    goal(
+        "R34",
+        "Revocation is immediate",
+        "10 000 revocations each followed by a request on another connection, 0 accepted",
+        &[
+            "no_dead_token_is_accepted_after_the_answer",
+            "a_revoked_token_is_refused_from_the_next_request_on",
+        ],
+        "",
+    ),
+    goal(
+        "R35",
+        "No escalation",
+        "10 000 random pairs of permissions against an oracle",
+        &["an_act_that_hands_out_rights_is_allowed_iff_the_caller_holds_them"],
+        "",
+    ),
+    goal(
+        "R36",
+        "The audit log is complete and shows tampering",
+        "100 000 random requests equal the driver's own list; 1 000 edits of each kind detected",
+        &[
+            "the_log_is_the_drivers_own_list",
+            "swapped_entries_are_named",
+            "deleted_entries_are_named",
+            "every_changed_character_of_a_log_is_found",
+            "a_truncated_log_is_found_by_a_checkpoint_alone",
+        ],
+        "",
+    ),
+    goal(
+        "R37",
+        "Nothing is injected into a log",
+        "every member × CR, LF, ESC, U+2028, right-to-left marks, 64 KiB: each line parses back to the same value",
+        &[],
+        "Not built yet.",
+    ),
+    goal(
+        "R38",
+        "Webhooks",
+        "at least once through 1 000 kills, signatures verified by two implementations",
+        &[],
+        "There are no webhooks yet: events are fetched.",
+    ),
+    goal(
+        "R39",
+        "Rate limits are exact",
+        "±1 request over 10 simulated minutes",
+        &["ten_minutes_allow_the_burst_and_the_rate_within_one_request"],
+        "",
+    ),
+    goal(
+        "R40",
+        "Cryptography at rest",
+        "wrong key refused; a ciphertext in another row does not open; re-wrapping resumes after a kill",
+        &[
+            "a_ciphertext_opens_in_no_other_row",
+            "a_rewrap_that_is_killed_between_any_steps_loses_nothing",
+            "a_cell_opens_only_with_all_that_it_was_sealed_with",
+        ],
+        "",
+    ),
+    goal(
+        "R41",
+        "Memory safety and dependencies",
+        "no unsafe code of ours; ≤ 350 crates; reproducible build; bill of materials",
+        &[],
+        "`#![forbid(unsafe_code)]` holds in every crate; advisories, reproducibility and the bill of materials were not run.",
+    ),
+    goal(
+        "R42",
+        "Least exposure",
+        "10 000 common paths × all methods: only declared routes answer",
+        &[],
+        "Not built yet.",
+    ),
+    begin(
+        "The tests themselves",
+        goal(
+            "R43",
+            "Coverage",
+            "every branch of authorization, idempotency, tokens and state machines; ≥ 90 % of lines",
+            &[],
+            "The toolchain's coverage reader (llvm-tools) is not at hand on the machine of the runs.",
+        ),
+    ),
+    goal(
+        "R44",
+        "Mutation score",
+        "all viable mutants of the authorization decision killed, ≥ 90 % in idempotency, tokens, state",
+        &[],
+        "Not measured yet.",
+    ),
+    goal(
+        "R45",
+        "Planted bugs",
+        "50 planted, ≥ 48 caught by the suites",
+        &[],
+        "Not built yet.",
+    ),
+    goal(
+        "R46",
+        "No flaky test",
+        "100 runs of the suite in a row are green",
+        &[],
+        "Not run: a hundred suites are a day on two cores.",
+    ),
+    goal(
+        "R47",
+        "Time of the suite",
+        "≤ 20 min of tests, ≤ 30 min of everything on two cores",
+        &[],
+        "`.ci/run` prints the seconds of every stage; the last whole run took 1 908 s.",
+    ),
+];
