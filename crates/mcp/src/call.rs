@@ -4,17 +4,19 @@
 //! Values are judged by the operation's own types; here only what a request could not hold is refused.
 
 use crate::catalogue::Tool;
-use crate::endpoint::Caller;
+use crate::endpoint::Sender;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue};
-use provost_kernel::dispatch::Request;
+use provost_kernel::auth::Actor;
+use provost_kernel::dispatch::{Presented, Request};
 use provost_kernel::expose::mcp::{Content, content};
 use provost_kernel::operation::{Entry, Kind, Meta};
 use provost_kernel::{Code, Error, Result};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Where the trio travels when it has no place in the body.
@@ -23,6 +25,14 @@ const TRIO: [(&str, HeaderName); 3] = [
     ("idempotencyKey", HeaderName::from_static("idempotency-key")),
     ("confirm", HeaderName::from_static("x-confirm")),
 ];
+
+/// By whom a request is made.
+#[derive(Clone, Copy)]
+pub(crate) struct By<'a> {
+    pub actor: &'a Actor,
+    pub presented: &'a Arc<Presented>,
+    pub sender: &'a Sender,
+}
 
 /// Makes the request of a call.
 ///
@@ -33,7 +43,7 @@ pub(crate) fn request(
     place: usize,
     tool: &Tool,
     mut arguments: Map<String, Value>,
-    caller: &Caller,
+    by: By<'_>,
 ) -> Result<Request> {
     let meta = tool.meta;
     fits(tool, &arguments)?;
@@ -60,23 +70,23 @@ pub(crate) fn request(
         query,
         headers,
         body,
-        ..bare(place, caller)
+        ..bare(place, by)
     })
 }
 
 /// Makes a request that says nothing but who calls what.
-pub(crate) fn bare(place: usize, caller: &Caller) -> Request {
+pub(crate) fn bare(place: usize, by: By<'_>) -> Request {
     Request {
         place,
-        organization: caller.actor.organization.as_str().to_owned(),
+        organization: by.actor.organization.as_str().to_owned(),
         path: Vec::new(),
         query: None,
         headers: HeaderMap::new(),
         body: Bytes::new(),
-        origin: caller.origin.clone(),
-        surface: caller.surface.clone(),
-        line: caller.line.clone(),
-        presented: Some(caller.presented.clone()),
+        origin: by.sender.origin.clone(),
+        surface: by.sender.surface.clone(),
+        line: by.sender.line.clone(),
+        presented: Some(by.presented.clone()),
     }
 }
 

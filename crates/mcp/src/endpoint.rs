@@ -1,5 +1,6 @@
 //! The route `/mcp`: everything around the protocol. See the crate's text for the order.
 
+use crate::call::{self, By};
 use crate::catalogue::Catalogue;
 use crate::content::{Document, Prompt};
 use crate::express::Express;
@@ -19,7 +20,7 @@ use http::{HeaderMap, HeaderValue, Method, request};
 use http_body_util::{BodyExt, Full};
 use provost_kernel::auth::{Actor, Origin};
 use provost_kernel::credential::Presented;
-use provost_kernel::dispatch::{Knock, McpClient, Outcome, Surface, identify};
+use provost_kernel::dispatch::{self, Knock, McpClient, Outcome, Surface, identify_and_call};
 use provost_kernel::expose::edge::{RequestId, read_body, respond};
 use provost_kernel::expose::http::{answer, origin};
 use provost_kernel::kernel::buckets;
@@ -48,16 +49,57 @@ pub(crate) struct Shared {
     guard: Guard,
 }
 
+/// Where one request came from.
+#[derive(Clone)]
+pub(crate) struct Sender {
+    pub surface: Surface,
+    pub origin: Origin,
+    pub line: (Method, String),
+}
+
 /// Who sent one request, for the time of that request.
 pub(crate) struct Caller {
     pub actor: Actor,
     pub presented: Arc<Presented>,
-    pub surface: Surface,
+    pub sender: Sender,
     pub selection: Selection,
-    pub origin: Origin,
-    pub line: (Method, String),
     pub request_id: RequestId,
     effect: Mutex<Option<Effect>>,
+}
+
+/// What one request says, before it is known who says it.
+struct Asked {
+    shared: Arc<Shared>,
+    headers: HeaderMap,
+    sender: Sender,
+    session: Named,
+    /// Nothing for a body that was not read.
+    message: Option<Result<Value, message::Refusal>>,
+    selection: Result<Selection, Error>,
+}
+
+impl Asked {
+    /// Returns the request of a call in the usual form of a tool that is listed for its caller; nothing for every
+    /// other message, right or wrong.
+    fn wanted(&self, actor: &Actor, presented: &Arc<Presented>) -> Option<dispatch::Request> {
+        let shared = &*self.shared;
+        if self.sender.line.0 != Method::POST || self.session.is_refused(&shared.kernel, actor) {
+            return None;
+        }
+        let message = self.message.as_ref()?.as_ref().ok()?;
+        let express = Express::read(message, &self.headers)?;
+        let (place, tool) = shared
+            .catalogue
+            .find(express.name, actor, self.selection.as_ref().ok()?)?;
+        let entry = &shared.kernel.registry.entries()[place];
+        let arguments = express.request().arguments.unwrap_or_default();
+        let by = By {
+            actor,
+            presented,
+            sender: &self.sender,
+        };
+        call::request(entry, place, tool, arguments, by).ok()
+    }
 }
 
 /// What a method does to the response beside its result.
@@ -71,6 +113,14 @@ pub(crate) enum Effect {
 }
 
 impl Caller {
+    pub fn by(&self) -> By<'_> {
+        By {
+            actor: &self.actor,
+            presented: &self.presented,
+            sender: &self.sender,
+        }
+    }
+
     pub fn effect(&self, effect: Effect) {
         *self.effect.lock().unwrap_or_else(PoisonError::into_inner) = Some(effect);
     }
@@ -165,22 +215,39 @@ async fn serve(
     accept: Option<&HeaderValue>,
 ) -> Result<Response, Response> {
     let (parts, body) = receive(request).await;
-    let read = body.as_ref().ok().map(|bytes| message::read(bytes));
-    let message = read.as_ref().and_then(|read| read.as_ref().ok());
+    let message = body.as_ref().ok().map(|bytes| message::read(bytes));
     let session = Named::read(&shared.kernel, &parts.headers);
-    let client = client_of(message, &session, &parts.headers);
-    let selection = Selection::read(parts.uri.query(), &parts.headers, shared.default_toolsets);
+    let known = message.as_ref().and_then(|read| read.as_ref().ok());
+    let client = client_of(known, &session, &parts.headers);
     let surface = Surface::Mcp(client.clone());
-    let knock = Knock {
-        headers: parts.headers.clone(),
-        origin: origin(&parts, id),
+    let sender = Sender {
         surface: surface.clone(),
+        origin: origin(&parts, id),
         line: (parts.method.clone(), parts.uri.path().to_owned()),
     };
-    let (origin, line) = (knock.origin.clone(), knock.line.clone());
+    let knock = Knock {
+        headers: parts.headers.clone(),
+        origin: sender.origin.clone(),
+        surface: surface.clone(),
+        line: sender.line.clone(),
+    };
+    let asked = Arc::new(Asked {
+        shared: shared.clone(),
+        headers: parts.headers.clone(),
+        sender,
+        session,
+        message,
+        selection: Selection::read(parts.uri.query(), &parts.headers, shared.default_toolsets),
+    });
+    let started = shared.kernel.clock.monotonic();
+    let want = asked.clone();
     // INVARIANT ME-1: before anything is said about the request.
-    let identity = identify(&shared.kernel, knock).await;
-    let identity = identity.map_err(|outcome| answer(&shared.kernel, outcome, id, accept, &surface))?;
+    let known = identify_and_call(&shared.kernel, knock, move |actor, presented| {
+        want.wanted(actor, presented)
+    })
+    .await;
+    let (identity, outcome) =
+        known.map_err(|outcome| answer(&shared.kernel, outcome, id, accept, &surface))?;
     let refused = |error: &Error| respond(error, id, accept);
     check_method(&parts.method).map_err(|error| {
         let mut response = refused(&error);
@@ -190,15 +257,15 @@ async fn serve(
         response
     })?;
     let body = body.map_err(|error| refused(&error))?;
-    if session.is_refused(&shared.kernel, &identity.actor) {
+    if asked.session.is_refused(&shared.kernel, &identity.actor) {
         let message = "there is no such MCP session; initialize again, without the header Mcp-Session-Id";
         return Err(refused(&Error::new(Code::NotFound, message)));
     }
-    let selection = selection.map_err(|error| refused(&error))?;
-    let message = match read {
+    let selection = asked.selection.as_ref().map_err(&refused)?.clone();
+    let message = match &asked.message {
         Some(Ok(message)) => message,
         Some(Err(refusal)) => return Err(refusal.respond()),
-        None => Value::Null,
+        None => &Value::Null,
     };
     let method = message.get("method").and_then(Value::as_str).unwrap_or_default();
     if method != "tools/call" {
@@ -217,15 +284,17 @@ async fn serve(
     let caller = Arc::new(Caller {
         actor: identity.actor,
         presented: identity.presented,
-        surface,
+        sender: asked.sender.clone(),
         selection,
-        origin,
-        line,
         request_id: id.clone(),
         effect: Mutex::default(),
     });
-    let mut response = match call(shared, &message, &parts.headers, &caller).await {
+    let is_done = outcome.is_some();
+    let begun = outcome.map(|outcome| (outcome, started));
+    let mut response = match call(shared, message, &parts.headers, &caller, begun).await {
         Some(response) => response,
+        // What was done is not done again.
+        None if is_done => return Err(refused(&Error::internal("the result of a call was not written"))),
         None => hand_over(protocol, parts, body, caller.clone()).await,
     };
     if let Some(client) = opens.filter(|_| response.status().is_success()) {
@@ -237,21 +306,25 @@ async fn serve(
     finish(shared, response, &caller, accept).await
 }
 
-/// Answers a call in the usual form of a tool that is listed for its caller; nothing for every other message.
+/// Answers a call in the usual form of a tool that is listed for its caller, with its outcome if it was done when its
+/// caller was found; nothing for every other message.
 async fn call(
     shared: &Arc<Shared>,
     message: &Value,
     headers: &HeaderMap,
     caller: &Caller,
+    begun: Option<(Outcome, Duration)>,
 ) -> Option<Response> {
     let express = Express::read(message, headers)?;
-    shared
+    let found = shared
         .catalogue
-        .find(express.name, &caller.actor, &caller.selection)?;
-    let result = Handler(shared.clone())
-        .call(express.request(), caller)
-        .await
-        .ok()?;
+        .find(express.name, &caller.actor, &caller.selection);
+    let (_, tool) = found?;
+    let handler = Handler(shared.clone());
+    let result = match begun {
+        Some((outcome, started)) => handler.conclude(tool, outcome, started, caller),
+        None => handler.call(express.request(), caller).await.ok()?,
+    };
     express.answer(result)
 }
 
@@ -273,7 +346,13 @@ async fn finish(
     let spliced = match effect {
         None => Ok(response),
         Some(Effect::Refused(outcome)) => {
-            return Err(answer(&shared.kernel, outcome, id, accept, &caller.surface));
+            return Err(answer(
+                &shared.kernel,
+                outcome,
+                id,
+                accept,
+                &caller.sender.surface,
+            ));
         }
         Some(Effect::Tools(tools)) => splice(response, b"\"tools\":[]", &[b"\"tools\":", &tools]).await,
         Some(Effect::Content(members)) => splice(response, b"\"content\":[]", &[members.as_bytes()]).await,

@@ -2,6 +2,7 @@
 
 use crate::answer;
 use crate::call;
+use crate::catalogue::Tool;
 use crate::content::{Document, Prompt, cut};
 use crate::endpoint::{Caller, Effect, Shared};
 use provost_kernel::dispatch::{self, Outcome};
@@ -15,6 +16,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Revisions that are served. The one before had another transport.
 const REVISIONS: &[ProtocolVersion] = &[
@@ -96,10 +98,21 @@ impl Handler {
         let started = shared.kernel.clock.monotonic();
         let entry = &shared.kernel.registry.entries()[place];
         let arguments = request.arguments.unwrap_or_default();
-        let outcome = match call::request(entry, place, tool, arguments, caller) {
+        let outcome = match call::request(entry, place, tool, arguments, caller.by()) {
             Ok(request) => dispatch::dispatch(&shared.kernel, request).await,
             Err(error) => refused(error),
         };
+        Ok(self.conclude(tool, outcome, started, caller))
+    }
+
+    /// Turns the outcome of a tool's operation, which began at `started`, into the tool's result.
+    pub fn conclude(
+        &self,
+        tool: &Tool,
+        outcome: Outcome,
+        started: Duration,
+        caller: &Caller,
+    ) -> CallToolResult {
         let status = outcome
             .result
             .as_ref()
@@ -107,12 +120,12 @@ impl Handler {
         count(
             tool.meta.id,
             status,
-            shared.kernel.clock.monotonic().saturating_sub(started),
+            self.0.kernel.clock.monotonic().saturating_sub(started),
         );
         // INVARIANT ME-1: who was revoked since the request was authenticated is told so by HTTP.
         if status == 401 {
             caller.effect(Effect::Refused(outcome));
-            return Ok(CallToolResult::error(Vec::new()));
+            return CallToolResult::error(Vec::new());
         }
         let effect = outcome
             .result
@@ -120,9 +133,9 @@ impl Handler {
         match effect {
             Ok(effect) => {
                 caller.effect(effect);
-                Ok(CallToolResult::success(Vec::new()))
+                CallToolResult::success(Vec::new())
             }
-            Err(error) => Ok(answer::of_error(tool.meta, &error, &caller.request_id.0)),
+            Err(error) => answer::of_error(tool.meta, &error, &caller.request_id.0),
         }
     }
 }
@@ -133,7 +146,7 @@ impl Handler {
         let Some(place) = self.0.catalogue.forbidden(name, &caller.actor) else {
             return;
         };
-        let refused = dispatch::dispatch(&self.0.kernel, call::bare(place, caller)).await;
+        let refused = dispatch::dispatch(&self.0.kernel, call::bare(place, caller.by())).await;
         if refused
             .result
             .as_ref()
@@ -151,7 +164,7 @@ fn refused(error: provost_kernel::Error) -> Outcome {
     }
 }
 
-fn count(operation: &'static str, status: u16, took: std::time::Duration) {
+fn count(operation: &'static str, status: u16, took: Duration) {
     metrics::counter!("provost_requests_total", "operation" => operation, "status" => status.to_string())
         .increment(1);
     metrics::histogram!("provost_request_seconds", "operation" => operation).record(took.as_secs_f64());

@@ -1,7 +1,7 @@
 //! Who a request comes from, before what it wants is looked at: step 3 of D1.4, on every surface.
 
 use super::record::{failed, known_but_dead, note_use, note_use_of, stranger};
-use super::{First, Outcome};
+use super::{First, Outcome, Request, Step};
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::credential::{self, Admission, Ask, Caller, Credential, Kind, Presented, Surface, Verifier};
 use crate::db::{Conn, Param, Tx};
@@ -42,11 +42,49 @@ pub(super) enum Found {
     Refused(Outcome),
 }
 
+/// A request that was begun in the snapshot in which its caller was found.
+type Begun = Option<(Request, Step)>;
+
+/// What a reader thread found out about a request that knocks.
+enum Looked {
+    Known(Box<(Actor, Begun)>),
+    First(OrganizationId, First),
+    Refused(Outcome),
+}
+
 /// Says who a request comes from, and makes what must be there for them: a session of theirs.
 ///
 /// Errors: the outcome that answers the request, a 401 as a rule.
 pub async fn identify(kernel: &Arc<Kernel>, knock: Knock) -> std::result::Result<Identity, Outcome> {
     identify_for(kernel, knock, None).await
+}
+
+/// As [`identify`]; and what the caller wants, if `want` knows it already, is answered in the same snapshot: the
+/// request is authenticated once, and waits for a reader once. `want` may be asked more than once.
+///
+/// Errors: as [`identify`]. The outcome of what was wanted stands beside the identity.
+pub async fn identify_and_call<F>(
+    kernel: &Arc<Kernel>,
+    knock: Knock,
+    want: F,
+) -> std::result::Result<(Identity, Option<Outcome>), Outcome>
+where
+    F: Fn(&Actor, &Arc<Presented>) -> Option<Request> + Send + Sync + 'static,
+{
+    let (identity, begun) = look_up(kernel, knock, None, Arc::new(want)).await?;
+    let Some((request, step)) = begun else {
+        return Ok((identity, None));
+    };
+    let outcome = match super::conclude(kernel, &request, step).await {
+        Ok(outcome) => outcome,
+        Err((organization, first)) => {
+            match super::settle(kernel, &request.origin, organization, first).await {
+                Ok(()) => super::dispatch(kernel, request).await,
+                Err(outcome) => outcome,
+            }
+        }
+    };
+    Ok((identity, Some(outcome)))
 }
 
 /// As [`identify`], for the operation at a place of the registry, which may take gateway tokens.
@@ -55,6 +93,20 @@ pub(super) async fn identify_for(
     knock: Knock,
     place: Option<usize>,
 ) -> std::result::Result<Identity, Outcome> {
+    let nothing = |_: &Actor, _: &Arc<Presented>| None;
+    let (identity, _) = look_up(kernel, knock, place, Arc::new(nothing)).await?;
+    Ok(identity)
+}
+
+async fn look_up<F>(
+    kernel: &Arc<Kernel>,
+    knock: Knock,
+    place: Option<usize>,
+    want: Arc<F>,
+) -> std::result::Result<(Identity, Begun), Outcome>
+where
+    F: Fn(&Actor, &Arc<Presented>) -> Option<Request> + Send + Sync + 'static,
+{
     let presented = present(kernel, &knock).await?;
     let takes_gateway = place.is_some_and(|place| kernel.registry.entries()[place].meta.gateway);
     if presented.kind() == Kind::Gateway && !takes_gateway {
@@ -69,31 +121,22 @@ pub(super) async fn identify_for(
     for _ in 0..3 {
         let (reply, answer) = oneshot::channel();
         let (shared, asked, token) = (kernel.clone(), knock.clone(), presented.clone());
+        let want = want.clone();
         let submitted = kernel.submit_read(move |conn| {
-            let found = catch_unwind(AssertUnwindSafe(|| look(&shared, conn, &asked, &token)));
-            let panicked = |_| Found::Refused(Outcome::refused(Error::internal("a reader panicked"), None));
+            let found = catch_unwind(AssertUnwindSafe(|| look(&shared, conn, &asked, &token, &*want)));
+            let panicked = |_| Looked::Refused(Outcome::refused(Error::internal("a reader panicked"), None));
             let _ = reply.send(found.unwrap_or_else(panicked));
         });
         submitted.map_err(|error| Outcome::refused(error, None))?;
         match answer.await {
-            Ok(Found::Known(known)) => {
-                let (actor, credential) = *known;
-                if actor.replay_only {
-                    let error = credential::only_replays();
-                    return Err(known_but_dead(
-                        kernel,
-                        &knock.origin,
-                        presented.kind(),
-                        &credential,
-                        error,
-                    ));
-                }
-                return Ok(Identity { actor, presented });
+            Ok(Looked::Known(known)) => {
+                let (actor, begun) = *known;
+                return Ok((Identity { actor, presented }, begun));
             }
-            Ok(Found::First(organization, first)) => {
+            Ok(Looked::First(organization, first)) => {
                 super::settle(kernel, &knock.origin, organization, first).await?;
             }
-            Ok(Found::Refused(outcome)) => return Err(outcome),
+            Ok(Looked::Refused(outcome)) => return Err(outcome),
             Err(_) => break,
         }
     }
@@ -132,16 +175,45 @@ pub(super) async fn present(
     })
 }
 
-fn look(kernel: &Arc<Kernel>, conn: &mut Conn, knock: &Knock, presented: &Presented) -> Found {
+fn look(
+    kernel: &Arc<Kernel>,
+    conn: &mut Conn,
+    knock: &Knock,
+    presented: &Arc<Presented>,
+    want: &impl Fn(&Actor, &Arc<Presented>) -> Option<Request>,
+) -> Looked {
     let now = kernel.clock.now();
     let found = conn.read(|tx| {
         let found = in_snapshot(kernel, tx, &knock.origin, &knock.surface, presented, now)?;
-        if let Found::Known(known) = &found {
-            note_use(kernel, &knock.origin, presented.kind(), &known.1, now);
+        let (actor, credential) = match found {
+            Found::Known(known) => *known,
+            Found::First(organization, first) => return Ok(Looked::First(organization, first)),
+            Found::Refused(outcome) => return Ok(Looked::Refused(outcome)),
+        };
+        if actor.replay_only {
+            note_use(kernel, &knock.origin, presented.kind(), &credential, now);
+            let error = credential::only_replays();
+            let dead = known_but_dead(kernel, &knock.origin, presented.kind(), &credential, error);
+            return Ok(Looked::Refused(dead));
         }
-        Ok(found)
+        let Some(request) = want(&actor, presented) else {
+            note_use(kernel, &knock.origin, presented.kind(), &credential, now);
+            return Ok(Looked::Known(Box::new((actor, None))));
+        };
+        let entry = &kernel.registry.entries()[request.place];
+        let step = super::proceed(
+            kernel,
+            tx,
+            entry,
+            &request,
+            presented,
+            actor.clone(),
+            credential,
+            now,
+        )?;
+        Ok(Looked::Known(Box::new((actor, Some((request, step))))))
     });
-    found.unwrap_or_else(|error| Found::Refused(Outcome::refused(error, None)))
+    found.unwrap_or_else(|error| Looked::Refused(Outcome::refused(error, None)))
 }
 
 /// Finds whose token this is, and judges it.

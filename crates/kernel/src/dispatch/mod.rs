@@ -14,7 +14,7 @@ mod record;
 
 pub use crate::credential::{McpClient, Presented, Surface};
 pub use decode::percent_decode;
-pub use identify::{Identity, Knock, identify};
+pub use identify::{Identity, Knock, identify, identify_and_call};
 pub(crate) use in_flight::InFlight;
 
 use crate::auth::{Actor, OrganizationId, Origin};
@@ -137,35 +137,42 @@ pub async fn dispatch(kernel: &Arc<Kernel>, mut request: Request) -> Outcome {
         if let Err(error) = submitted {
             return Outcome::refused(error, None);
         }
-        match answer.await {
-            Ok(Step::Done(outcome)) => return outcome,
-            Ok(Step::Later(promised)) => return keep(kernel, &request, *promised).await,
-            Ok(Step::Queued(answer, rate)) => {
-                let result = answer
-                    .await
-                    .unwrap_or_else(|_| Err(Error::unavailable("the server is shutting down")));
-                return Outcome { result, rate };
-            }
-            Ok(Step::Fetching(answer, credential)) => {
-                let result = answer
-                    .await
-                    .unwrap_or_else(|_| Err(Error::unavailable("the server is shutting down")));
-                return match result {
-                    Err(error) if error.code() == Code::TokenRevoked => {
-                        known_but_dead(kernel, &request.origin, Kind::ServiceAccount, &credential, error)
-                    }
-                    result => Outcome { result, rate: None },
-                };
-            }
-            Ok(Step::First(organization, first)) => {
-                if let Err(outcome) = settle(kernel, &request.origin, organization, first).await {
-                    return outcome;
-                }
-            }
-            Err(_) => break,
+        let Ok(step) = answer.await else { break };
+        let (organization, first) = match conclude(kernel, &request, step).await {
+            Ok(outcome) => return outcome,
+            Err(first) => first,
+        };
+        if let Err(outcome) = settle(kernel, &request.origin, organization, first).await {
+            return outcome;
         }
     }
     Outcome::refused(Error::unavailable("the server is busy; try again"), None)
+}
+
+/// Waits for what a reader thread left open.
+///
+/// Errors: what must be written before the request can be answered.
+async fn conclude(
+    kernel: &Arc<Kernel>,
+    request: &Request,
+    step: Step,
+) -> std::result::Result<Outcome, (OrganizationId, First)> {
+    let stopping = |_| Err(Error::unavailable("the server is shutting down"));
+    Ok(match step {
+        Step::Done(outcome) => outcome,
+        Step::Later(promised) => keep(kernel, request, *promised).await,
+        Step::Queued(answer, rate) => {
+            let result = answer.await.unwrap_or_else(stopping);
+            Outcome { result, rate }
+        }
+        Step::Fetching(answer, credential) => match answer.await.unwrap_or_else(stopping) {
+            Err(error) if error.code() == Code::TokenRevoked => {
+                known_but_dead(kernel, &request.origin, Kind::ServiceAccount, &credential, error)
+            }
+            result => Outcome { result, rate: None },
+        },
+        Step::First(organization, first) => return Err((organization, first)),
+    })
 }
 
 /// Waits for the rest of an answer, and remembers the read as it came out.
@@ -310,6 +317,21 @@ fn in_snapshot(
             kernel, entry, request, actor, presented, credential, now,
         ));
     }
+    proceed(kernel, tx, entry, request, presented, actor, credential, now)
+}
+
+/// Everything behind the authentication, for a token that is alive.
+#[expect(clippy::too_many_arguments, reason = "the parts of one request, used once")]
+fn proceed(
+    kernel: &Arc<Kernel>,
+    tx: &mut Tx<'_>,
+    entry: &Entry,
+    request: &Request,
+    presented: &Presented,
+    actor: Actor,
+    credential: Credential,
+    now: crate::Timestamp,
+) -> Result<Step> {
     if credential.replay_pending {
         return Ok(Step::First(actor.organization, First::Use(credential.token_id)));
     }
