@@ -17,7 +17,16 @@ const SETS: usize = 30;
 /// Rows of one statement.
 const ROWS: usize = 2000;
 /// The counts without kinds.
-const COUNTS: [&str; 4] = ["COUNT", "COUNT_OF_CLIENT", "COUNT_OF_ACCOUNT", "COUNT_OF_BOTH"];
+const COUNTS: [&str; 8] = [
+    "COUNT",
+    "COUNT_OF_CLIENT",
+    "COUNT_OF_ACCOUNT",
+    "COUNT_OF_BOTH",
+    "MORE",
+    "MORE_OF_CLIENT",
+    "MORE_OF_ACCOUNT",
+    "MORE_OF_BOTH",
+];
 const DAY_MS: i64 = 86_400_000;
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -249,7 +258,7 @@ fn plans(conn: &mut Conn, is_postgres: bool, organization: &str) -> Outcome {
         } else {
             continue;
         };
-        if name.starts_with("COUNT") && is_kinds {
+        if (name.starts_with("COUNT") || name.starts_with("MORE")) && is_kinds {
             values.extend((1..=12_i64).map(Param::from));
         }
         let asked: &'static Statement = Box::leak(Box::new(Statement {

@@ -1,6 +1,6 @@
 //! The SQL of lists. A *range* is what one index holds together and in order: one state, and one kind if kinds are
 //! asked for, of an organization, a client, an account or both. A page is the newest of several ranges, a total the sum
-//! of their sizes; neither reads a row to pass over it.
+//! of their sizes.
 
 use super::store::{columns, sessions};
 use provost_kernel::statements;
@@ -32,11 +32,13 @@ macro_rules! of_both {
     };
 }
 
-/// The newest of one range: behind the seq `?2`, ending behind `?3`, `?4` at most.
+/// The newest of one range with its place among the ranges: behind the seq `?2`, ending behind `?3`, `?4` at most.
 macro_rules! newest {
-    ($of:expr, $kind:expr, $state:literal) => {
+    ($place:literal, $of:expr, $kind:expr, $state:literal) => {
         concat!(
-            "SELECT seq FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1",
+            "SELECT CAST(",
+            $place,
+            " AS BIGINT) AS place, seq FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1",
             $of,
             $kind,
             " AND state = ",
@@ -46,17 +48,16 @@ macro_rules! newest {
     };
 }
 
-/// The newest of the ranges of every state: `?7`, `?8`, `?9`.
+/// The newest of the ranges of every state: `?7`, `?8`, `?9`. The ranges follow each other: an engine that merged them
+/// would read all that each may give.
 macro_rules! newest_of_states {
     ($of:expr) => {
         concat!(
-            "SELECT seq FROM (",
-            newest!($of, "", "?7"),
+            newest!("0", $of, "", "?7"),
             " UNION ALL ",
-            newest!($of, "", "?8"),
+            newest!("1", $of, "", "?8"),
             " UNION ALL ",
-            newest!($of, "", "?9"),
-            ") AS every ORDER BY seq DESC LIMIT ?4"
+            newest!("2", $of, "", "?9")
         )
     };
 }
@@ -65,31 +66,29 @@ macro_rules! newest_of_states {
 macro_rules! newest_of_kinds {
     ($of:expr) => {
         concat!(
-            "SELECT seq FROM (",
-            newest!($of, " AND kind = ?7", "?8"),
+            newest!("0", $of, " AND kind = ?7", "?8"),
             " UNION ALL ",
-            newest!($of, " AND kind = ?9", "?10"),
+            newest!("1", $of, " AND kind = ?9", "?10"),
             " UNION ALL ",
-            newest!($of, " AND kind = ?11", "?12"),
+            newest!("2", $of, " AND kind = ?11", "?12"),
             " UNION ALL ",
-            newest!($of, " AND kind = ?13", "?14"),
+            newest!("3", $of, " AND kind = ?13", "?14"),
             " UNION ALL ",
-            newest!($of, " AND kind = ?15", "?16"),
+            newest!("4", $of, " AND kind = ?15", "?16"),
             " UNION ALL ",
-            newest!($of, " AND kind = ?17", "?18"),
+            newest!("5", $of, " AND kind = ?17", "?18"),
             " UNION ALL ",
-            newest!($of, " AND kind = ?19", "?20"),
+            newest!("6", $of, " AND kind = ?19", "?20"),
             " UNION ALL ",
-            newest!($of, " AND kind = ?21", "?22"),
+            newest!("7", $of, " AND kind = ?21", "?22"),
             " UNION ALL ",
-            newest!($of, " AND kind = ?23", "?24"),
+            newest!("8", $of, " AND kind = ?23", "?24"),
             " UNION ALL ",
-            newest!($of, " AND kind = ?25", "?26"),
+            newest!("9", $of, " AND kind = ?25", "?26"),
             " UNION ALL ",
-            newest!($of, " AND kind = ?27", "?28"),
+            newest!("10", $of, " AND kind = ?27", "?28"),
             " UNION ALL ",
-            newest!($of, " AND kind = ?29", "?30"),
-            ") AS every ORDER BY seq DESC LIMIT ?4"
+            newest!("11", $of, " AND kind = ?29", "?30")
         )
     };
 }
@@ -106,22 +105,10 @@ macro_rules! counted {
     };
 }
 
-/// How many there are, `?7` at most.
-macro_rules! count {
+/// Everything that is counted of twelve kinds.
+macro_rules! counted_of_kinds {
     ($of:expr) => {
         concat!(
-            "SELECT COUNT(*) FROM (",
-            counted!($of, ""),
-            " LIMIT ?7) AS counted"
-        )
-    };
-}
-
-/// How many there are of twelve kinds, `?7` at most.
-macro_rules! count_of_kinds {
-    ($of:expr) => {
-        concat!(
-            "SELECT COUNT(*) FROM (",
             counted!($of, " AND kind = ?8"),
             " UNION ALL ",
             counted!($of, " AND kind = ?9"),
@@ -144,9 +131,22 @@ macro_rules! count_of_kinds {
             " UNION ALL ",
             counted!($of, " AND kind = ?18"),
             " UNION ALL ",
-            counted!($of, " AND kind = ?19"),
-            " LIMIT ?7) AS counted"
+            counted!($of, " AND kind = ?19")
         )
+    };
+}
+
+/// How many there are, `?7` at most.
+macro_rules! count {
+    ($counted:expr) => {
+        concat!("SELECT COUNT(*) FROM (", $counted, " LIMIT ?7) AS counted")
+    };
+}
+
+/// Whether there are more than `?7`: passing over them costs half of counting them.
+macro_rules! more {
+    ($counted:expr) => {
+        concat!($counted, " LIMIT 1 OFFSET ?7")
     };
 }
 
@@ -218,21 +218,37 @@ statements! {
     /// The newest of some kinds of an account and client.
     NEWEST_OF_BOTH_KINDS = newest_of_kinds!(of_both!());
     /// How many an organization has.
-    COUNT = count!(of_all!());
+    COUNT = count!(counted!(of_all!(), ""));
     /// How many a client has.
-    COUNT_OF_CLIENT = count!(of_client!());
+    COUNT_OF_CLIENT = count!(counted!(of_client!(), ""));
     /// How many an account has.
-    COUNT_OF_ACCOUNT = count!(of_account!());
+    COUNT_OF_ACCOUNT = count!(counted!(of_account!(), ""));
     /// How many an account and client have.
-    COUNT_OF_BOTH = count!(of_both!());
-    /// How many of some kinds there are.
-    COUNT_OF_KINDS = count_of_kinds!(of_all!());
+    COUNT_OF_BOTH = count!(counted!(of_both!(), ""));
+    /// How many of some kinds an organization has.
+    COUNT_OF_KINDS = count!(counted_of_kinds!(of_all!()));
     /// How many of some kinds a client has.
-    COUNT_OF_CLIENT_KINDS = count_of_kinds!(of_client!());
+    COUNT_OF_CLIENT_KINDS = count!(counted_of_kinds!(of_client!()));
     /// How many of some kinds an account has.
-    COUNT_OF_ACCOUNT_KINDS = count_of_kinds!(of_account!());
+    COUNT_OF_ACCOUNT_KINDS = count!(counted_of_kinds!(of_account!()));
     /// How many of some kinds an account and client have.
-    COUNT_OF_BOTH_KINDS = count_of_kinds!(of_both!());
+    COUNT_OF_BOTH_KINDS = count!(counted_of_kinds!(of_both!()));
+    /// Whether an organization has more than so many.
+    MORE = more!(counted!(of_all!(), ""));
+    /// Whether a client has more than so many.
+    MORE_OF_CLIENT = more!(counted!(of_client!(), ""));
+    /// Whether an account has more than so many.
+    MORE_OF_ACCOUNT = more!(counted!(of_account!(), ""));
+    /// Whether an account and client have more than so many.
+    MORE_OF_BOTH = more!(counted!(of_both!(), ""));
+    /// Whether an organization has more than so many of some kinds.
+    MORE_OF_KINDS = more!(counted_of_kinds!(of_all!()));
+    /// Whether a client has more than so many of some kinds.
+    MORE_OF_CLIENT_KINDS = more!(counted_of_kinds!(of_client!()));
+    /// Whether an account has more than so many of some kinds.
+    MORE_OF_ACCOUNT_KINDS = more!(counted_of_kinds!(of_account!()));
+    /// Whether an account and client have more than so many of some kinds.
+    MORE_OF_BOTH_KINDS = more!(counted_of_kinds!(of_both!()));
     /// How many active sessions a user has, `?3` at most. The sum keeps SQLite from reading every active session.
     COUNT_OF_USER = "SELECT COUNT(*) FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND console_user_id = ?2 AND state = 0 AND expires_at + 0 > ?4 LIMIT ?3) AS counted";
     /// The newest active sessions of a user.

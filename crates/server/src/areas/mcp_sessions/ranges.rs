@@ -56,18 +56,56 @@ pub fn kinds(cx: &mut Cx<'_>, filter: &Filter<'_>) -> Result<Option<Option<Vec<i
 }
 
 /// The statements of a filter's ranges.
-fn statements(filter: &Filter<'_>, by_kind: bool) -> [&'static Statement; 2] {
-    match (filter.client.is_some(), filter.account.is_some(), by_kind) {
-        (false, false, false) => [&pages::NEWEST, &pages::COUNT],
-        (true, false, false) => [&pages::NEWEST_OF_CLIENT, &pages::COUNT_OF_CLIENT],
-        (false, true, false) => [&pages::NEWEST_OF_ACCOUNT, &pages::COUNT_OF_ACCOUNT],
-        (true, true, false) => [&pages::NEWEST_OF_BOTH, &pages::COUNT_OF_BOTH],
-        (false, false, true) => [&pages::NEWEST_OF_KINDS, &pages::COUNT_OF_KINDS],
-        (true, false, true) => [&pages::NEWEST_OF_CLIENT_KINDS, &pages::COUNT_OF_CLIENT_KINDS],
-        (false, true, true) => [&pages::NEWEST_OF_ACCOUNT_KINDS, &pages::COUNT_OF_ACCOUNT_KINDS],
-        (true, true, true) => [&pages::NEWEST_OF_BOTH_KINDS, &pages::COUNT_OF_BOTH_KINDS],
-    }
+struct Statements {
+    newest: &'static Statement,
+    more: &'static Statement,
+    count: &'static Statement,
 }
+
+fn statements(filter: &Filter<'_>, by_kind: bool) -> Statements {
+    let [newest, more, count] = match (filter.client.is_some(), filter.account.is_some(), by_kind) {
+        (false, false, false) => [&pages::NEWEST, &pages::MORE, &pages::COUNT],
+        (true, false, false) => [
+            &pages::NEWEST_OF_CLIENT,
+            &pages::MORE_OF_CLIENT,
+            &pages::COUNT_OF_CLIENT,
+        ],
+        (false, true, false) => [
+            &pages::NEWEST_OF_ACCOUNT,
+            &pages::MORE_OF_ACCOUNT,
+            &pages::COUNT_OF_ACCOUNT,
+        ],
+        (true, true, false) => [
+            &pages::NEWEST_OF_BOTH,
+            &pages::MORE_OF_BOTH,
+            &pages::COUNT_OF_BOTH,
+        ],
+        (false, false, true) => [
+            &pages::NEWEST_OF_KINDS,
+            &pages::MORE_OF_KINDS,
+            &pages::COUNT_OF_KINDS,
+        ],
+        (true, false, true) => [
+            &pages::NEWEST_OF_CLIENT_KINDS,
+            &pages::MORE_OF_CLIENT_KINDS,
+            &pages::COUNT_OF_CLIENT_KINDS,
+        ],
+        (false, true, true) => [
+            &pages::NEWEST_OF_ACCOUNT_KINDS,
+            &pages::MORE_OF_ACCOUNT_KINDS,
+            &pages::COUNT_OF_ACCOUNT_KINDS,
+        ],
+        (true, true, true) => [
+            &pages::NEWEST_OF_BOTH_KINDS,
+            &pages::MORE_OF_BOTH_KINDS,
+            &pages::COUNT_OF_BOTH_KINDS,
+        ],
+    };
+    Statements { newest, more, count }
+}
+
+/// How many states there are.
+const STATES: usize = 3;
 
 /// No kind and no state has this number; it fills the places of a statement that are not needed.
 const NONE: i64 = -1;
@@ -93,51 +131,98 @@ pub fn merged(
         Timestamp::from_ms(-1)
     };
     let wanted = usize::try_from(limit.saturating_add(offset)).unwrap_or(usize::MAX);
-    let [newest, count] = statements(filter, kinds.is_some());
-    let slots: Vec<i64> = match kinds {
-        None => states.to_vec(),
+    let statements = statements(filter, kinds.is_some());
+    let ranges: Vec<Vec<i64>> = match kinds {
+        None => states.iter().map(|state| vec![*state]).collect(),
         Some(kinds) => kinds
             .iter()
-            .flat_map(|kind| states.iter().flat_map(move |state| [*kind, *state]))
+            .flat_map(|kind| states.iter().map(|state| vec![*kind, *state]))
             .collect(),
     };
-    let width = if kinds.is_some() { pages::SLOTS * 2 } else { 3 };
     let overdue = match filter.status {
         Some(StatusFilter::Expired) => unswept(cx, filter, kinds)?,
         _ => Vec::new(),
     };
-    let mut best = overdue.clone();
-    let keep = |best: &mut Vec<i64>| {
-        best.sort_unstable_by(|a, b| b.cmp(a));
-        best.truncate(wanted);
-    };
-    keep(&mut best);
-    for slots in slots.chunks(width) {
-        // What lies behind the last of a full page cannot be on it.
-        let behind = best.get(wanted.saturating_sub(1)).copied().unwrap_or(NONE);
-        let values = values(
-            cx.org(),
-            filter,
-            [
-                behind,
-                ends_behind.as_ms(),
-                i64::try_from(wanted).unwrap_or(i64::MAX),
-            ],
-            &[],
-            (slots, width),
-        );
-        best.extend(cx.query(newest, &values, |row| row.get::<i64>(0))?);
-        keep(&mut best);
+    let mut best = Newest::of(overdue.clone(), wanted);
+    // Ranges hold about as much of a page as their sizes say, so that a part of each is enough as a rule; of one that
+    // gave all it was asked for, there may be more that is newer than the last of the page.
+    let share = (wanted / ranges.len().max(1) * 2 + 16).min(wanted);
+    let unread = best.take(cx, filter, statements.newest, ends_behind, &ranges, share)?;
+    if share < wanted {
+        best.take(cx, filter, statements.newest, ends_behind, &unread, wanted)?;
     }
+    let mut best = best.seqs;
     let total = if best.len() < wanted {
         i64::try_from(best.len()).unwrap_or(i64::MAX)
     } else {
         let range = [states[0], states[states.len() - 1], ends_behind.as_ms()];
         let known = i64::try_from(overdue.len()).unwrap_or(i64::MAX);
-        sum(cx, filter, kinds, count, range, known)?
+        sum(cx, filter, kinds, &statements, range, known)?
     };
     let page = best.split_off(best.len().min(usize::try_from(offset).unwrap_or(usize::MAX)));
     Ok((page, total))
+}
+
+/// The newest of all that was read, as many as are wanted.
+struct Newest {
+    seqs: Vec<i64>,
+    wanted: usize,
+}
+
+impl Newest {
+    fn of(seqs: Vec<i64>, wanted: usize) -> Self {
+        let mut newest = Self { seqs, wanted };
+        newest.keep();
+        newest
+    }
+
+    fn keep(&mut self) {
+        self.seqs.sort_unstable_by(|a, b| b.cmp(a));
+        self.seqs.dedup();
+        self.seqs.truncate(self.wanted);
+    }
+
+    /// Reads so many of the newest of each range; returns the ranges that have as many, and may have more.
+    fn take(
+        &mut self,
+        cx: &mut Cx<'_>,
+        filter: &Filter<'_>,
+        statement: &'static Statement,
+        ends_behind: Timestamp,
+        ranges: &[Vec<i64>],
+        most: usize,
+    ) -> Result<Vec<Vec<i64>>> {
+        let Some(width) = ranges.first().map(Vec::len) else {
+            return Ok(Vec::new());
+        };
+        let places = if width == 1 { STATES } else { pages::SLOTS };
+        let limit = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut full = Vec::new();
+        for ranges in ranges.chunks(places) {
+            // What lies behind the last of a full page cannot be on it.
+            let behind = self
+                .seqs
+                .get(self.wanted.saturating_sub(1))
+                .copied()
+                .unwrap_or(NONE);
+            let three = [behind, ends_behind.as_ms(), limit];
+            let slots = ranges.concat();
+            let values = values(cx.org(), filter, three, &[], (&slots, places * width));
+            let mut read = vec![0; places];
+            cx.query(statement, &values, |row| {
+                let place = usize::try_from(row.get::<i64>(0)?).unwrap_or(usize::MAX);
+                if let Some(read) = read.get_mut(place) {
+                    *read += 1;
+                }
+                self.seqs.push(row.get(1)?);
+                Ok(())
+            })?;
+            self.keep();
+            let reached = ranges.iter().zip(read).filter(|(_, read)| *read >= most);
+            full.extend(reached.map(|(range, _)| range.clone()));
+        }
+        Ok(full)
+    }
 }
 
 /// The values of a statement over ranges: `?1` to `?6`, what is `between`, and the places, filled up.
@@ -162,7 +247,7 @@ fn sum(
     cx: &mut Cx<'_>,
     filter: &Filter<'_>,
     kinds: Option<&[i64]>,
-    count: &'static Statement,
+    statements: &Statements,
     range: [i64; 3],
     known: i64,
 ) -> Result<i64> {
@@ -172,13 +257,17 @@ fn sum(
         Some(kinds) => (kinds.chunks(pages::SLOTS).collect(), pages::SLOTS),
     };
     for kinds in places {
-        let most = MAX_TOTAL + 1 - total;
-        if most <= 0 {
+        let room = MAX_TOTAL - total;
+        if room < 0 {
             break;
         }
-        let values = values(cx.org(), filter, range, &[most], (kinds, width));
+        let beyond = values(cx.org(), filter, range, &[room], (kinds, width));
+        if cx.query_opt(statements.more, &beyond, |_| Ok(()))?.is_some() {
+            return Ok(MAX_TOTAL + 1);
+        }
+        let values = values(cx.org(), filter, range, &[room + 1], (kinds, width));
         total += cx
-            .query_opt(count, &values, |row| row.get::<i64>(0))?
+            .query_opt(statements.count, &values, |row| row.get::<i64>(0))?
             .unwrap_or(0);
     }
     Ok(total)

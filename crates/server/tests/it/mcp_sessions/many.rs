@@ -159,7 +159,7 @@ fn plans(app: &App) {
         ]
         .to_vec();
         count.extend((0..if by_kind { 12 } else { 0 }).map(|_| Param::from(1_i64)));
-        for (lead, values) in [("NEWEST", page), ("COUNT", count)] {
+        for (lead, values) in [("NEWEST", page), ("COUNT", count.clone()), ("MORE", count)] {
             let name = format!("{lead}{of}");
             let plan = plan(&mut conn, engine, find(&name), &values);
             // PostgreSQL names the table in sort keys as well.
