@@ -5,6 +5,7 @@ use crate::dice::Dice;
 use crate::judge::{Asked, Book};
 use crate::life::Life;
 use crate::model::{Act, Model};
+use crate::samples::{self, Target};
 use crate::support::cut_after;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -79,8 +80,8 @@ async fn step(life: &Life, place: usize) {
     match roll {
         0..4 => life.move_clock(place),
         4..5 => life.end_workers(),
-        5..7 => life.ask_for_restart(),
-        7..27 => probe(life, place).await,
+        5..6 => life.ask_for_restart(),
+        6..27 => probe(life, place).await,
         27..37 => again(life, place).await,
         37..41 => mismatch(life, place).await,
         41..47 => look(life, place).await,
@@ -126,7 +127,7 @@ async fn send(life: &Life, place: usize, asked: &Asked) {
         return;
     }
     if copies > 1 {
-        life.weather.count("duplicate");
+        life.weather.count("at once");
     }
     let mut done = false;
     let mut waiting: Vec<_> = (0..copies).map(|_| Box::pin(deliver(life, asked))).collect();
@@ -180,7 +181,7 @@ async fn repeat(life: &Life, place: usize, tag: &str) {
         }
         state.book.known[tag].asked.clone()
     };
-    life.weather.count("retry of a client");
+    life.weather.count("repeated");
     send(life, place, &asked).await;
 }
 
@@ -272,27 +273,23 @@ async fn probe(life: &Life, place: usize) {
     }
 }
 
-/// A read of something.
+/// A read, any one that the registry has and that needs no record of its own: lists, decisions, names, exports.
 async fn look(life: &Life, place: usize) {
-    const PATHS: &[&str] = &[
-        "/service-accounts?limit=100",
-        "/automation/settings",
-        "/audit/events?limit=20",
-        "/policies/backtests",
-        "/capabilities",
-        "/mcp/sessions?limit=20",
-    ];
-    let path = {
+    if life.is_far() {
+        return;
+    }
+    let read = {
         let mut state = life.lock();
-        *state.clients[place].dice.pick(PATHS).unwrap()
+        *state.clients[place].dice.pick(&life.calls.reads).unwrap()
     };
+    let entry = &life.app.kernel.registry.entries()[read];
     let before = life.lock().book.before(&life.app, &life.weather);
-    let reply = life.app.get(path).await;
+    let reply = samples::call(&life.app, entry, &Target::absent()).send().await;
     if life.is_dead() {
         return;
     }
     let mut state = life.lock();
-    state.book.answered(path, &reply);
+    state.book.answered(entry.meta.id, &reply);
     let asked = reading(&life.app.admin);
     state.book.judge(&life.app, &life.weather, &asked, before, &reply);
 }
@@ -318,7 +315,7 @@ async fn other(life: &Life, place: usize) {
     let (operation, tag, key) = {
         let mut state = life.lock();
         let client = &mut state.clients[place];
-        let operation = *client.dice.pick(&life.writes).unwrap();
+        let operation = *client.dice.pick(&life.calls.writes).unwrap();
         let tag = client.tag();
         let key = client.key(&tag);
         (operation, tag, key)

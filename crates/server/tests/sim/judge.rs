@@ -221,7 +221,7 @@ impl Book {
     /// Judges the answer to a request; the log has been read behind it.
     pub fn judge(&mut self, app: &App, weather: &Weather, asked: &Asked, before: Before, reply: &Reply) {
         let (status, tag) = (reply.status.as_u16(), asked.tag.as_str());
-        self.judge_status(weather, tag, before, reply);
+        judge_status(weather, tag, before, reply);
         if status == 401 {
             self.judge_token(app, &asked.token, before, reply);
             return;
@@ -287,18 +287,6 @@ impl Book {
         }
     }
 
-    /// What is unavailable is so for a reason, and nothing else fails.
-    fn judge_status(&mut self, weather: &Weather, tag: &str, before: Before, reply: &Reply) {
-        let status = reply.status.as_u16();
-        if status < 500 {
-            return;
-        }
-        assert_eq!(status, 503, "{tag}: {}", reply.text());
-        let is_over = before.was_over || weather.end().is_some() || weather.is_stopping();
-        let struck = is_over || weather.strikes() > before.strikes;
-        assert!(struck, "{tag}: unavailable without a fault: {}", reply.text());
-    }
-
     /// Judges what a token was answered against what the model says of it.
     pub fn judge_token(&mut self, app: &App, token: &str, before: Before, reply: &Reply) {
         let now = app.kernel.clock.now().as_ms();
@@ -348,7 +336,9 @@ impl Book {
         let text = |pointer: &str| reply.json.pointer(pointer).and_then(Value::as_str);
         token.secret = Some(text("/token/token").unwrap().to_owned());
         token.id = Some(text("/token/id").unwrap().to_owned());
-        let shown = Timestamp::parse(text("/token/expiresAt").unwrap()).unwrap().as_ms();
+        let shown = Timestamp::parse(text("/token/expiresAt").unwrap())
+            .unwrap()
+            .as_ms();
         // The grace of a rotation that came since ends it sooner.
         assert!(token.expires <= shown, "{tag}");
         assert!(token.expires == shown || token.is_superseded(), "{tag}");
@@ -361,6 +351,18 @@ impl Book {
         }
         whole.finish()
     }
+}
+
+/// What is unavailable is so for a reason, and nothing else fails.
+fn judge_status(weather: &Weather, tag: &str, before: Before, reply: &Reply) {
+    let status = reply.status.as_u16();
+    if status < 500 {
+        return;
+    }
+    assert_eq!(status, 503, "{tag}: {}", reply.text());
+    let is_over = before.was_over || weather.end().is_some() || weather.is_stopping();
+    let struck = is_over || weather.strikes() > before.strikes;
+    assert!(struck, "{tag}: unavailable without a fault: {}", reply.text());
 }
 
 /// A hash that is the same in every process.

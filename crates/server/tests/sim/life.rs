@@ -5,6 +5,7 @@ use crate::dice::Dice;
 use crate::judge::Book;
 use crate::support::App;
 use crate::weather::{End, Weather};
+use crate::world::Calls;
 use provost_kernel::supervisor::Supervisor;
 use provost_server::areas::audit;
 use provost_server::background;
@@ -47,7 +48,7 @@ impl State {
 pub struct Life {
     pub app: App,
     pub weather: Arc<Weather>,
-    pub writes: Arc<[&'static str]>,
+    pub calls: Arc<Calls>,
     pub state: Arc<Mutex<State>>,
     restart: Notify,
     workers: Notify,
@@ -67,16 +68,11 @@ pub enum Ending {
 }
 
 impl Life {
-    pub fn new(
-        app: App,
-        weather: Arc<Weather>,
-        writes: Arc<[&'static str]>,
-        state: Arc<Mutex<State>>,
-    ) -> Self {
+    pub fn new(app: App, weather: Arc<Weather>, calls: Arc<Calls>, state: Arc<Mutex<State>>) -> Self {
         Self {
             app,
             weather,
-            writes,
+            calls,
             state,
             restart: Notify::new(),
             workers: Notify::new(),
@@ -188,6 +184,7 @@ impl Life {
 pub async fn live(life: &Arc<Life>) -> Ending {
     let kernel = life.app.kernel.clone();
     audit::verify_start(&kernel).await.unwrap();
+    remember(life).await;
     life.read_log().await;
     life.lock().book.acknowledged();
     let mut supervisor = Supervisor::new();
@@ -237,6 +234,15 @@ pub async fn live(life: &Arc<Life>) -> Ending {
             },
         }
     }
+}
+
+/// What was committed in an earlier life is there: the last entry that was read then, under its place.
+async fn remember(life: &Life) {
+    let last = life.lock().book.last.clone();
+    let Some(last) = last else { return };
+    let entries = Book::read(&life.app, last.seq - 1).await.unwrap();
+    let found = entries.first().map(|entry| entry["id"].as_str().unwrap());
+    assert_eq!(found, Some(last.id.as_str()), "the store lost entry {}", last.seq);
 }
 
 async fn stop(life: &Life, supervisor: &Supervisor) {

@@ -49,7 +49,6 @@ pub struct Token {
     /// Known once its answer came.
     pub secret: Option<String>,
     pub id: Option<String>,
-    pub created: i64,
     pub expires: i64,
     revoked: bool,
     superseded: bool,
@@ -61,7 +60,6 @@ impl Token {
             tag: tag.to_owned(),
             secret: None,
             id: None,
-            created: now,
             expires: now + life,
             revoked: false,
             superseded: false,

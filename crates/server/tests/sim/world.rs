@@ -10,6 +10,7 @@ use provost_kernel::expose::http::{self as routes, Reading};
 use provost_kernel::expose::openapi;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
+use provost_kernel::operation::Kind;
 use provost_kernel::threads::Threads;
 use provost_kernel::time::{Clock, ManualClock};
 use provost_server::app;
@@ -18,8 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// 2026-11-20T03:15:00.000Z
-pub const START: Timestamp = Timestamp::from_ms(1_795_144_500_000);
+/// 2026-11-25T03:15:00.000Z: late enough for a clock that is set back by days to know the fixtures' own days.
+pub const START: Timestamp = Timestamp::from_ms(1_795_576_500_000);
 
 const READING: Reading = Reading {
     max_body_bytes: 256 * 1024,
@@ -61,6 +62,33 @@ pub struct Template {
     pub admin_id: String,
     pub admin: String,
     pub contract: Arc<Contract>,
+    calls: Arc<Calls>,
+}
+
+/// What clients can call beside the model's own.
+pub struct Calls {
+    /// Mutations, by id.
+    pub writes: Vec<&'static str>,
+    /// Reads that need no record, by place in the registry.
+    pub reads: Vec<usize>,
+}
+
+impl Calls {
+    fn all() -> Self {
+        // Their fixtures stand in `idempotency.rs`; here the model has them.
+        let is_known =
+            |id: &str| id.contains("HeadlessServiceAccount") || id.contains("HeadlessAutomationSettings");
+        let (mut writes, mut reads) = (Vec::new(), Vec::new());
+        for (place, entry) in app::registry().entries().iter().enumerate() {
+            let meta = entry.meta;
+            match meta.kind {
+                Kind::Write if !is_known(meta.id) => writes.push(meta.id),
+                Kind::Read if meta.path_parameters().is_empty() => reads.push(place),
+                Kind::Read | Kind::Write => {}
+            }
+        }
+        Self { writes, reads }
+    }
 }
 
 impl Template {
@@ -101,6 +129,7 @@ impl Template {
             admin_id: made.service_account_id,
             admin: made.token.expose().clone(),
             contract: Arc::new(contract),
+            calls: Arc::new(Calls::all()),
         }
     }
 }
@@ -162,6 +191,10 @@ impl World {
             passed: Duration::ZERO,
             template: template.clone(),
         }
+    }
+
+    pub fn calls(&self) -> Arc<Calls> {
+        self.template.calls.clone()
     }
 
     /// Returns where the store of this life lies, and where that of the next one will.
