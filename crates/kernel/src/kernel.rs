@@ -10,6 +10,7 @@ use crate::keys::Keys;
 use crate::ledger::Ledger;
 use crate::operation::{RateClass, Registry};
 use crate::rate::{Bucket, Limiter, Taken};
+use crate::threads::{Threads, Turn};
 use crate::time::Clock;
 use crate::work::{Unit, Writers};
 use std::any::{Any, TypeId};
@@ -38,6 +39,8 @@ pub struct Settings {
     pub readers: usize,
     /// Writer threads; SQLite always has one.
     pub writers: usize,
+    /// Where storage and blocking work run.
+    pub threads: Threads,
 }
 
 impl Default for Settings {
@@ -51,6 +54,7 @@ impl Default for Settings {
             max_in_flight: 64,
             readers: 2,
             writers: 2,
+            threads: Threads::default(),
         }
     }
 }
@@ -229,7 +233,10 @@ impl Kernel {
             settings,
             extras,
         } = parts;
-        let readers = Readers::start(location.clone(), settings.readers, 1024)?;
+        let readers = match settings.threads {
+            Threads::Os => Readers::start(location.clone(), settings.readers, 1024)?,
+            Threads::Inline(_) => Readers::inline(&location)?,
+        };
         let kernel = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             readers,
@@ -361,6 +368,13 @@ impl Kernel {
         UnitRng::new(self.entropy.seed())
     }
 
+    /// Runs work that blocks, beside the runtime's own threads.
+    ///
+    /// Errors: `Internal` when the work panicked.
+    pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        self.settings.threads.blocking(work).await
+    }
+
     /// Runs a job on a reader thread.
     pub(crate) fn submit_read(&self, job: impl FnOnce(&mut Conn) + Send + 'static) -> Result<()> {
         self.readers.submit(Box::new(job))
@@ -387,6 +401,7 @@ impl Kernel {
         f: impl Fn(&mut Tx<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
+        self.settings.threads.pause(Turn::Read).await;
         self.submit_read(move |conn| {
             let _ = reply.send(conn.read(|tx| f(tx)));
         })?;

@@ -31,6 +31,7 @@ pub mod rate;
 pub mod secret;
 pub mod supervisor;
 pub mod text;
+pub mod threads;
 pub mod time;
 pub mod token;
 pub mod wire;

@@ -54,6 +54,7 @@ impl Supervisor {
         self.0.tasks.spawn(async move {
             let entry = entry;
             tokio::select! {
+                biased;
                 outcome = catch_panic(future) => entry.log_end(outcome),
                 () = entry.inner.kill.cancelled() => {}
             }

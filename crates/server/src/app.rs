@@ -115,11 +115,8 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
         extras,
     } = installation;
     // A connection is used on a storage thread only: callers may be inside an async runtime.
-    let prepared = std::thread::scope(|scope| {
-        scope
-            .spawn(|| store::prepare(&location, &keys, clock.now()))
-            .join()
-    });
+    let now = clock.now();
+    let prepared = std::thread::scope(|scope| scope.spawn(|| store::prepare(&location, &keys, now)).join());
     prepared.unwrap_or_else(|_| Err(Error::internal("preparing the store panicked")))?;
     let extras = oauth::prepare(extras, &keys, &clock, &settings)?;
     Kernel::start(Parts {

@@ -84,6 +84,7 @@ fn run_jobs(supervisor: &Supervisor, kernel: &Arc<Kernel>, handlers: Arc<Vec<Han
     supervisor.spawn("jobs", async move {
         loop {
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
                 () = kernel.job_due() => {}
                 () = tokio::time::sleep(Duration::from_secs(5)) => {}
@@ -108,6 +109,7 @@ fn every<F>(
     supervisor.spawn(name, async move {
         loop {
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(Duration::from_secs(secs)) => {}
             }

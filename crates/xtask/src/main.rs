@@ -23,6 +23,7 @@ mod record;
 mod s3;
 mod scale;
 mod schemathesis;
+mod simulate;
 mod suite;
 mod tour;
 
@@ -60,6 +61,8 @@ enum Task {
     Crash(crash::Arguments),
     /// Run tests of the suite at a large size, on both engines
     Scale(scale::Arguments),
+    /// Run the whole application on one thread, seed by seed, and judge every step
+    Simulate(simulate::Arguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Measure the release binary
@@ -128,6 +131,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Page(arguments) => page::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
         Task::Scale(arguments) => scale::run(arguments)?,
+        Task::Simulate(arguments) => simulate::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,

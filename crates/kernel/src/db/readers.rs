@@ -1,4 +1,4 @@
-//! A fixed number of threads that read, each with its own connection.
+//! A fixed number of threads that read, each with its own connection; or one connection that reads inline.
 
 use super::{Access, Conn, Location};
 use crate::error::{Error, Result};
@@ -19,6 +19,8 @@ enum Work {
 pub struct Readers {
     queue: flume::Sender<Work>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// The connection of a simulation, which has no threads.
+    inline: Option<Mutex<Conn>>,
     stopped: AtomicBool,
 }
 
@@ -32,6 +34,7 @@ impl Readers {
         let readers = Self {
             queue: sender,
             threads: Mutex::default(),
+            inline: None,
             stopped: AtomicBool::new(false),
         };
         let (opened, outcomes) = flume::bounded(threads);
@@ -49,12 +52,28 @@ impl Readers {
         Ok(readers)
     }
 
+    /// Opens a connection on which every job runs inside the call that submits it.
+    ///
+    /// Errors: those of [`Conn::open`].
+    pub fn inline(location: &Location) -> Result<Self> {
+        Ok(Self {
+            queue: flume::bounded(0).0,
+            threads: Mutex::default(),
+            inline: Some(Mutex::new(Conn::open(location, Access::Read)?)),
+            stopped: AtomicBool::new(false),
+        })
+    }
+
     /// Hands a job to the next idle reader.
     ///
     /// Errors: `Unavailable` when the queue is full or the readers are stopped.
     pub fn submit(&self, job: Job) -> Result<()> {
         if self.stopped.load(Ordering::Acquire) {
             return Err(Error::unavailable("the server is stopping"));
+        }
+        if let Some(conn) = &self.inline {
+            run(&mut conn.lock().unwrap_or_else(PoisonError::into_inner), job);
+            return Ok(());
         }
         self.queue
             .try_send(Work::Job(job))
@@ -100,9 +119,13 @@ fn serve(location: &Location, receiver: &flume::Receiver<Work>, opened: flume::S
     let _ = opened.send(Ok(()));
     drop(opened);
     while let Ok(Work::Job(job)) = receiver.recv() {
-        // The connection is whole after a panic because `rollback` leaves it so.
-        if catch_unwind(AssertUnwindSafe(|| job(&mut conn))).is_err() {
-            conn.rollback();
-        }
+        run(&mut conn, job);
+    }
+}
+
+/// The connection is whole after a panic because `rollback` leaves it so.
+fn run(conn: &mut Conn, job: Job) {
+    if catch_unwind(AssertUnwindSafe(|| job(conn))).is_err() {
+        conn.rollback();
     }
 }

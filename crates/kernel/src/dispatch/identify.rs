@@ -7,6 +7,7 @@ use crate::credential::{self, Admission, Ask, Caller, Credential, Kind, Presente
 use crate::db::{Conn, Param, Tx};
 use crate::error::{Code, Error, Result};
 use crate::kernel::Kernel;
+use crate::threads::Turn;
 use crate::time::Timestamp;
 use http::{HeaderMap, Method};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -122,6 +123,7 @@ where
         let (reply, answer) = oneshot::channel();
         let (shared, asked, token) = (kernel.clone(), knock.clone(), presented.clone());
         let want = want.clone();
+        kernel.settings.threads.pause(Turn::Read).await;
         let submitted = kernel.submit_read(move |conn| {
             let found = catch_unwind(AssertUnwindSafe(|| look(&shared, conn, &asked, &token, &*want)));
             let panicked = |_| Looked::Refused(Outcome::refused(Error::internal("a reader panicked"), None));

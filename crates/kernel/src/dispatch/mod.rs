@@ -26,6 +26,7 @@ use crate::kernel::{Kernel, buckets};
 use crate::operation::{self, Answer, Entry, authorize};
 use crate::rate::{Bucket, Taken};
 use crate::supervisor::catch_panic;
+use crate::threads::Turn;
 use crate::work::{Call, Run, Unit};
 use bytes::Bytes;
 use decode::{Decoded, decode, path_of};
@@ -129,6 +130,7 @@ pub async fn dispatch(kernel: &Arc<Kernel>, mut request: Request) -> Outcome {
     for _ in 0..3 {
         let (reply, answer) = oneshot::channel();
         let (shared, asked) = (kernel.clone(), request.clone());
+        kernel.settings.threads.pause(Turn::Read).await;
         let submitted = kernel.submit_read(move |conn| {
             let step = catch_unwind(AssertUnwindSafe(|| on_reader(&shared, conn, &asked)));
             let step = step.unwrap_or_else(|_| refused(Error::internal("a reader panicked"), None));

@@ -11,6 +11,7 @@ use crate::error::{Class, Code, Error, Result};
 use crate::idempotency::Stored;
 use crate::kernel::Kernel;
 use crate::operation::{Answer, authorize, authorize_performance};
+use crate::threads::Moment;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -47,6 +48,7 @@ struct Batch<'a> {
 /// Errors: those that make the whole transaction unusable; nothing has happened then, unless the class is
 /// `Lost` (the COMMIT may have taken place; the units' keys make a second run harmless).
 pub(super) fn run(kernel: &Kernel, conn: &mut Conn, units: &[Unit], notes: &[Note]) -> Result<Vec<Done>> {
+    kernel.settings.threads.strike(Moment::Begin)?;
     let mut batch = prologue(kernel, conn, units, notes)?;
     let mut done = Vec::with_capacity(units.len());
     for place in 0..units.len() {
@@ -427,8 +429,10 @@ impl Batch<'_> {
         for head in self.heads.values_mut() {
             self.calls.extend(head.store(&self.kernel.keys, now));
         }
+        let threads = &self.kernel.settings.threads;
+        threads.strike(Moment::BeforeCommit)?;
         conn.commit(&self.calls)?;
-        Ok(())
+        threads.strike(Moment::AfterCommit)
     }
 }
 

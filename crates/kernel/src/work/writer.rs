@@ -1,4 +1,5 @@
-//! Writer threads: which units run together, what happens when a transaction fails.
+//! Writers: which units run together, what happens when a transaction fails. Each has a thread of its own, or is a
+//! task where the whole application runs on one thread.
 
 use super::attempt::{self, Done};
 use super::{Reply, Unit};
@@ -8,6 +9,7 @@ use crate::db::{Access, Conn, Location};
 use crate::error::{Class, Error, Result};
 use crate::kernel::Kernel;
 use crate::operation::Answer;
+use crate::threads::{Threads, Turn};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -37,6 +39,7 @@ struct Lane {
 pub(crate) struct Writers {
     lanes: Vec<Lane>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    task: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
 
 impl Writers {
@@ -49,7 +52,12 @@ impl Writers {
         let mut writers = Self {
             lanes: Vec::new(),
             threads: Mutex::default(),
+            task: Mutex::default(),
         };
+        if let Threads::Inline(_) = kernel.settings.threads {
+            writers.start_inline(kernel, location)?;
+            return Ok(writers);
+        }
         for place in 0..count {
             let (sender, receiver) = flume::unbounded();
             let waiting = Arc::new(AtomicUsize::new(0));
@@ -65,6 +73,7 @@ impl Writers {
                         waiting: counter,
                         place,
                         count,
+                        notes: Notes::None,
                     }
                     .work();
                 }
@@ -87,6 +96,29 @@ impl Writers {
                 .push(thread);
         }
         Ok(writers)
+    }
+
+    /// Starts the one writer as a task of the runtime that this is called in.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the kernel ends its writer itself, as it does with the threads"
+    )]
+    fn start_inline(&mut self, kernel: &Arc<Kernel>, location: &Location) -> Result<()> {
+        let (sender, receiver) = flume::unbounded();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let writer = Writer {
+            kernel: Arc::downgrade(kernel),
+            conn: Conn::open(location, Access::Write)?,
+            receiver,
+            waiting: waiting.clone(),
+            place: 0,
+            count: 1,
+            notes: Notes::None,
+        };
+        self.lanes.push(Lane { sender, waiting });
+        let task = tokio::spawn(writer.work_inline(kernel.settings.threads.clone()));
+        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+        Ok(())
     }
 
     /// Gives a unit to its organization's writer.
@@ -124,12 +156,27 @@ impl Writers {
             let _ = lane.sender.send(Message::Stop);
         }
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task {
+            let _ = task.await;
+            return;
+        }
         let _ = tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join()))).await;
     }
 }
 
 fn lane_of(organization: &OrganizationId, lanes: usize) -> usize {
     crc32fast::hash(organization.as_str().as_bytes()) as usize % lanes
+}
+
+/// What a writer knows of the notes that wait for it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Notes {
+    None,
+    /// Some wait, and are given a moment's company.
+    Wait,
+    /// So many wait that the last transaction could not carry them all.
+    Pour,
 }
 
 struct Writer {
@@ -139,56 +186,93 @@ struct Writer {
     waiting: Arc<AtomicUsize>,
     place: usize,
     count: usize,
+    notes: Notes,
 }
 
 impl Writer {
     fn work(mut self) {
-        let mut stopping = false;
-        let (mut notes_wait, mut notes_pour) = (false, false);
-        while !stopping {
-            // Without notes the thread sleeps until somebody calls; with notes it gives them a moment's company,
-            // unless so many wait that the last transaction could not carry them all.
-            let first = if notes_wait {
-                let company = if notes_pour { Duration::ZERO } else { NOTES_WAIT };
-                match self.receiver.recv_timeout(company) {
-                    Ok(message) => Some(message),
+        loop {
+            // Without notes the thread sleeps until somebody calls.
+            let first = match self.patience() {
+                Some(patience) => match self.receiver.recv_timeout(patience) {
                     Err(flume::RecvTimeoutError::Timeout) => None,
-                    Err(flume::RecvTimeoutError::Disconnected) => Some(Message::Stop),
-                }
-            } else {
-                Some(self.receiver.recv().unwrap_or(Message::Stop))
+                    message => Some(message.unwrap_or(Message::Stop)),
+                },
+                None => Some(self.receiver.recv().unwrap_or(Message::Stop)),
             };
-            let Some(kernel) = self.kernel.upgrade() else {
+            if !self.turn(first) {
                 return;
-            };
-            let timed_out = first.is_none();
-            let mut units = Vec::new();
-            let mut next = first;
-            while let Some(message) = next {
-                match message {
-                    Message::Unit(unit) => units.push(*unit),
-                    Message::Nudge => notes_wait = true,
-                    Message::Stop => stopping = true,
-                }
-                next = if units.len() < kernel.settings.max_batch {
-                    self.receiver.try_recv().ok()
-                } else {
-                    None
-                };
             }
-            self.waiting.fetch_sub(units.len(), Ordering::SeqCst);
-            if units.is_empty() && !timed_out && !stopping {
-                continue;
-            }
-            let (place, count) = (self.place, self.count);
-            let notes = kernel
-                .ledger
-                .take_notes(MAX_NOTES, |org| lane_of(org, count) == place);
-            notes_pour = notes.len() == MAX_NOTES;
-            notes_wait = notes_pour;
-            self.process(&kernel, units, notes);
         }
-        self.finish();
+    }
+
+    async fn work_inline(mut self, threads: Threads) {
+        loop {
+            let first = match self.patience() {
+                Some(patience) => match tokio::time::timeout(patience, self.receiver.recv_async()).await {
+                    Err(_) => None,
+                    Ok(message) => Some(message.unwrap_or(Message::Stop)),
+                },
+                None => Some(self.receiver.recv_async().await.unwrap_or(Message::Stop)),
+            };
+            threads.pause(Turn::Write).await;
+            if !self.turn(first) {
+                return;
+            }
+        }
+    }
+
+    /// Returns for how long the writer waits for a call; without notes it waits until there is one.
+    fn patience(&self) -> Option<Duration> {
+        match self.notes {
+            Notes::None => None,
+            Notes::Wait => Some(NOTES_WAIT),
+            Notes::Pour => Some(Duration::ZERO),
+        }
+    }
+
+    /// Takes what waits behind the first message and runs it; `None` says that nobody called in time. Says whether the
+    /// writer goes on.
+    fn turn(&mut self, first: Option<Message>) -> bool {
+        let Some(kernel) = self.kernel.upgrade() else {
+            return false;
+        };
+        let timed_out = first.is_none();
+        let mut stopping = false;
+        let mut units = Vec::new();
+        let mut next = first;
+        while let Some(message) = next {
+            match message {
+                Message::Unit(unit) => units.push(*unit),
+                Message::Nudge if self.notes == Notes::None => self.notes = Notes::Wait,
+                Message::Nudge => {}
+                Message::Stop => stopping = true,
+            }
+            next = if units.len() < kernel.settings.max_batch {
+                self.receiver.try_recv().ok()
+            } else {
+                None
+            };
+        }
+        self.waiting.fetch_sub(units.len(), Ordering::SeqCst);
+        if units.is_empty() && !timed_out && !stopping {
+            return true;
+        }
+        let (place, count) = (self.place, self.count);
+        let notes = kernel
+            .ledger
+            .take_notes(MAX_NOTES, |org| lane_of(org, count) == place);
+        self.notes = if notes.len() == MAX_NOTES {
+            Notes::Pour
+        } else {
+            Notes::None
+        };
+        self.process(&kernel, units, notes);
+        drop(kernel);
+        if stopping {
+            self.finish();
+        }
+        !stopping
     }
 
     /// Writes the rest at the end.

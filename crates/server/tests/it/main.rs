@@ -23,6 +23,7 @@ mod managed_config;
 mod mcp_sessions;
 mod model;
 mod oauth;
+mod oauth_sign_in;
 mod openapi;
 mod otlp;
 mod permissions;

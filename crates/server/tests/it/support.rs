@@ -20,6 +20,7 @@ use provost_kernel::{Kernel, Timestamp};
 use provost_server::app;
 use provost_server::areas::history::Place;
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -47,8 +48,8 @@ pub struct App {
     pub admin_id: String,
     pub admin: String,
     pub keys_dir: PathBuf,
-    contract: Arc<Contract>,
-    location: Location,
+    pub contract: Arc<Contract>,
+    pub location: Location,
 }
 
 /// Runs a scenario on every engine.
@@ -271,13 +272,19 @@ pub fn segments(keys_dir: &Path) -> Place {
     Place::folder(&keys_dir.join("history")).unwrap()
 }
 
+thread_local! {
+    /// The number of this thread, and of its next key. A run on one thread is repeated from the same numbers.
+    pub static KEYS: Cell<(u64, u64)> = {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Cell::new((NEXT.fetch_add(1, Ordering::Relaxed), 0))
+    };
+}
+
 /// Returns a key that nobody used.
 pub fn fresh_key() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!(
-        "test-key-of-some-length-{:08}",
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    )
+    let (thread, next) = KEYS.get();
+    KEYS.set((thread, next + 1));
+    format!("test-key-of-some-length-{thread:03}{next:05}")
 }
 
 /// Adds reason and key to a body.

@@ -82,9 +82,8 @@ async fn make_one(kernel: &Arc<Kernel>, chain: &Chain) -> Result<bool> {
         serde_json::to_string(&line).map_err(Error::internal)?,
         kernel.clone(),
     );
-    tokio::task::spawn_blocking(move || shared.keys.append_checkpoint_line(&text))
-        .await
-        .map_err(Error::internal)??;
+    let written = kernel.blocking(move || shared.keys.append_checkpoint_line(&text));
+    written.await??;
     Ok(true)
 }
 

@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// Cost: some six indexed reads an organization, and one reading of `checkpoints.jsonl`.
 pub async fn verify_start(kernel: &Arc<Kernel>) -> Result<()> {
     let shared = kernel.clone();
-    let lines = tokio::task::spawn_blocking(move || shared.keys.checkpoint_lines()).await;
-    let newest = newest(&lines.map_err(Error::internal)??)?;
+    let lines = kernel.blocking(move || shared.keys.checkpoint_lines()).await;
+    let newest = newest(&lines??)?;
     let shared = kernel.clone();
     kernel
         .read_system(move |tx| {

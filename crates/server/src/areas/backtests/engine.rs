@@ -14,6 +14,7 @@ use provost_history::scan::Watch;
 use provost_kernel::Kernel;
 use provost_kernel::error::{Error, Result};
 use provost_kernel::supervisor::Supervisor;
+use provost_kernel::threads::Threads;
 use provost_policy::PolicySet;
 use provost_replay::record;
 use provost_replay::run::{self, Finished, Job, Part, Tuning, Unreadable};
@@ -144,6 +145,7 @@ pub fn at_work(kernel: &Kernel) -> usize {
 /// The threads, as long as this stands.
 pub struct Engine {
     tasks: Sender<Task>,
+    kernel: Arc<Kernel>,
 }
 
 impl Engine {
@@ -153,17 +155,26 @@ impl Engine {
     pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> std::io::Result<Self> {
         let (tasks, waiting) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
-        for _ in 0..SLOTS {
+        let threads = match kernel.settings.threads {
+            Threads::Os => SLOTS,
+            Threads::Inline(_) => 0,
+        };
+        for _ in 0..threads {
             let (kernel, waiting) = (kernel.clone(), waiting.clone());
             supervisor.spawn_thread("backtest", move |_| work(&kernel, &waiting))?;
         }
-        Ok(Self { tasks })
+        let kernel = kernel.clone();
+        Ok(Self { tasks, kernel })
     }
 
     /// Gives a task to the next free thread.
     ///
     /// Errors: `Internal` when the threads have ended.
     pub fn submit(&self, task: Task) -> Result<()> {
+        if let Threads::Inline(_) = self.kernel.settings.threads {
+            perform(&self.kernel, task);
+            return Ok(());
+        }
         self.tasks
             .send(task)
             .map_err(|_| Error::internal("the threads of backtests have ended"))
@@ -174,16 +185,20 @@ fn work(kernel: &Arc<Kernel>, waiting: &Mutex<Receiver<Task>>) {
     step_back();
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(mut task) = next else { return };
-        let (done, closed) = oneshot::channel();
-        drop(closed);
-        let done = std::mem::replace(&mut task.done, done);
-        let at_work = &AtWork::of(kernel).0;
-        AtWork::note(at_work.fetch_add(1, Ordering::SeqCst) + 1);
-        let end = catch_unwind(AssertUnwindSafe(|| judge(kernel, task)));
-        AtWork::note(at_work.fetch_sub(1, Ordering::SeqCst) - 1);
-        let _ = done.send(end.unwrap_or_else(|_| Err(Error::internal("a backtest panicked"))));
+        let Ok(task) = next else { return };
+        perform(kernel, task);
     }
+}
+
+fn perform(kernel: &Arc<Kernel>, mut task: Task) {
+    let (done, closed) = oneshot::channel();
+    drop(closed);
+    let done = std::mem::replace(&mut task.done, done);
+    let at_work = &AtWork::of(kernel).0;
+    AtWork::note(at_work.fetch_add(1, Ordering::SeqCst) + 1);
+    let end = catch_unwind(AssertUnwindSafe(|| judge(kernel, task)));
+    AtWork::note(at_work.fetch_sub(1, Ordering::SeqCst) - 1);
+    let _ = done.send(end.unwrap_or_else(|_| Err(Error::internal("a backtest panicked"))));
 }
 
 /// Gives this thread, and those that it will start, the lowest priority.

@@ -83,6 +83,7 @@ async fn serve(kernel: Arc<Kernel>, engine: Engine, stop: CancellationToken) {
             }
         }
         tokio::select! {
+            biased;
             () = stop.cancelled(), if at_work.is_empty() => return,
             Some(done) = at_work.join_next() => {
                 // A panic of the task leaves its run to the lease; its id goes with the others that are not at work.
@@ -209,6 +210,7 @@ async fn tend(
     let mut count = 0_u32;
     let ended = loop {
         let is_tick = tokio::select! {
+            biased;
             ended = &mut end => break ended,
             () = stop.cancelled(), if !control.is_stopped() => {
                 control.stop();

@@ -283,12 +283,13 @@ impl Asking {
         let cores = past::cores(&self.kernel);
         let core = cores.acquire_owned().await;
         let core = core.map_err(|_| Error::unavailable("the server is shutting down"))?;
+        let kernel = self.kernel.clone();
         let work = move || {
             let _core = core;
             let outcomes = self.questions.judge(&mut chronicle, &*self.kernel.clock);
             (self, outcomes)
         };
-        tokio::task::spawn_blocking(work).await.map_err(Error::internal)
+        kernel.blocking(work).await
     }
 
     fn decisions(&self, outcomes: &[Outcome]) -> Result<Decisions> {

@@ -50,9 +50,9 @@ impl Operation for Get {
         let rows = store::sources(&mut cx.tx(), org, at, at.saturating_add(1))?;
         let (kernel, organization) = (cx.kernel().shared()?, cx.organization().clone());
         Ok(cx.later(async move {
-            let wanted = id.clone();
-            let read = tokio::task::spawn_blocking(move || {
-                let Opened { sources, unreadable } = open(&kernel, organization.as_str(), rows);
+            let (wanted, shared) = (id.clone(), kernel.clone());
+            let read = kernel.blocking(move || {
+                let Opened { sources, unreadable } = open(&shared, organization.as_str(), rows);
                 let mut has_gap = !unreadable.is_empty();
                 for source in sources {
                     match find(source, at, &wanted) {
@@ -70,7 +70,7 @@ impl Operation for Get {
                 }
                 Err(Error::not_found("event"))
             });
-            let event = read.await.map_err(Error::internal)??;
+            let event = read.await??;
             Ok(WholeEvent::of(&id, &event))
         }))
     }

@@ -148,8 +148,8 @@ async fn import(kernel: Arc<Kernel>, body: Body) -> Result<Imported> {
     let turns = kernel.own(|| Turns(Semaphore::new(AT_A_TIME)));
     let turn = turns.0.acquire().await.map_err(Error::internal)?;
     let (shared, organization) = (kernel.clone(), body.organization.clone());
-    let read = tokio::task::spawn_blocking(move || read(&shared, &body));
-    let (imported, chunks) = match read.await.map_err(Error::internal)?? {
+    let read = kernel.blocking(move || read(&shared, &body));
+    let (imported, chunks) = match read.await?? {
         Read::Known(imported) => return Ok(imported),
         Read::New(imported, chunks) => (imported, chunks),
     };

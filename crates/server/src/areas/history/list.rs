@@ -146,8 +146,8 @@ impl Operation for List {
         Ok(cx.later(async move {
             let shared = kernel.clone();
             let org = organization.clone();
-            let read = tokio::task::spawn_blocking(move || page::read(&shared, org.as_str(), rows, &wanted));
-            let page = read.await.map_err(Error::internal)??;
+            let read = kernel.blocking(move || page::read(&shared, org.as_str(), rows, &wanted));
+            let page = read.await??;
             let keys = &kernel.keys;
             let scanned = page.next.map_or(from, |place| instant_of_place(place).max(from));
             Ok(Events {

@@ -251,6 +251,7 @@ impl Lane {
                     }
                 };
                 tokio::select! {
+                    biased;
                     () = tokio::time::sleep(GATHERING) => return,
                     () = early => return,
                     () = closed.cancelled() => return,
@@ -289,6 +290,7 @@ async fn work(
         }
         let flying = flights.len();
         tokio::select! {
+            biased;
             Some(_) = flights.join_next(), if flying > 0 => {}
             () = lane.ready(flying, &closed), if flying < 2 => {
                 let appends = lane.take();
@@ -344,8 +346,7 @@ async fn write(kernel: &Arc<Kernel>, organization: OrganizationId, events: Vec<N
         encode(kernel, &events)?
     } else {
         let shared = kernel.clone();
-        let encoded = tokio::task::spawn_blocking(move || encode(&shared, &events));
-        encoded.await.map_err(Error::internal)??
+        kernel.blocking(move || encode(&shared, &events)).await??
     };
     let told = Told::of(&chunks);
     let run = move |cx: &mut provost_kernel::Cx<'_>| {

@@ -90,10 +90,7 @@ async fn remove_files(kernel: &Arc<Kernel>, organization: &OrganizationId, now: 
             }
             Ok(gone)
         };
-        let gone = tokio::task::spawn_blocking(remove)
-            .await
-            .map_err(Error::internal)?;
-        let gone = gone.map_err(Error::internal)?;
+        let gone = kernel.blocking(remove).await?.map_err(Error::internal)?;
         let forget = move |cx: &mut Cx<'_>| gone.iter().try_for_each(|id| store::forget_segment(cx, id));
         kernel.system(organization.clone(), None, forget).await?;
     }

@@ -16,6 +16,7 @@ use provost_history::{Sealed, Sealer, Storage, chunk};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::id::TypedId;
+use provost_kernel::threads::Threads;
 use provost_kernel::{Cx, Kernel, Result, Timestamp};
 use provost_replay::record;
 use std::sync::Arc;
@@ -159,6 +160,9 @@ async fn write(
     name: String,
 ) -> Result<Option<(Sealed, Vec<Unsealed>)>> {
     let (kernel, storage, organization) = (kernel.clone(), storage.clone(), organization.clone());
+    if let Threads::Inline(_) = kernel.settings.threads {
+        return collect(&kernel, storage.as_ref(), &organization, &name);
+    }
     let (reply, answer) = oneshot::channel();
     let work = move || {
         // The priority is the thread's own; where it cannot be lowered, sealing is merely less polite.

@@ -9,7 +9,6 @@ pub mod history;
 mod managed_config;
 pub mod mcp_sessions;
 pub mod oauth;
-mod oauth_sign_in;
 mod otlp;
 pub mod policies;
 pub mod resources;
