@@ -11,6 +11,7 @@ mod clients;
 mod clock;
 mod crash;
 mod failure;
+mod faults;
 mod http;
 mod oidc;
 mod page;
@@ -57,6 +58,8 @@ enum Task {
     Page(page::Arguments),
     /// Kill the server at random times and compare what it was with what it had acknowledged
     Crash(crash::Arguments),
+    /// Fail every write and sync of every mutation, one at a time, and compare the store with what was answered
+    Faults(faults::Arguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Measure the release binary
@@ -124,6 +127,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Clients(arguments) => clients::run(arguments)?,
         Task::Page(arguments) => page::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
+        Task::Faults(arguments) => faults::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,
