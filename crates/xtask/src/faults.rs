@@ -98,7 +98,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
 fn try_subjects(arguments: &Arguments, seed: u64, base: &Base, workplace: &Workplace) -> Outcome<Tally> {
     let is_wanted =
         |id: &str| arguments.operation.is_empty() || arguments.operation.iter().any(|one| one == id);
-    let operations = catalogue::all().into_iter().map(Subject::Operation);
+    let operations = std::iter::once(catalogue::CHECKPOINT)
+        .chain(catalogue::all())
+        .map(Subject::Operation);
     let commands = command::EACH.into_iter().map(Subject::Command);
     // Commands first: they take longest.
     let subjects: Vec<Subject> = commands
@@ -164,10 +166,26 @@ impl Subject {
         }
     }
 
+    /// A checkpoint writes thousands of pages to the file in the same way: every 500th stands for them, and the log's
+    /// own are those of any other operation.
+    fn wants(&self, point: &Point) -> bool {
+        let is_page = point.call.name == "pwrite64";
+        self.id() != catalogue::CHECKPOINT.id
+            || !is_page
+            || (point.call.place.ends_with("provost.db") && point.call.number.is_multiple_of(500))
+    }
+
     fn attempt(&self, station: &mut Station<'_>, bench: &Bench<'_>, point: Option<&Point>) -> Outcome<Tried> {
         match self {
             Self::Command(command) => bench.attempt(*command, point),
-            Self::Operation(operation) => station.attempt(operation, point),
+            Self::Operation(operation) => {
+                let is_key = point.is_some_and(|point| point.call.place.contains("/data/keys"));
+                if is_key || operation.id == catalogue::CHECKPOINT.id {
+                    // A day's key is made once, and each checkpoint fills a log of its own.
+                    station.begin_again();
+                }
+                station.attempt(operation, point)
+            }
         }
     }
 }
@@ -191,6 +209,7 @@ fn try_subject(
         Subject::Command(_) => bench.is_ours(call),
         Subject::Operation(_) => station.is_ours(call),
     });
+    let all: Vec<Point> = all.into_iter().filter(|point| subject.wants(point)).collect();
     tally.calls = undisturbed.calls.len();
     let mut chosen: Vec<&Point> = all.iter().filter(|_| random.chance(arguments.sample)).collect();
     if chosen.is_empty() {

@@ -12,6 +12,7 @@ mod skills;
 
 pub use resources::SECRET;
 use serde_json::Value;
+pub use skills::CHECKPOINT;
 
 use super::maker::{Maker, Ready};
 use crate::failure::{Context, Failure, Outcome};

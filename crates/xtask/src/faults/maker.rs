@@ -12,8 +12,10 @@ pub struct Maker<'a> {
     pub bootstrap: &'a Bootstrap,
     /// A word that no other point has.
     pub unique: &'a str,
-    /// A tar archive of one skill.
-    pub archive: &'a dyn Fn(&str) -> Outcome<Vec<u8>>,
+    /// A tar archive of one skill, with so many bytes beside its text.
+    pub archive: &'a dyn Fn(&str, usize) -> Outcome<Vec<u8>>,
+    /// How many bytes SQLite's log has.
+    pub log_bytes: &'a dyn Fn() -> u64,
     /// How many requests this fixture sent, so that each has its own key.
     pub sent: u32,
 }
@@ -136,12 +138,12 @@ impl Maker<'_> {
 
     pub fn skill(&mut self) -> Outcome<String> {
         let name = format!("for-{}", self.unique);
-        self.skill_named(&name)
+        self.skill_named(&name, 0)
     }
 
-    pub fn skill_named(&mut self, name: &str) -> Outcome<String> {
+    pub fn skill_named(&mut self, name: &str, bytes: usize) -> Outcome<String> {
         let mut request = self.mutation("POST", "skill-registry");
-        request.content = Some(("application/gzip", (self.archive)(name)?));
+        request.content = Some(("application/gzip", (self.archive)(name, bytes)?));
         let made = self.send(&request)?;
         made["item"]["id"]
             .as_str()

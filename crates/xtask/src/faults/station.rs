@@ -142,12 +142,15 @@ impl<'a> Station<'a> {
 
     fn prepare(&self, operation: &Operation, unique: &str, connection: &mut Connection) -> Outcome<Ready> {
         let folder = self.folder.clone();
-        let archive = move |name: &str| base::archive(name, &folder);
+        let archive = move |name: &str, bytes: usize| base::archive(name, &folder, bytes);
+        let log = self.folder.join("data/provost.db-wal");
+        let log_bytes = move || std::fs::metadata(&log).map_or(0, |log| log.len());
         let mut maker = Maker {
             connection,
             bootstrap: &self.base.bootstrap,
             unique,
             archive: &archive,
+            log_bytes: &log_bytes,
             sent: 0,
         };
         (operation.prepare)(&mut maker).context(operation.id)

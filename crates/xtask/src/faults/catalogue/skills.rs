@@ -11,7 +11,7 @@ pub const OPERATIONS: &[Operation] = &[
         Ok(maker.content(
             "skill-registry",
             "application/gzip",
-            (maker.archive)(maker.unique)?,
+            (maker.archive)(maker.unique, 0)?,
         ))
     }),
     keyed("withdrawHeadlessSkillRegistryItem", |maker| {
@@ -37,6 +37,21 @@ pub const OPERATIONS: &[Operation] = &[
         Ok(maker.bare("POST", &format!("skill-installs/{install}/removed")))
     }),
 ];
+
+/// The commit with which SQLite's log becomes long, so that it is copied into the file.
+///
+/// The log is long from 4 000 pages on, and a commit of this size has at least 250.
+pub const CHECKPOINT: Operation = keyed("checkpoint", |maker| {
+    const ALMOST: u64 = 3_760 * 4_120;
+    const BYTES: usize = 2 << 20;
+    let mut number = 0;
+    while (maker.log_bytes)() < ALMOST {
+        number += 1;
+        maker.skill_named(&format!("for-{}-{number}", maker.unique), BYTES / 4)?;
+    }
+    let content = (maker.archive)(maker.unique, BYTES)?;
+    Ok(maker.content("skill-registry", "application/gzip", content))
+});
 
 fn installed(maker: &mut Maker<'_>) -> Outcome<(String, Value)> {
     let item = maker.skill()?;
