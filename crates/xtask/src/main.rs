@@ -11,6 +11,7 @@ mod clients;
 mod clock;
 mod crash;
 mod failure;
+mod faults;
 mod http;
 mod oidc;
 mod page;
@@ -63,6 +64,8 @@ enum Task {
     Scale(scale::Arguments),
     /// Run the whole application on one thread, seed by seed, and judge every step
     Simulate(simulate::Arguments),
+    /// Fail every write and sync of every mutation, one at a time, and compare the store with what was answered
+    Faults(faults::Arguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Measure the release binary
@@ -132,6 +135,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Crash(arguments) => crash::run(arguments)?,
         Task::Scale(arguments) => scale::run(arguments)?,
         Task::Simulate(arguments) => simulate::run(arguments)?,
+        Task::Faults(arguments) => faults::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,

@@ -81,7 +81,8 @@ impl Bootstrap {
 }
 
 impl Installation {
-    fn command(&self, words: &[&str]) -> Command {
+    /// The command, with everything that says where the installation is.
+    pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(words).args(self.store.arguments());
         process::without_settings(&mut command);
@@ -146,7 +147,8 @@ impl Installation {
     }
 }
 
-fn parse_bootstrap(printed: &str) -> Outcome<Bootstrap> {
+/// Reads what `init --json` and `recover --json` print.
+pub fn parse_bootstrap(printed: &str) -> Outcome<Bootstrap> {
     let object: Value =
         serde_json::from_str(printed).context("provost init --json printed no JSON object")?;
     let word = |name: &str| {
@@ -180,6 +182,11 @@ pub struct Server {
 impl Server {
     pub fn pid(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Whether the process is gone.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
     }
 
     /// Waits for `/readyz` to answer 200.

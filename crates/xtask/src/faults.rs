@@ -1,0 +1,226 @@
+//! Crash and I/O error at every boundary (R2, R3, R8): `cargo xtask faults`.
+//!
+//! A trace of an undisturbed run says which system calls an operation makes on files. Then it runs anew for each of
+//! them, with a fault in that call alone, and what the store holds afterwards is compared with what was answered.
+//! Which faults are legal, and which would be lies, stands in `faults/fault.rs`; what is compared, in
+//! `faults/judge.rs`.
+//!
+//! Absent on purpose: PostgreSQL, whose writes are PostgreSQL's own; the files of this program beside it (keys,
+//! checkpoints, segments) are the same on both engines.
+
+mod base;
+mod catalogue;
+mod command;
+mod fault;
+mod judge;
+mod maker;
+mod state;
+mod station;
+mod strace;
+mod tally;
+mod threads;
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use crate::failure::{Context, Failure, Outcome};
+use crate::product::Workplace;
+use crate::random::{self, Random};
+use crate::record::Record;
+use crate::{clock, product};
+use base::Base;
+use catalogue::Operation;
+use command::Bench;
+use fault::{Chosen, Point};
+use station::{Station, Tried};
+use tally::Tally;
+
+/// Fail every write and sync of every mutation, one at a time, and compare the store with what was answered
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// How many of the points are tried, in percent; at least one of each subject
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100))]
+    sample: u64,
+    /// Repeats the choice of an earlier run
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Try these alone, by their operationId or by the name that the progress shows
+    #[arg(long, value_name = "ID")]
+    operation: Vec<String>,
+    /// Inject this kind of fault alone
+    #[arg(long, value_enum, default_value_t = Chosen::All)]
+    fault: Chosen,
+    /// How many servers are tried at once [default: one for each core]
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Test this binary instead of building one
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Keep what was reached for docs/assurance.md
+    #[arg(long)]
+    record: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    catalogue::check_complete()?;
+    strace::find_or_install()?;
+    let seed = arguments.seed.unwrap_or_else(random::fresh_seed);
+    println!(
+        "seed {seed} (again with: cargo xtask faults --seed {seed} --sample {})",
+        arguments.sample
+    );
+    let binary = arguments
+        .binary
+        .clone()
+        .map_or_else(|| product::build("ci"), Ok)?;
+    let workplace = base::workplace()?;
+    let base = Base::make(&binary, &workplace)?;
+    let began = clock::now();
+    let tally = try_subjects(arguments, seed, &base, &workplace)?;
+    let seconds = began.elapsed().as_secs();
+    println!("{}; {seconds} s", tally.sentence());
+    if !tally.violations.is_empty() {
+        return Err(Failure::new(format!(
+            "{} violations with seed {seed}; their stores, traces and logs are kept in {}",
+            tally.violations.len(),
+            workplace.folder.display()
+        )));
+    }
+    workplace.remove()?;
+    if arguments.record {
+        let command = format!("cargo xtask faults --sample {}", arguments.sample);
+        let record = Record::new(&["R2", "R3", "R8"], tally.sentence(), command).with_seeds(seed.to_string());
+        record.write("faults")?;
+    }
+    Ok(())
+}
+
+fn try_subjects(arguments: &Arguments, seed: u64, base: &Base, workplace: &Workplace) -> Outcome<Tally> {
+    let is_wanted =
+        |id: &str| arguments.operation.is_empty() || arguments.operation.iter().any(|one| one == id);
+    let operations = std::iter::once(catalogue::CHECKPOINT)
+        .chain(catalogue::all())
+        .map(Subject::Operation);
+    let commands = command::EACH.into_iter().map(Subject::Command);
+    // Commands first: they take longest.
+    let subjects: Vec<Subject> = commands
+        .chain(operations)
+        .filter(|subject| is_wanted(subject.id()))
+        .collect();
+    if subjects.is_empty() {
+        return Err(Failure::new(
+            "nothing has this name; openapi/headless-v1.json knows the operations",
+        ));
+    }
+    let total = subjects.len();
+    let waiting = Mutex::new(subjects.into_iter().enumerate());
+    let tally = Mutex::new(Tally::default());
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let jobs = arguments.jobs.unwrap_or(cores).clamp(1, 64);
+    let work = |job: usize| {
+        let mut station = Station::new(base, seed, workplace.folder.join(format!("{job}")));
+        let bench = Bench {
+            base,
+            folder: workplace.folder.join(format!("command-{job}")),
+            backup: workplace.folder.join(format!("backup-{job}.db")),
+            crashed: workplace.folder.join(format!("crashed-{job}")),
+        };
+        loop {
+            let next = waiting.lock().ok().and_then(|mut waiting| waiting.next());
+            let Some((index, subject)) = next else { return };
+            let random = Random::part(seed, index as u64);
+            let one =
+                try_subject(arguments, random, &mut station, &bench, &subject).unwrap_or_else(|failure| {
+                    // The others can be tried nevertheless.
+                    let mut untried = Tally::default();
+                    untried.note(subject.id(), None, false, vec![failure.to_string()]);
+                    station.begin_again();
+                    untried
+                });
+            println!("{:>3}/{total} {}: {}", index + 1, subject.id(), one.line());
+            if let Ok(mut tally) = tally.lock() {
+                tally.add(one);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for job in 0..jobs {
+            let work = &work;
+            scope.spawn(move || work(job));
+        }
+    });
+    tally.into_inner().map_err(|_| Failure::new("a job panicked"))
+}
+
+/// What is tried.
+enum Subject {
+    Command(command::Subject),
+    Operation(Operation),
+}
+
+impl Subject {
+    fn id(&self) -> &'static str {
+        match self {
+            Self::Command(command) => command.id(),
+            Self::Operation(operation) => operation.id,
+        }
+    }
+
+    /// A checkpoint writes thousands of pages to the file in the same way: every 500th stands for them, and the log's
+    /// own are those of any other operation.
+    fn wants(&self, point: &Point) -> bool {
+        let is_page = point.call.name == "pwrite64";
+        self.id() != catalogue::CHECKPOINT.id
+            || !is_page
+            || (point.call.place.ends_with("provost.db") && point.call.number.is_multiple_of(500))
+    }
+
+    fn attempt(&self, station: &mut Station<'_>, bench: &Bench<'_>, point: Option<&Point>) -> Outcome<Tried> {
+        match self {
+            Self::Command(command) => bench.attempt(*command, point),
+            Self::Operation(operation) => {
+                let is_key = point.is_some_and(|point| point.call.place.contains("/data/keys"));
+                if is_key || operation.id == catalogue::CHECKPOINT.id {
+                    // A day's key is made once, and each checkpoint fills a log of its own.
+                    station.begin_again();
+                }
+                station.attempt(operation, point)
+            }
+        }
+    }
+}
+
+/// An undisturbed run first; its trace has the points.
+fn try_subject(
+    arguments: &Arguments,
+    mut random: Random,
+    station: &mut Station<'_>,
+    bench: &Bench<'_>,
+    subject: &Subject,
+) -> Outcome<Tally> {
+    let began = clock::now();
+    let mut tally = Tally {
+        subjects: 1,
+        ..Tally::default()
+    };
+    let undisturbed = subject.attempt(station, bench, None)?;
+    tally.note(subject.id(), None, undisturbed.hit, undisturbed.violations);
+    let all = fault::points(&undisturbed.calls, arguments.fault, |call| match subject {
+        Subject::Command(_) => bench.is_ours(call),
+        Subject::Operation(_) => station.is_ours(call),
+    });
+    let all: Vec<Point> = all.into_iter().filter(|point| subject.wants(point)).collect();
+    tally.calls = undisturbed.calls.len();
+    let mut chosen: Vec<&Point> = all.iter().filter(|_| random.chance(arguments.sample)).collect();
+    if chosen.is_empty() {
+        chosen.extend(random.pick(&all.iter().collect::<Vec<_>>()));
+    }
+    for point in chosen {
+        let tried = subject
+            .attempt(station, bench, Some(point))
+            .context(point.name(subject.id()))?;
+        tally.note(subject.id(), Some(point), tried.hit, tried.violations);
+    }
+    tally.millis = began.elapsed().as_millis();
+    Ok(tally)
+}

@@ -1,0 +1,401 @@
+//! Commands that write files: what they leave behind when they are killed or a call fails.
+//!
+//! `init` makes a store and runs every migration. Killed in the middle of the k-th, it leaves a store with the first
+//! k-1 of them, and the next start begins there: so its points are those of a new program on every older store, too.
+//! `start` is a server that begins on what a killed one left in SQLite's log.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::base::{self, Base};
+use super::fault::{Fault, Point};
+use super::judge::Violation;
+use super::maker::trio;
+use super::station::Tried;
+use super::strace::{self, Call};
+use crate::failure::{Context, Failure, Outcome};
+use crate::http::{Connection, Request};
+use crate::product::{self, Bootstrap, Installation};
+use crate::{clock, process};
+
+/// What is run under faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Init,
+    Start,
+    Backup,
+    Restore,
+    Rotate,
+}
+
+pub const EACH: [Subject; 5] = [
+    Subject::Init,
+    Subject::Start,
+    Subject::Backup,
+    Subject::Restore,
+    Subject::Rotate,
+];
+
+impl Subject {
+    /// The name that `--operation` takes.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+            Self::Start => "start",
+            Self::Backup => "store-backup",
+            Self::Restore => "store-restore",
+            Self::Rotate => "keys-rotate",
+        }
+    }
+}
+
+/// A place where commands are tried, one after the other.
+pub struct Bench<'a> {
+    pub base: &'a Base,
+    pub folder: PathBuf,
+    /// A backup of the base, made when it is first needed.
+    pub backup: PathBuf,
+    /// A store that a killed server left, made when it is first needed.
+    pub crashed: PathBuf,
+}
+
+/// How a command ended.
+struct Ended {
+    succeeded: bool,
+    printed: String,
+    calls: Vec<Call>,
+}
+
+impl Bench<'_> {
+    /// Tries one point of a command; without one, an undisturbed run.
+    pub fn attempt(&self, subject: Subject, point: Option<&Point>) -> Outcome<Tried> {
+        drop(std::fs::remove_dir_all(&self.folder));
+        std::fs::create_dir_all(&self.folder).context("cannot create a folder")?;
+        let injection = point.map(Point::injection);
+        let installation = base::installation(&self.base.binary, &self.folder);
+        let (ended, mut violations) = match subject {
+            Subject::Init => self.init(&installation, injection.as_deref())?,
+            Subject::Start => self.start(&installation, injection.as_deref())?,
+            Subject::Backup => self.back_up(&installation, injection.as_deref())?,
+            Subject::Restore => self.restore(&installation, injection.as_deref())?,
+            Subject::Rotate => self.rotate(&installation, injection.as_deref())?,
+        };
+        for words in [&["store", "check"][..], &["audit", "verify"]] {
+            violations.extend(installation.check(words).err().map(|failure| failure.to_string()));
+        }
+        // strace counts in every thread by itself: an event or the log may have been hit, which no disk does.
+        let is_lie = ended
+            .calls
+            .iter()
+            .any(|call| call.injected && !self.is_ours(call));
+        let injected = ended.calls.iter().any(|call| call.injected);
+        let killed = point.is_some_and(|point| point.fault == Fault::Kill) && !ended.succeeded;
+        if is_lie {
+            return Ok(Tried {
+                calls: ended.calls,
+                hit: false,
+                violations: Vec::new(),
+            });
+        }
+        let lost = point.filter(|point| injected && point.loses() && must_fail(subject, point));
+        if let Some(point) = lost.filter(|_| ended.succeeded) {
+            violations.push(format!("it succeeded although its {} failed", point.call.name));
+        }
+        if !violations.is_empty() {
+            let kept = self.folder.with_extension(format!(
+                "kept-{}-{}",
+                subject.id(),
+                clock::since_epoch().as_nanos()
+            ));
+            base::copy_folder(&self.folder, &kept)?;
+        }
+        Ok(Tried {
+            calls: ended.calls,
+            hit: injected || killed,
+            violations,
+        })
+    }
+
+    pub fn is_ours(&self, call: &Call) -> bool {
+        Path::new(&call.place).starts_with(&self.folder) && !call.place.ends_with("server.log")
+    }
+
+    fn traced(&self, program: &mut Command, injection: Option<&str>) -> Outcome<Ended> {
+        let trace = self.folder.join("trace");
+        let output = strace::around(program, &trace, injection)
+            .stdin(Stdio::null())
+            .output()
+            .context("cannot run strace")?;
+        Ok(Ended {
+            succeeded: output.status.success(),
+            printed: String::from_utf8_lossy(&output.stdout).into_owned(),
+            calls: strace::read(&trace)?,
+        })
+    }
+
+    fn init(&self, installation: &Installation, injection: Option<&str>) -> Outcome<(Ended, Vec<Violation>)> {
+        let words = ["init", "--organization", "Acme", "--json"];
+        let ended = self.traced(&mut installation.command(&words), injection)?;
+        let bootstrap = if ended.succeeded {
+            product::parse_bootstrap(&ended.printed)?
+        } else {
+            match installation.initialize() {
+                Ok(bootstrap) => bootstrap,
+                // It is there, and its token was never shown: the way back is the one of lost tokens.
+                Err(failure) if failure.to_string().contains("exists already") => {
+                    let recover = ["recover", "--organization", "acme", "--json"];
+                    product::parse_bootstrap(&process::output(&mut installation.command(&recover))?)?
+                }
+                Err(failure) => return Ok((ended, vec![format!("a second init says: {failure}")])),
+            }
+        };
+        let violations = works(installation, &bootstrap)?;
+        Ok((ended, violations))
+    }
+
+    fn rotate(
+        &self,
+        installation: &Installation,
+        injection: Option<&str>,
+    ) -> Outcome<(Ended, Vec<Violation>)> {
+        base::copy_folder(&self.base.folder.join("data"), &self.folder.join("data"))?;
+        let ended = self.traced(
+            &mut installation.command(&["keys", "rotate", "pepper"]),
+            injection,
+        )?;
+        let mut violations = works(installation, &self.base.bootstrap)?;
+        let listed = process::output(&mut installation.command(&["keys", "list", "--json"]))?;
+        let peppers = listed.matches("\"id\":\"pepper-").count();
+        if peppers > 2 || (ended.succeeded && peppers != 2) {
+            violations.push(format!("{peppers} keys of the purpose are there"));
+        }
+        violations.extend(
+            installation
+                .check(&["keys", "rotate", "pepper"])
+                .err()
+                .map(|failure| failure.to_string()),
+        );
+        Ok((ended, violations))
+    }
+
+    fn back_up(
+        &self,
+        installation: &Installation,
+        injection: Option<&str>,
+    ) -> Outcome<(Ended, Vec<Violation>)> {
+        base::copy_folder(&self.base.folder.join("data"), &self.folder.join("data"))?;
+        let file = self.folder.join("backup.db");
+        let target = file.display().to_string();
+        let ended = self.traced(
+            &mut installation.command(&["store", "backup", &target]),
+            injection,
+        )?;
+        let mut violations = Vec::new();
+        // What a killed backup leaves is refused, or whole: nobody may mistake half a backup for one.
+        let restored = self.restored(&file, "restored")?;
+        match &restored {
+            Ok(restored) => violations.extend(
+                restored
+                    .check(&["store", "check"])
+                    .err()
+                    .map(|one| one.to_string()),
+            ),
+            Err(said) if ended.succeeded => violations.push(format!("the backup cannot be restored: {said}")),
+            Err(_) => {}
+        }
+        let again = self.folder.join("again.db").display().to_string();
+        violations.extend(
+            installation
+                .check(&["store", "backup", &again])
+                .err()
+                .map(|failure| failure.to_string()),
+        );
+        violations.extend(works(installation, &self.base.bootstrap)?);
+        Ok((ended, violations))
+    }
+
+    /// Restores a backup into a folder of its own.
+    fn restored(&self, backup: &Path, name: &str) -> Outcome<Result<Installation, String>> {
+        let folder = self.folder.join(name);
+        self.keys_alone(&folder)?;
+        let installation = base::installation(&self.base.binary, &folder);
+        let words = ["store", "restore", &backup.display().to_string(), "--keep-tokens"].map(str::to_owned);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let restored = installation.check(&words);
+        Ok(restored
+            .map(|()| installation)
+            .map_err(|failure| failure.to_string()))
+    }
+
+    /// A data folder that holds the keys and no store.
+    fn keys_alone(&self, folder: &Path) -> Outcome {
+        drop(std::fs::remove_dir_all(folder));
+        std::fs::create_dir_all(folder.join("data")).context("cannot create a folder")?;
+        process::run(Command::new("chmod").arg("700").arg(folder.join("data")))?;
+        base::copy_folder(&self.base.folder.join("data/keys"), &folder.join("data/keys"))
+    }
+
+    fn restore(
+        &self,
+        installation: &Installation,
+        injection: Option<&str>,
+    ) -> Outcome<(Ended, Vec<Violation>)> {
+        if !self.backup.is_file() {
+            let base = base::installation(&self.base.binary, &self.base.folder);
+            base.check(&["store", "backup", &self.backup.display().to_string()])?;
+        }
+        self.keys_alone(&self.folder)?;
+        let backup = self.backup.display().to_string();
+        let words = ["store", "restore", &backup, "--keep-tokens"];
+        let ended = self.traced(&mut installation.command(&words), injection)?;
+        if !ended.succeeded {
+            // The way back is the one that its message names: empty the folder, keep the keys, restore again.
+            let data = self.folder.join("data");
+            for entry in std::fs::read_dir(&data)
+                .context("cannot read the data folder")?
+                .flatten()
+            {
+                if entry.file_name() != "keys" {
+                    let path = entry.path();
+                    drop(std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path)));
+                }
+            }
+            if let Err(failure) = installation.check(&words) {
+                return Ok((ended, vec![format!("a second restore says: {failure}")]));
+            }
+        }
+        let violations = works(installation, &self.base.bootstrap)?;
+        Ok((ended, violations))
+    }
+
+    fn start(
+        &self,
+        installation: &Installation,
+        injection: Option<&str>,
+    ) -> Outcome<(Ended, Vec<Violation>)> {
+        if !self.crashed.is_dir() {
+            self.crash()?;
+        }
+        base::copy_folder(&self.crashed, &self.folder.join("data"))?;
+        let (address, metrics) = (product::free_address()?, product::free_address()?);
+        let words = [
+            "serve",
+            "--listen",
+            &address.to_string(),
+            "--metrics-listen",
+            &metrics.to_string(),
+        ]
+        .map(str::to_owned);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let trace = self.folder.join("trace");
+        let mut program = strace::around(&installation.command(&words), &trace, injection);
+        program
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut tracer = program.spawn().context("cannot run strace")?;
+        let ready = Request {
+            token: None,
+            ..Request::get("/readyz", "")
+        };
+        let (mut is_ready, mut ended) = (false, false);
+        clock::poll_until(Duration::from_mins(1), Duration::from_millis(5), || {
+            ended = !matches!(tracer.try_wait(), Ok(None));
+            is_ready = Connection::new(address)
+                .send(&ready)
+                .is_ok_and(|answer| answer.status == 200);
+            is_ready || ended
+        });
+        let mut made = None;
+        if is_ready {
+            let request = user(&self.base.bootstrap, "after-the-start");
+            made = Connection::new(address)
+                .send(&request)
+                .ok()
+                .filter(crate::http::Answer::is_success);
+        }
+        kill_traced(&mut tracer)?;
+        let ended = Ended {
+            succeeded: is_ready,
+            printed: String::new(),
+            calls: strace::read(&trace)?,
+        };
+        let mut violations = works(installation, &self.base.bootstrap)?;
+        let mut expected = vec!["before-the-crash"];
+        expected.extend(made.is_some().then_some("after-the-start"));
+        let mut server = installation.launch()?;
+        server.wait_until_ready(Duration::from_mins(1))?;
+        let path = self.base.bootstrap.path("directory/users?limit=100");
+        let shown = Connection::new(server.address).fetch(&Request::get(path, &self.base.bootstrap.token))?;
+        let shown = shown.to_string();
+        violations.extend(
+            expected
+                .iter()
+                .filter(|name| !shown.contains(*name))
+                .map(|name| format!("the user {name} is gone")),
+        );
+        Ok((ended, violations))
+    }
+
+    /// Leaves acknowledged changes in the log of a killed server.
+    fn crash(&self) -> Outcome {
+        let folder = self.folder.join("to-crash");
+        let installation = self.base.copy(&folder)?;
+        let server = installation.serve()?;
+        let mut connection = Connection::new(server.address);
+        connection.fetch(&user(&self.base.bootstrap, "before-the-crash"))?;
+        server.kill()?;
+        base::copy_folder(&folder.join("data"), &self.crashed)?;
+        std::fs::remove_dir_all(&folder).context("cannot remove a folder")
+    }
+}
+
+/// The lock file only tells people who holds it. What SQLite does when its last connection closes is done again at the
+/// next start, and a log that could not be copied stays.
+fn must_fail(subject: Subject, point: &Point) -> bool {
+    let file = Path::new(&point.call.place)
+        .file_name()
+        .and_then(OsStr::to_str)
+        .unwrap_or_default();
+    subject != Subject::Start && !["provost.lock", "provost.db"].contains(&file)
+}
+
+fn user(bootstrap: &Bootstrap, name: &str) -> Request {
+    let mut request = Request::new("POST", bootstrap.path("directory/users"), &bootstrap.token);
+    request.headers = trio(&format!("the-key-of-{name}"), "a start");
+    request.with_body(json!({ "loginName": format!("{name}@example.com") }))
+}
+
+/// Starts the server and does something with the token.
+fn works(installation: &Installation, bootstrap: &Bootstrap) -> Outcome<Vec<Violation>> {
+    let mut server = installation.launch()?;
+    if let Err(failure) = server.wait_until_ready(Duration::from_mins(1)) {
+        return Ok(vec![format!("the next start: {failure}")]);
+    }
+    let mut connection = Connection::new(server.address);
+    let shown = connection.fetch(&Request::get(
+        bootstrap.path("service-accounts?limit=100"),
+        &bootstrap.token,
+    ));
+    let made = connection.fetch(&user(bootstrap, "works"));
+    let outcome: Result<(Value, Value), Failure> = shown.and_then(|shown| Ok((shown, made?)));
+    Ok(outcome
+        .err()
+        .map(|failure| failure.to_string())
+        .into_iter()
+        .collect())
+}
+
+/// strace lets go of what it traces when it is killed itself, so its child is killed.
+fn kill_traced(tracer: &mut Child) -> Outcome {
+    let id = tracer.id();
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    for child in children.split_whitespace() {
+        process::signal(child.parse().unwrap_or(0), "KILL");
+    }
+    tracer.wait().context("cannot wait for strace").map(drop)
+}
