@@ -10,6 +10,7 @@ mod bench;
 mod clients;
 mod clock;
 mod crash;
+mod endure;
 mod failure;
 mod http;
 mod oidc;
@@ -57,6 +58,9 @@ enum Task {
     Page(page::Arguments),
     /// Kill the server at random times and compare what it was with what it had acknowledged
     Crash(crash::Arguments),
+    /// Keep the server busy, full, restarting or under odd bytes, and judge what it does
+    #[command(subcommand)]
+    Endure(endure::Subject),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Measure the release binary
@@ -124,6 +128,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Clients(arguments) => clients::run(arguments)?,
         Task::Page(arguments) => page::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
+        Task::Endure(subject) => endure::run(subject)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,

@@ -140,9 +140,12 @@ impl Installation {
 
     /// Runs an offline command such as `audit verify`, which says what it found by its exit code.
     pub fn check(&self, words: &[&str]) -> Outcome {
-        process::output(&mut self.command(words))
-            .map(drop)
-            .context(format_args!("provost {}", words.join(" ")))
+        self.ask(words).map(drop)
+    }
+
+    /// Runs an offline command and returns what it printed.
+    pub fn ask(&self, words: &[&str]) -> Outcome<String> {
+        process::output(&mut self.command(words)).context(format_args!("provost {}", words.join(" ")))
     }
 }
 
