@@ -1,5 +1,5 @@
 //! What only time, repetition and rude peers show, of the shipped binary: restarts of a large store, backups and
-//! stops under load, overload and hours of mixed load.
+//! stops under load, overload, hours of mixed load and raw bytes on sockets.
 //!
 //! Every driver prints its seed and takes one, shows progress, fails with a sentence that holds the figure, and
 //! leaves the server's folder behind when it fails. The limits are those of the goals; a size that is too small to
@@ -16,6 +16,7 @@ mod overload;
 mod restarts;
 mod soak;
 mod stops;
+mod wire;
 
 use std::path::PathBuf;
 
@@ -30,6 +31,7 @@ pub enum Subject {
     Restarts(restarts::Arguments),
     Soak(soak::Arguments),
     Stops(stops::Arguments),
+    Wire(wire::Arguments),
 }
 
 /// What all of them are told.
@@ -56,5 +58,6 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Restarts(arguments) => restarts::run(arguments),
         Subject::Soak(arguments) => soak::run(arguments),
         Subject::Stops(arguments) => stops::run(arguments),
+        Subject::Wire(arguments) => wire::run(arguments),
     }
 }
