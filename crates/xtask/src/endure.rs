@@ -1,5 +1,5 @@
 //! What only time, repetition and rude peers show, of the shipped binary: restarts of a large store, backups and
-//! stops under load, overload, hours of mixed load and raw bytes on sockets.
+//! stops under load, overload, hours of mixed load, raw bytes on sockets, and secrets that get out.
 //!
 //! Every driver prints its seed and takes one, shows progress, fails with a sentence that holds the figure, and
 //! leaves the server's folder behind when it fails. The limits are those of the goals; a size that is too small to
@@ -12,6 +12,7 @@ mod backups;
 mod ground;
 mod hand;
 mod known;
+mod leaks;
 mod overload;
 mod restarts;
 mod soak;
@@ -27,6 +28,7 @@ use crate::failure::Outcome;
 #[derive(clap::Subcommand)]
 pub enum Subject {
     Backups(backups::Arguments),
+    Leaks(leaks::Arguments),
     Overload(overload::Arguments),
     Restarts(restarts::Arguments),
     Soak(soak::Arguments),
@@ -54,6 +56,7 @@ pub struct Choices {
 pub fn run(subject: &Subject) -> Outcome {
     match subject {
         Subject::Backups(arguments) => backups::run(arguments),
+        Subject::Leaks(arguments) => leaks::run(arguments),
         Subject::Overload(arguments) => overload::run(arguments),
         Subject::Restarts(arguments) => restarts::run(arguments),
         Subject::Soak(arguments) => soak::run(arguments),

@@ -227,6 +227,16 @@ impl Server {
             .map(drop)
     }
 
+    /// Waits for the end that a signal has brought about, and says how it ended.
+    pub fn await_end(mut self, limit: Duration) -> Outcome<ExitStatus> {
+        let mut status = None;
+        clock::poll_until(limit, Duration::from_millis(5), || {
+            status = self.process.try_wait().ok().flatten();
+            status.is_some()
+        });
+        status.context(format_args!("the server does not end within {limit:?}"))
+    }
+
     /// `SIGTERM`, and success only if the server ends by itself with 0 within the promised time (R9).
     pub fn stop(mut self) -> Outcome {
         process::signal(self.pid(), "TERM");
