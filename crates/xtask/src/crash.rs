@@ -28,6 +28,7 @@ use crate::record::Record;
 use crate::{Engine, clock};
 use decider::Decider;
 use keeper::Keeper;
+pub use keeper::archive as skill_archive;
 use ledger::Ledger;
 use model::issued;
 use worker::{Counts, Scene, Worker, lifetime_in};

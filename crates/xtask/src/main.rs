@@ -10,6 +10,7 @@ mod bench;
 mod clients;
 mod clock;
 mod crash;
+mod endure;
 mod failure;
 mod faults;
 mod http;
@@ -66,6 +67,9 @@ enum Task {
     Simulate(simulate::Arguments),
     /// Fail every write and sync of every mutation, one at a time, and compare the store with what was answered
     Faults(faults::Arguments),
+    /// Keep the server busy, full, restarting or under odd bytes, and judge what it does
+    #[command(subcommand)]
+    Endure(endure::Subject),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Measure the release binary
@@ -136,6 +140,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Scale(arguments) => scale::run(arguments)?,
         Task::Simulate(arguments) => simulate::run(arguments)?,
         Task::Faults(arguments) => faults::run(arguments)?,
+        Task::Endure(subject) => endure::run(subject)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,

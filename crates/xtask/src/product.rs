@@ -141,9 +141,12 @@ impl Installation {
 
     /// Runs an offline command such as `audit verify`, which says what it found by its exit code.
     pub fn check(&self, words: &[&str]) -> Outcome {
-        process::output(&mut self.command(words))
-            .map(drop)
-            .context(format_args!("provost {}", words.join(" ")))
+        self.ask(words).map(drop)
+    }
+
+    /// Runs an offline command and returns what it printed.
+    pub fn ask(&self, words: &[&str]) -> Outcome<String> {
+        process::output(&mut self.command(words)).context(format_args!("provost {}", words.join(" ")))
     }
 }
 
@@ -229,6 +232,16 @@ impl Server {
             .wait()
             .context("cannot wait for the server")
             .map(drop)
+    }
+
+    /// Waits for the end that a signal has brought about, and says how it ended.
+    pub fn await_end(mut self, limit: Duration) -> Outcome<ExitStatus> {
+        let mut status = None;
+        clock::poll_until(limit, Duration::from_millis(5), || {
+            status = self.process.try_wait().ok().flatten();
+            status.is_some()
+        });
+        status.context(format_args!("the server does not end within {limit:?}"))
     }
 
     /// `SIGTERM`, and success only if the server ends by itself with 0 within the promised time (R9).

@@ -287,3 +287,18 @@ fn a_recovered_organization_has_a_new_admin_and_an_audit_entry() {
         assert_eq!(count("nobody"), Some(0));
     }
 }
+
+/// A core dump would put keys and tokens on a disk; what the shell allows does not matter.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_that_crashes_writes_no_core_dump() {
+    let home = home("core");
+    let server = home.serve(&[]);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.child.id())).unwrap();
+    let core = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max core file size"));
+    let words: Vec<&str> = core.unwrap().split_whitespace().take(2).collect();
+    assert_eq!(words, ["0", "0"]);
+    assert_eq!(server.stop(), 0);
+}

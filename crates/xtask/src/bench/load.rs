@@ -113,21 +113,16 @@ async fn converse(
 ) -> Outcome<Vec<Duration>> {
     let mut latencies = Vec::with_capacity(1 << 16);
     let mut buffer = vec![0; 64 * 1024];
-    // Connections start at different requests, so that they do not write the same record at once.
-    let mut requests: Vec<_> = script.requests.as_ref().clone();
-    let count = requests.len().max(1);
-    requests.rotate_left(number * 17 % count);
-    for index in (0..count).cycle() {
-        let request = requests.get_mut(index).context("nothing to send")?;
-        if !request.serials.is_empty() {
-            let serial = format!("{:016}", NEXT_SERIAL.fetch_add(1, Ordering::Relaxed));
-            for at in &request.serials {
-                request.bytes[*at..*at + SERIAL.len()].copy_from_slice(serial.as_bytes());
-            }
-        }
+    let mut wire = script.wire(number);
+    loop {
         let sent = clock::now();
-        stream.write_all(&request.bytes).await.context("cannot send")?;
-        read_answer(&mut stream, &mut buffer).await?;
+        let answer = wire.ask(&mut stream, &mut buffer).await?;
+        if answer.status / 100 != 2 {
+            return Err(Failure::new(format!(
+                "an answer other than success: {}",
+                answer.beginning
+            )));
+        }
         let answered = clock::now();
         latencies.push(answered - sent);
         if answered >= end {
@@ -137,7 +132,54 @@ async fn converse(
     Ok(latencies)
 }
 
-async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome {
+/// The requests of a script in the order of one connection.
+pub struct Wire {
+    requests: Vec<Prepared>,
+    next: usize,
+}
+
+impl Script {
+    /// Connections start at different requests, so that they do not write the same record at once.
+    pub fn wire(&self, number: usize) -> Wire {
+        let mut requests: Vec<_> = self.requests.as_ref().clone();
+        let count = requests.len().max(1);
+        requests.rotate_left(number * 17 % count);
+        Wire { requests, next: 0 }
+    }
+}
+
+impl Wire {
+    /// Sends the next request and reads its answer.
+    pub async fn ask(&mut self, stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome<Answered> {
+        let count = self.requests.len().max(1);
+        let request = self
+            .requests
+            .get_mut(self.next % count)
+            .context("nothing to send")?;
+        self.next = (self.next + 1) % count;
+        if !request.serials.is_empty() {
+            let serial = format!("{:016}", NEXT_SERIAL.fetch_add(1, Ordering::Relaxed));
+            for at in &request.serials {
+                request.bytes[*at..*at + SERIAL.len()].copy_from_slice(serial.as_bytes());
+            }
+        }
+        stream.write_all(&request.bytes).await.context("cannot send")?;
+        read_answer(stream, buffer).await
+    }
+}
+
+/// What is looked at of an answer.
+#[derive(Debug)]
+pub struct Answered {
+    pub status: u16,
+    pub has_retry_after: bool,
+    /// The connection ends after it.
+    pub closes: bool,
+    /// Of an answer other than success: how it begins.
+    pub beginning: String,
+}
+
+async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome<Answered> {
     let mut filled = 0;
     let head = loop {
         let read = stream
@@ -152,13 +194,19 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome {
             break head?;
         }
     };
+    let mut answered = Answered {
+        status: head.status,
+        has_retry_after: head.has_retry_after,
+        closes: head.closes,
+        beginning: String::new(),
+    };
     if head.status / 100 != 2 {
-        let text = String::from_utf8_lossy(&buffer[..filled]);
-        return Err(Failure::new(format!("an answer other than success: {text}")));
+        answered.beginning = String::from_utf8_lossy(&buffer[..filled]).into_owned();
     }
     let Some(body_size) = head.body_size else {
         // With the end of the head, in case that nothing but the last chunk follows.
-        return read_chunks(stream, buffer, head.size - 2, filled).await;
+        read_chunks(stream, buffer, head.size - 2, filled).await?;
+        return Ok(answered);
     };
     let mut missing = (head.size + body_size).saturating_sub(filled);
     while missing > 0 {
@@ -168,7 +216,7 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome {
         }
         missing = missing.saturating_sub(read);
     }
-    Ok(())
+    Ok(answered)
 }
 
 /// Reads a chunked body: its end is known by the last bytes, since nothing follows before the next request.
@@ -197,6 +245,8 @@ struct Head {
     size: usize,
     /// None of a chunked body.
     body_size: Option<usize>,
+    has_retry_after: bool,
+    closes: bool,
 }
 
 impl Head {
@@ -225,6 +275,8 @@ impl Head {
             status,
             size: head.len(),
             body_size,
+            has_retry_after: value(b"retry-after:").is_some(),
+            closes: value(b"connection:").is_some_and(|value| value.trim_ascii() == b"close"),
         })
     }
 }
@@ -251,7 +303,9 @@ mod tests {
             Head {
                 status: 200,
                 size: text.len() - 5,
-                body_size: Some(12)
+                body_size: Some(12),
+                has_retry_after: false,
+                closes: false
             }
         );
         assert!(Head::parse(&text[..30]).is_none());
@@ -261,7 +315,9 @@ mod tests {
             Head {
                 status: 204,
                 size: empty.len(),
-                body_size: Some(0)
+                body_size: Some(0),
+                has_retry_after: false,
+                closes: false
             }
         );
         let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";

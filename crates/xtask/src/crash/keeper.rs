@@ -584,7 +584,7 @@ fn look(scene: &Scene, connection: &mut Connection, path: &str, belief: &Belief)
 }
 
 /// A small skill as a tar archive.
-fn archive(name: &str, folder: &Path) -> Outcome<Vec<u8>> {
+pub fn archive(name: &str, folder: &Path) -> Outcome<Vec<u8>> {
     let skill = folder.join(name);
     std::fs::create_dir_all(&skill).context("cannot write a skill")?;
     let text = format!("---\nname: {name}\ndescription: A skill of the crash driver.\n---\n\nDo nothing.\n");

@@ -23,6 +23,7 @@ use provost_kernel::expose::edge::{Edge, EdgeSettings, Tls, serve};
 use provost_kernel::expose::http::Reading;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::supervisor::Supervisor;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,12 +77,26 @@ pub struct Serve {
     store: StoreFlags,
 }
 
+/// Sees to it that a crash writes no memory to a disk: it holds keys, and tokens of requests in freed buffers.
+///
+/// Who needs a core dump attaches a debugger, or gives the running process another limit as root.
+fn forbid_core_dumps() {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    if let Err(error) = setrlimit(Resource::Core, none) {
+        tracing::warn!(%error, "core dumps cannot be forbidden: a crash may write secrets to a disk");
+    }
+}
+
 impl Serve {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         let config = self.configure()?;
         config.check()?;
         logging::start(&config.log, logging::SERVER)?;
+        forbid_core_dumps();
         let tls = config.http.tls()?;
         tls.check()?;
         let _lock = take_folder(&config)?;

@@ -1,0 +1,66 @@
+//! What only time, repetition and rude peers show, of the shipped binary: restarts of a large store, backups and
+//! stops under load, overload, hours of mixed load, raw bytes on sockets, and secrets that get out.
+//!
+//! Every driver prints its seed and takes one, shows progress, fails with a sentence that holds the figure, and
+//! leaves the server's folder behind when it fails. The limits are those of the goals; a size that is too small to
+//! judge a goal says so instead of passing it.
+//!
+//! Absent on purpose: anything in the process of the server. What needs a simulated clock, a changed scheduler or a
+//! look inside is tested in the server's own suite.
+
+mod backups;
+mod ground;
+mod hand;
+mod known;
+mod leaks;
+mod overload;
+mod restarts;
+mod soak;
+mod stops;
+mod wire;
+
+use std::path::PathBuf;
+
+use crate::Engine;
+use crate::failure::Outcome;
+
+/// What the server can be made to endure.
+#[derive(clap::Subcommand)]
+pub enum Subject {
+    Backups(backups::Arguments),
+    Leaks(leaks::Arguments),
+    Overload(overload::Arguments),
+    Restarts(restarts::Arguments),
+    Soak(soak::Arguments),
+    Stops(stops::Arguments),
+    Wire(wire::Arguments),
+}
+
+/// What all of them are told.
+#[derive(clap::Args)]
+pub struct Choices {
+    /// Repeats the choices of an earlier run
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The engines to run on
+    #[arg(long, value_enum, default_value_t = Engine::Sqlite)]
+    engine: Engine,
+    /// Use this binary instead of building one
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Keep what was reached for docs/assurance.md
+    #[arg(long)]
+    record: bool,
+}
+
+pub fn run(subject: &Subject) -> Outcome {
+    match subject {
+        Subject::Backups(arguments) => backups::run(arguments),
+        Subject::Leaks(arguments) => leaks::run(arguments),
+        Subject::Overload(arguments) => overload::run(arguments),
+        Subject::Restarts(arguments) => restarts::run(arguments),
+        Subject::Soak(arguments) => soak::run(arguments),
+        Subject::Stops(arguments) => stops::run(arguments),
+        Subject::Wire(arguments) => wire::run(arguments),
+    }
+}

@@ -1,0 +1,203 @@
+//! More than the server can do (R27): five times its capacity is offered, and it goes on doing most of what it can.
+//!
+//! The capacity is what a closed loop reaches. Then requests become due at five times that rate, whatever the answers
+//! (`overload/open.rs`), and every answer is a success, or 429 or 503 with `Retry-After`. Load generator and server share
+//! the cores, so what the generator takes is missing from the goodput: the figure is a lower bound, and the lower the less
+//! the task itself was optimized.
+
+mod open;
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Choices;
+use super::ground::{self, Purpose, millis};
+use super::restarts::wal_mib;
+use crate::bench::load::{self, SERIAL, Script};
+use crate::bench::machine;
+use crate::bench::place::Place;
+use crate::clock;
+use crate::failure::{Context, Failure, Outcome};
+use crate::http::Request;
+use crate::product::{Bootstrap, Server};
+use open::{Answers, Offer};
+
+const GOODPUT: f64 = 0.8;
+const MOST_MIB: f64 = 512.0;
+const RECOVERY: Duration = Duration::from_secs(5);
+/// Connections of the closed loop.
+const CLOSED: usize = 64;
+const ACCOUNTS: usize = 50;
+
+/// Offer several times what the server can do, and judge goodput, refusals, memory and recovery
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// How long the overload lasts, in seconds; the goal is 600
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..))]
+    secs: u64,
+    /// How many times the capacity is offered
+    #[arg(long, default_value_t = 5.0)]
+    times: f64,
+    /// Over how many connections
+    #[arg(long, default_value_t = 1_000)]
+    connections: usize,
+    #[command(flatten)]
+    choices: Choices,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let sizes = format!(
+        "--secs {} --times {} --connections {}",
+        arguments.secs, arguments.times, arguments.connections
+    );
+    let purpose = Purpose {
+        name: "overload",
+        goals: &["R27"],
+        sizes,
+        profile: "release",
+    };
+    ground::each(&arguments.choices, &purpose, |place, seed| {
+        drive(arguments, place, seed)
+    })
+}
+
+fn drive(arguments: &Arguments, place: &Place, _seed: u64) -> Outcome<String> {
+    let bootstrap = place.installation.initialize()?;
+    let server = place.installation.serve()?;
+    let script = mix(&server, &bootstrap)?;
+    let peak = capacity(&server, &script)?;
+    println!(
+        "{}: the capacity is {peak:.0}/s over {CLOSED} connections",
+        ground::word(place.engine)
+    );
+    let offer = Offer {
+        per_second: peak * arguments.times,
+        connections: arguments.connections,
+        duration: Duration::from_secs(arguments.secs),
+    };
+    let mut memory = 0.0_f64;
+    let answers = open::offer(server.address, &script, &offer, &mut |seconds, answers| {
+        memory = memory.max(machine::resident_mib(server.pid()).unwrap_or_default());
+        if seconds % 10 == 0 {
+            eprintln!(
+                "{seconds:4} s: {} served, {} refused, {memory:.0} MiB",
+                answers.served, answers.refused
+            );
+        }
+    })?;
+    let recovery = recover(&server, &script, peak)?;
+    let wal = wal_mib(&place.installation.store);
+    server.stop()?;
+    place.installation.check(&["audit", "verify"])?;
+    place.installation.check(&["store", "check"])?;
+    judge(arguments, peak, &answers, memory, recovery, wal)
+}
+
+/// Reads, lists, changes and decisions, as a fleet of gateways and a few administrators would ask.
+fn mix(server: &Server, bootstrap: &Bootstrap) -> Outcome<Script> {
+    let mut connection = crate::http::Connection::new(server.address);
+    let mut requests = Vec::new();
+    for number in 0..ACCOUNTS {
+        let create =
+            Request::new("POST", bootstrap.path("service-accounts"), &bootstrap.token).with_body(json!({
+                "name": format!("Account {number}"), "permissionRole": "viewer", "allOfRole": true,
+                "reason": "overload", "idempotencyKey": format!("overload-seed-{number:08}"),
+            }));
+        let made = connection.fetch(&create)?;
+        let id = made["serviceAccount"]["id"].as_str().context("no id")?;
+        let one = bootstrap.path(&format!("service-accounts/{id}"));
+        let change = json!({ "description": format!("as of {SERIAL}"), "reason": "overload",
+                             "idempotencyKey": format!("overload-{SERIAL}") });
+        let decision = json!({ "events": [{ "occasion": "pre_tool", "callId": SERIAL,
+                                            "attributes": { "tool.id": format!("tool-{number}") } }] });
+        let post = |method, path: String, body| Request::new(method, path, &bootstrap.token).with_body(body);
+        requests.extend([
+            Request::get(one.clone(), &bootstrap.token),
+            post("POST", bootstrap.path("policies/decisions"), decision),
+            Request::get(bootstrap.path("service-accounts?limit=50"), &bootstrap.token),
+            post("PATCH", one, change),
+        ]);
+    }
+    Ok(Script::new(requests.iter().map(Request::bytes)))
+}
+
+/// The best of three closed loops, after one to warm up.
+fn capacity(server: &Server, script: &Script) -> Outcome<f64> {
+    load::send(server.address, CLOSED, Duration::from_secs(2), script)?;
+    let mut best = 0.0_f64;
+    for _ in 0..3 {
+        let measured = load::send(server.address, CLOSED, Duration::from_secs(3), script)?;
+        best = best.max(measured.per_second());
+    }
+    Ok(best)
+}
+
+/// The time until a closed loop reaches nine tenths of the peak again, without a refusal.
+fn recover(server: &Server, script: &Script, peak: f64) -> Outcome<Duration> {
+    let start = clock::now();
+    while start.elapsed() < 2 * RECOVERY {
+        let slice = load::send(server.address, CLOSED, Duration::from_millis(500), script);
+        if slice.is_ok_and(|slice| slice.per_second() >= 0.9 * peak) {
+            return Ok(start.elapsed());
+        }
+    }
+    Err(Failure::new(format!(
+        "after {:?} without overload the server does not reach nine tenths of {peak:.0}/s",
+        2 * RECOVERY
+    )))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "some millions are exact")]
+fn judge(
+    arguments: &Arguments,
+    peak: f64,
+    answers: &Answers,
+    memory: f64,
+    recovery: Duration,
+    wal: f64,
+) -> Outcome<String> {
+    let seconds = answers.duration.as_secs_f64();
+    let goodput = answers.served as f64 / seconds;
+    let share = goodput / peak;
+    let offered = answers.due as f64 / seconds;
+    let figures = format!(
+        "peak {peak:.0}/s; {offered:.0}/s due for {} s over {} connections, {:.0}/s sent; goodput {goodput:.0}/s ({:.0} % \
+         of the peak), {} refused with 429 or 503 and Retry-After ({} of \
+         them on connections that then ended), {} other answers, {} connections lost; p50 {} and p99 \
+         {} of what was served; at most {memory:.0} MiB; a WAL of {wal:.1} MiB; recovered in {:.1} s",
+        arguments.secs,
+        arguments.connections,
+        answers.sent as f64 / seconds,
+        share * 100.0,
+        answers.refused,
+        answers.closed,
+        answers.wrong.len(),
+        answers.lost,
+        millis(answers.p50),
+        millis(answers.p99),
+        recovery.as_secs_f64()
+    );
+    let mut misses = Vec::new();
+    if share < GOODPUT {
+        misses.push("the goodput is below 80 %".to_owned());
+    }
+    if let Some(wrong) = answers.wrong.first() {
+        misses.push(format!(
+            "an answer is neither a success nor a refusal with Retry-After: {wrong}"
+        ));
+    }
+    if answers.lost > 0 {
+        misses.push("connections were closed without an answer".to_owned());
+    }
+    if memory >= MOST_MIB {
+        misses.push("it takes 512 MiB or more".to_owned());
+    }
+    if recovery >= RECOVERY {
+        misses.push("the recovery takes 5 s or more".to_owned());
+    }
+    if misses.is_empty() {
+        return Ok(format!("{figures}."));
+    }
+    Err(Failure::new(format!("{} ({figures})", misses.join("; "))))
+}
