@@ -14,6 +14,7 @@ mod failure;
 mod http;
 mod oidc;
 mod page;
+mod planted;
 mod postgres;
 mod process;
 mod product;
@@ -57,6 +58,8 @@ enum Task {
     Page(page::Arguments),
     /// Kill the server at random times and compare what it was with what it had acknowledged
     Crash(crash::Arguments),
+    /// Plant fifty bugs one by one and see the tests catch them
+    Planted(planted::Arguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Measure the release binary
@@ -124,6 +127,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Clients(arguments) => clients::run(arguments)?,
         Task::Page(arguments) => page::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
+        Task::Planted(arguments) => planted::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,
