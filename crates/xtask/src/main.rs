@@ -58,7 +58,7 @@ enum Task {
     Page(page::Arguments),
     /// Kill the server at random times and compare what it was with what it had acknowledged
     Crash(crash::Arguments),
-    /// Plant fifty bugs one by one and see the tests catch them
+    /// Plant fifty bugs one by one, in a scratch copy of the last commit, and see the tests catch them
     Planted(planted::Arguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),

@@ -23,8 +23,9 @@ use crate::failure::{Context, Failure, Outcome};
 use crate::process;
 use patch::Patch;
 
-/// Plant fifty bugs one by one and see the tests catch them
+/// Plant fifty bugs one by one, in a scratch copy of the last commit, and see the tests catch them
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of a command line")]
 pub struct Arguments {
     /// Only the patches whose names contain one of these
     #[arg(long, num_args = 1.., value_name = "NAME")]

@@ -105,13 +105,13 @@ fn see_clean(runner: &Runner<'_>, patches: &[&Patch], cluster: Option<&Cluster>)
 
 fn plant(runner: &Runner<'_>, patch: &Patch, cluster: Option<&Cluster>) -> Outcome<Entry> {
     let start = clock::now();
-    let verdict = match runner.scratch.apply(&patch.file) {
-        Err(failure) => Verdict::Broken(format!("it does not apply: {failure}")),
-        Ok(()) => {
-            let verdict = runner.run(&patch.name, &patch.run, cluster.filter(|_| patch.needs_postgres));
-            runner.scratch.revert()?;
-            verdict?
-        }
+    let verdict = if let Err(failure) = runner.scratch.apply(&patch.file) {
+        Verdict::Broken(format!("it does not apply: {failure}"))
+    } else {
+        let verdict = runner.run(&patch.name, &patch.run, cluster.filter(|_| patch.needs_postgres));
+        // Also when the run could not be made: the next patch wants a clean tree.
+        runner.scratch.revert()?;
+        verdict?
     };
     Ok(Entry {
         name: patch.name.clone(),

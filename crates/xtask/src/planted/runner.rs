@@ -14,9 +14,9 @@ use crate::postgres::Cluster;
 use crate::{clock, process};
 
 /// LIMIT: a build of one crate and its tests that takes longer hangs.
-const BUILD_LIMIT: Duration = Duration::from_secs(45 * 60);
+const BUILD_LIMIT: Duration = Duration::from_mins(45);
 /// LIMIT: nextest ends a single test much earlier; this ends a runner that hangs itself.
-const RUN_LIMIT: Duration = Duration::from_secs(30 * 60);
+const RUN_LIMIT: Duration = Duration::from_mins(30);
 
 /// What came of one planted bug.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,11 +55,7 @@ impl Runner<'_> {
     pub fn run(&self, name: &str, run: &Run, cluster: Option<&Cluster>) -> Outcome<Verdict> {
         let log = self.logs.join(format!("{name}.log"));
         let mut build = self.command(run, cluster);
-        build.args(if self.with_nextest {
-            ["--no-run"].as_slice()
-        } else {
-            ["--no-run", "--no-fail-fast"].as_slice()
-        });
+        build.arg("--no-run");
         match watch(&mut build, &log, BUILD_LIMIT)? {
             Ended::OutOfTime => return Ok(Verdict::Broken("the build ran out of time".into())),
             Ended::Status(Some(0)) => {}
@@ -121,15 +117,13 @@ fn watch(command: &mut Command, log: &Path, limit: Duration) -> Outcome<Ended> {
         ended = child.try_wait().transpose();
         ended.is_some()
     });
-    match ended {
-        Some(status) => Ok(Ended::Status(status.context("cannot wait for cargo")?.code())),
-        None => {
-            // Both runners pass the signal on to what they started.
-            process::signal(child.id(), "TERM");
-            child.wait().context("cannot wait for cargo")?;
-            Ok(Ended::OutOfTime)
-        }
-    }
+    let Some(status) = ended else {
+        // Both runners pass the signal on to what they started.
+        process::signal(child.id(), "TERM");
+        child.wait().context("cannot wait for cargo")?;
+        return Ok(Ended::OutOfTime);
+    };
+    Ok(Ended::Status(status.context("cannot wait for cargo")?.code()))
 }
 
 fn judge(ended: &Ended, said: &str, log: &Path) -> Verdict {
@@ -150,26 +144,22 @@ fn judge(ended: &Ended, said: &str, log: &Path) -> Verdict {
 
 /// The tests that failed or were ended for taking too long, in both runners' words.
 fn failed_tests(said: &str) -> Vec<String> {
-    const ENDS: [&str; 8] = [
+    // SIGKILL and SIGTERM are missing: so end the tests that still ran when another one failed.
+    const ENDS: [&str; 7] = [
         "FAIL",
+        "LEAK-FAIL",
         "TIMEOUT",
+        "ABORT",
         "SIGABRT",
         "SIGSEGV",
-        "SIGKILL",
         "SIGBUS",
-        "ABORT",
-        "LEAK-FAIL",
     ];
     let mut failed: Vec<String> = Vec::new();
     for line in said.lines().map(str::trim) {
-        let by_nextest = line.split_once(" [").and_then(|(word, rest)| {
-            let (_, name) = rest.split_once("] ").filter(|_| ENDS.contains(&word.trim()))?;
-            // “(12/80)” stands before the name in newer versions.
-            let name = name
-                .trim_start()
-                .trim_start_matches(|c: char| "()/".contains(c) || c.is_ascii_digit());
-            name.split_whitespace().last()
-        });
+        let by_nextest = line
+            .split_once(" [")
+            .filter(|(word, _)| ENDS.contains(&word.trim()))
+            .and_then(|(_, rest)| rest.split_whitespace().last());
         let by_cargo = line
             .strip_prefix("test ")
             .and_then(|line| line.strip_suffix(" ... FAILED"));
