@@ -810,3 +810,6 @@ fn scoped(actor: &Actor, scope: &'static str, roles: &[Role]) -> Result<()> {
     }
     Err(Error::new(Code::InsufficientScope, format!("this needs the scope {scope}")).with("scope", scope))
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ mod faults;
 mod http;
 mod oidc;
 mod page;
+mod planted;
 mod postgres;
 mod process;
 mod product;
@@ -70,6 +71,8 @@ enum Task {
     /// Keep the server busy, full, restarting or under odd bytes, and judge what it does
     #[command(subcommand)]
     Endure(endure::Subject),
+    /// Plant fifty bugs one by one, in a scratch copy of the last commit, and see the tests catch them
+    Planted(planted::Arguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Measure the release binary
@@ -141,6 +144,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Simulate(arguments) => simulate::run(arguments)?,
         Task::Faults(arguments) => faults::run(arguments)?,
         Task::Endure(subject) => endure::run(subject)?,
+        Task::Planted(arguments) => planted::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,
