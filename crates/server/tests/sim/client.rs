@@ -1,6 +1,6 @@
 //! Clients: they ask, repeat, race, leave in the middle, and try every token that was ever issued.
 
-use crate::areas;
+use crate::areas::{self, Fixture};
 use crate::dice::Dice;
 use crate::judge::{Asked, Book};
 use crate::life::Life;
@@ -8,6 +8,8 @@ use crate::model::{Act, Model};
 use crate::samples::{self, Target};
 use crate::support::cut_after;
 use serde_json::{Value, json};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::task::Poll;
 use std::time::Duration;
 
 /// What of a client outlives the server.
@@ -134,16 +136,16 @@ async fn send(life: &Life, place: usize, asked: &Asked) {
     // The copies are under way together; each is polled in its turn.
     std::future::poll_fn(|context| {
         waiting.retain_mut(|one| match one.as_mut().poll(context) {
-            std::task::Poll::Ready(status) => {
+            Poll::Ready(status) => {
                 done |= status < 500;
                 false
             }
-            std::task::Poll::Pending => true,
+            Poll::Pending => true,
         });
         if waiting.is_empty() {
-            std::task::Poll::Ready(())
+            Poll::Ready(())
         } else {
-            std::task::Poll::Pending
+            Poll::Pending
         }
     })
     .await;
@@ -320,11 +322,9 @@ async fn other(life: &Life, place: usize) {
         let key = client.key(&tag);
         (operation, tag, key)
     };
-    let made = {
-        let _calm = life.weather.calm();
-        areas::fixture(&life.app, operation, &key).await
+    let Some(made) = prepared(life, operation, &key).await else {
+        return;
     };
-    let Some(made) = made else { return };
     let asked = Asked {
         tag,
         act: Act::Other,
@@ -341,6 +341,24 @@ async fn other(life: &Life, place: usize) {
         state.book.enter(&asked);
     }
     send(life, place, &asked).await;
+}
+
+/// Makes what a mutation needs, in calm; `None` when another client just has what there is one of, an open import for
+/// example.
+async fn prepared(life: &Life, operation: &str, key: &str) -> Option<Fixture> {
+    let _calm = life.weather.calm();
+    let mut made = Box::pin(areas::fixture(&life.app, operation, key));
+    let made = std::future::poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| made.as_mut().poll(context)));
+        polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+    });
+    made.await.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>();
+        if text.is_some_and(|text| text.starts_with("409 ")) {
+            return None;
+        }
+        resume_unwind(panic)
+    })
 }
 
 /// Thinks of a request about accounts.

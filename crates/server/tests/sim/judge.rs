@@ -83,6 +83,9 @@ pub struct Before {
     was_over: bool,
 }
 
+/// When the token of the first admin ends: after ninety days.
+const FIRST_ENDS: i64 = crate::world::START.as_ms() + 90 * 86_400_000;
+
 /// See the module's text.
 #[derive(Default)]
 pub struct Book {
@@ -232,17 +235,16 @@ impl Book {
         if reply.status.is_success() {
             let effect = known.effect.as_ref();
             assert!(effect.is_some(), "{tag}: acknowledged and not in the log");
-            match &known.answer {
-                Some(first) => assert!(
+            if let Some(first) = &known.answer {
+                assert!(
                     *first == (status, reply.bytes.clone()),
                     "{tag}: two answers to one key\n{}\n{}",
                     String::from_utf8_lossy(&first.1),
                     reply.text()
-                ),
-                None => {
-                    known.answer = Some((status, reply.bytes.clone()));
-                    self.learn(tag, reply);
-                }
+                );
+            } else {
+                known.answer = Some((status, reply.bytes.clone()));
+                self.learn(tag, reply);
             }
         } else if matches!(status, 403 | 404 | 409 | 412 | 422) {
             let is_said = known.refusals.contains(&u64::from(status));
@@ -299,7 +301,7 @@ impl Book {
             let is_admin = token == app.admin;
             // The first admin's token lives for ninety days.
             assert!(
-                !is_admin || now.max(before.now) >= self.first_ends() || seen.0 != 401,
+                !is_admin || now.max(before.now) >= FIRST_ENDS || seen.0 != 401,
                 "{seen:?}"
             );
             return;
@@ -311,10 +313,6 @@ impl Book {
         }
         let seen = if seen.0 == 401 { seen } else { (200, "") };
         assert_eq!(seen, after, "the token was answered otherwise; {changes} changes");
-    }
-
-    fn first_ends(&self) -> i64 {
-        crate::world::START.as_ms() + 90 * 86_400_000
     }
 
     /// Says whether the account of a token changed behind a place of the log.
