@@ -84,7 +84,8 @@ async fn make_one(kernel: &Arc<Kernel>, chain: &Chain) -> Result<bool> {
     );
     tokio::task::spawn_blocking(move || shared.keys.append_checkpoint_line(&text))
         .await
-        .map_err(Error::internal)??;
+        .map_err(Error::internal)?
+        .inspect_err(|error| kernel.note_failure(error))?;
     Ok(true)
 }
 
