@@ -5,7 +5,7 @@ use crate::credential::Credentials;
 use crate::cx::Cx;
 use crate::db::{Conn, Location, Readers, Tx};
 use crate::entropy::{Entropy, UnitRng};
-use crate::error::{Code, Error, Result};
+use crate::error::{Class, Code, Error, Result};
 use crate::keys::Keys;
 use crate::ledger::Ledger;
 use crate::operation::{RateClass, Registry};
@@ -326,6 +326,13 @@ impl Kernel {
     /// Returns how many units of work wait for a writer.
     pub fn waiting_units(&self) -> usize {
         self.writers.get().map_or(0, Writers::waiting)
+    }
+
+    /// Notes a failed write or fsync beside the store's own writers (WK-2); other errors change nothing.
+    pub fn note_failure(&self, error: &Error) {
+        if error.work_class() == Class::Broken {
+            self.set_broken();
+        }
     }
 
     pub(crate) fn set_broken(&self) {

@@ -39,9 +39,11 @@ statements! {
 
 /// Migrates a store and binds it to its keys.
 ///
-/// Errors: a sentence for a store that is newer than the program, edited, or made with other keys.
+/// Errors: a sentence for a store that is newer than the program, edited, or made with other keys; `Broken` when it
+/// cannot be written.
 pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
     let mut conn = Conn::open(location, Access::Write)?;
+    conn.checkpoint()?;
     migrate(&mut conn, migrations::ALL, now)?;
     let (spent, known) = split_spent(&mut conn, keys)?;
     keys.verify(&known)?;

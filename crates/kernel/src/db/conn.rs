@@ -239,6 +239,19 @@ impl Conn {
         Ok(())
     }
 
+    /// Makes what earlier processes left in SQLite's log durable in the file; PostgreSQL does so by itself.
+    ///
+    /// A process whose fsync failed may have left pages that the system shows and the disk lacks: no later fsync of
+    /// the log writes them again. Copied into the file they are new writes, with an fsync that tells.
+    ///
+    /// Errors: `Broken` when the file cannot be written.
+    pub fn checkpoint(&mut self) -> Result<()> {
+        match &self.driver {
+            Driver::Sqlite(sqlite) => Ok(sqlite.checkpoint()?),
+            Driver::Postgres(_) => Ok(()),
+        }
+    }
+
     /// Runs a script of plain SQL, for migrations.
     pub fn batch(&mut self, sql: &str) -> Result<()> {
         self.check()?;

@@ -74,10 +74,9 @@ impl Keys {
         if line.is_empty() || line.contains(['\n', '\r']) {
             return Err(Error::internal("a checkpoint line must be one line"));
         }
-        let file = append(&self.dir, line).map_err(Error::internal)?;
-        // After a failed fsync nobody knows what is on disk.
-        file.sync_all()
-            .and_then(|()| folder::sync_dir(&self.dir))
+        // After a failed write or fsync nobody knows what is on disk.
+        append(&self.dir, line)
+            .and_then(|file| file.sync_all().and_then(|()| folder::sync_dir(&self.dir)))
             .map_err(|e| Error::internal(e).class(Class::Broken))
     }
 

@@ -10,7 +10,7 @@ use super::Keys;
 use super::folder;
 use super::sealing::{RecordKey, open, record_key, seal};
 use crate::entropy::{Entropy, SystemEntropy};
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Result};
 use crate::secret::Secret;
 use zeroize::Zeroizing;
 
@@ -95,7 +95,9 @@ impl Keys {
 
     fn make_day_key(&self, day: i64) -> Result<Zeroizing<Vec<u8>>> {
         let fresh = Zeroizing::new(SystemEntropy.seed());
-        folder::create_private(&self.dir, &file_name(day), fresh.as_slice()).map_err(Error::internal)?;
+        // INVARIANT WK-2: after a failed fsync nobody knows whether the key, or its name, outlives a loss of power.
+        folder::create_private(&self.dir, &file_name(day), fresh.as_slice())
+            .map_err(|e| Error::internal(e).class(Class::Broken))?;
         self.day_key(day)?.ok_or_else(|| {
             Error::internal(format!(
                 "the key of day {day} was destroyed while it was being made"

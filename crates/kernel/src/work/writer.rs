@@ -401,6 +401,7 @@ impl Writer {
         }
         if let Err(error) = attempt::run(kernel, &mut self.conn, &[], &notes) {
             self.conn.rollback();
+            kernel.note_failure(&error);
             tracing::error!(cause = ?error.private(), notes = notes.len(), "audit entries wait: they could not be written");
             kernel.ledger.put_back(notes);
         }

@@ -82,8 +82,10 @@ async fn make_one(kernel: &Arc<Kernel>, chain: &Chain) -> Result<bool> {
         serde_json::to_string(&line).map_err(Error::internal)?,
         kernel.clone(),
     );
-    let written = kernel.blocking(move || shared.keys.append_checkpoint_line(&text));
-    written.await??;
+    kernel
+        .blocking(move || shared.keys.append_checkpoint_line(&text))
+        .await?
+        .inspect_err(|error| kernel.note_failure(error))?;
     Ok(true)
 }
 

@@ -235,9 +235,24 @@ impl Staged {
         Ok(staged)
     }
 
+    /// Copies SQLite's log into the file, which alone becomes the store. Closing does so as well, but tells nobody when it
+    /// fails: what the log held, revocations included, would be gone.
+    fn empty_log(&self) -> Outcome {
+        Conn::open(&Location::Sqlite(self.0.clone()), Access::Write)?.checkpoint()?;
+        let mut log = self.0.clone().into_os_string();
+        log.push("-wal");
+        if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+            return Err(Failure::new(
+                "the store cannot be put in its place: its log could not be copied into its file; restore again",
+            ));
+        }
+        Ok(())
+    }
+
     fn become_store(&self, target: &Location) -> Outcome {
         match target {
             Location::Sqlite(file) => {
+                self.empty_log()?;
                 let moved = backup::sync(&self.0).and_then(|_| std::fs::rename(&self.0, file));
                 let moved = moved.and_then(|()| backup::sync(file).map(drop));
                 moved.map_err(|error| Failure::of_file("the store cannot be put in its place", file, &error))
