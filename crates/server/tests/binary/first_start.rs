@@ -295,7 +295,9 @@ fn a_server_that_crashes_writes_no_core_dump() {
     let home = home("core");
     let server = home.serve(&[]);
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.child.id())).unwrap();
-    let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size"));
+    let core = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max core file size"));
     let words: Vec<&str> = core.unwrap().split_whitespace().take(2).collect();
     assert_eq!(words, ["0", "0"]);
     assert_eq!(server.stop(), 0);
