@@ -160,7 +160,8 @@ fn judge(
     let seconds = answers.duration.as_secs_f64();
     let goodput = answers.served as f64 / seconds;
     let share = goodput / peak;
-    let offered = answers.due as f64 / seconds;
+    // What is answered after the end makes the goodput no better, but nothing more becomes due.
+    let offered = answers.due as f64 / arguments.secs as f64;
     let figures = format!(
         "peak {peak:.0}/s; {offered:.0}/s due for {} s over {} connections, {:.0}/s sent; goodput {goodput:.0}/s ({:.0} % \
          of the peak), {} refused with 429 or 503 and Retry-After ({} of \
