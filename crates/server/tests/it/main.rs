@@ -45,4 +45,5 @@ mod skill_tokens;
 mod statements;
 mod subjects;
 mod support;
+mod torment;
 mod writer;
