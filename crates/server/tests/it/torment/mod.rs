@@ -13,6 +13,8 @@
 mod cells;
 mod histories;
 mod paths;
+mod requests;
 pub mod run;
 pub mod storms;
+mod strings;
 mod tokens;
