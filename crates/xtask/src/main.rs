@@ -23,6 +23,7 @@ mod record;
 mod s3;
 mod schemathesis;
 mod suite;
+mod torment;
 mod tour;
 
 use std::process::ExitCode;
@@ -57,6 +58,8 @@ enum Task {
     Page(page::Arguments),
     /// Kill the server at random times and compare what it was with what it had acknowledged
     Crash(crash::Arguments),
+    /// Storm the whole application with hostile requests, and look for what must not be
+    Torment(torment::Arguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Measure the release binary
@@ -124,6 +127,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Clients(arguments) => clients::run(arguments)?,
         Task::Page(arguments) => page::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
+        Task::Torment(arguments) => torment::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,
