@@ -73,7 +73,7 @@ fn put(body: &mut Value, place: &str, value: Value) {
     let mut node = body;
     for part in place[1..].split('/') {
         if part == "0" && !node.is_object() {
-            if !node.as_array().is_some_and(|items| !items.is_empty()) {
+            if node.as_array().is_none_or(Vec::is_empty) {
                 *node = json!([null]);
             }
             node = &mut node[0];

@@ -136,8 +136,12 @@ fn query(scene: &Scene, form: &mut Form, place: usize, dice: &mut Dice) {
         add(name, value);
         form.wrong = Some("the query holds an unknown parameter");
     } else if dice.chance(40) {
+        // Without a question mark it would be another path.
+        if !form.target.contains('?') {
+            form.target.push('?');
+        }
         form.target
-            .push_str(*dice.pick(&["&&", "&=", "?", "#x", "&a=%ff", "&limit=%", ";x=1"]));
+            .push_str(dice.pick::<&str>(&["&&", "&=", "?", "#x", "&a=%ff", "&limit=%", ";x=1"]));
     }
 }
 
@@ -350,13 +354,13 @@ fn wild(form: &mut Form, dice: &mut Dice) {
         .into();
         return;
     }
-    let odd = utf8_percent_encode(*dice.pick(&HOSTILE), NON_ALPHANUMERIC).to_string();
+    let odd = utf8_percent_encode(dice.pick::<&str>(&HOSTILE), NON_ALPHANUMERIC).to_string();
     match dice.below(4) {
         0 => form.target.push_str(&odd),
         1 => {
             form.target = form
                 .target
-                .replacen("/organizations/", &format!("/organizations/{odd}"), 1)
+                .replacen("/organizations/", &format!("/organizations/{odd}"), 1);
         }
         2 => form.target = form.target.replacen("/api/", "/api//", 1),
         _ => form.target = format!("/{odd}/{odd}"),

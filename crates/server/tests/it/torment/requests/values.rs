@@ -208,7 +208,7 @@ fn text(dice: &mut Dice, schema: &Value) -> String {
         _ => dice.pick(&WORDS).to_string(),
     };
     if schema["format"] == "date-time" {
-        made = WORDS[4 + dice.below(2)].to_owned();
+        WORDS[4 + dice.below(2)].clone_into(&mut made);
     }
     let most = schema["maxLength"].as_u64().filter(|most| *most < 70_000);
     if let Some(most) = most.filter(|_| dice.chance(10)) {
