@@ -28,6 +28,7 @@ mod scale;
 mod schemathesis;
 mod simulate;
 mod suite;
+mod torment;
 mod tour;
 
 use std::process::ExitCode;
@@ -73,6 +74,8 @@ enum Task {
     Endure(endure::Subject),
     /// Plant fifty bugs one by one, in a scratch copy of the last commit, and see the tests catch them
     Planted(planted::Arguments),
+    /// Storm the whole application with hostile requests, and look for what must not be
+    Torment(torment::Arguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Measure the release binary
@@ -145,6 +148,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Faults(arguments) => faults::run(arguments)?,
         Task::Endure(subject) => endure::run(subject)?,
         Task::Planted(arguments) => planted::run(arguments)?,
+        Task::Torment(arguments) => torment::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,

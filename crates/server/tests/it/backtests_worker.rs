@@ -20,16 +20,16 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const TOOLS: [&str; 4] = ["mail", "call", "shell", "search"];
 
 /// A server's worker, stopped at the end.
-struct Worker(Supervisor);
+pub struct Worker(Supervisor);
 
 impl Worker {
-    fn start(app: &App) -> Self {
+    pub fn start(app: &App) -> Self {
         let supervisor = Supervisor::new();
         backtests::start(&app.kernel, &supervisor).unwrap();
         Self(supervisor)
     }
 
-    async fn stop(self) {
+    pub async fn stop(self) {
         let overdue = self.0.stop(PATIENCE).await;
         assert!(overdue.is_empty(), "{overdue:?}");
     }
@@ -124,7 +124,7 @@ fn is_over(run: &Value) -> bool {
     run["finishedAt"].is_string()
 }
 
-async fn ended(app: &App, id: &str) -> Value {
+pub async fn ended(app: &App, id: &str) -> Value {
     until(app, id, is_over).await
 }
 

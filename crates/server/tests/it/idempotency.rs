@@ -1,8 +1,7 @@
 //! A key acts once, for every operation that changes anything (R10, R13; decisions.md section 4).
 
 use crate::areas;
-use crate::support::{App, Dice, Reply, cut_after, each, each_with, exchange, fresh_key, number, with_trio};
-use provost_kernel::kernel::Settings;
+use crate::support::{App, Dice, Reply, each, each_with, exchange, fresh_key, with_trio};
 use provost_kernel::operation::{Entry, Kind};
 use provost_server::background;
 use serde_json::{Value, json};
@@ -11,17 +10,17 @@ use tokio::task::JoinSet;
 
 /// One request that can be repeated.
 #[derive(Clone, Debug)]
-struct Wanted {
-    method: &'static str,
-    path: String,
+pub struct Wanted {
+    pub method: &'static str,
+    pub path: String,
     /// Without the trio.
-    body: Value,
+    pub body: Value,
     /// The event that its effect emits.
-    event: Option<&'static str>,
+    pub event: Option<&'static str>,
     /// Content that is not JSON; the trio travels in headers then.
-    content: Option<(&'static str, Vec<u8>)>,
-    token: String,
-    key: String,
+    pub content: Option<(&'static str, Vec<u8>)>,
+    pub token: String,
+    pub key: String,
 }
 
 impl Wanted {
@@ -30,7 +29,7 @@ impl Wanted {
         self.method == "DELETE" || self.content.is_some() || self.body.is_null()
     }
 
-    async fn send(&self, app: &App) -> Reply {
+    pub async fn send(&self, app: &App) -> Reply {
         let call = app.request(self.method, &self.path).token(&self.token);
         if self.has_headers_only() {
             let call = call
@@ -48,7 +47,7 @@ impl Wanted {
 
 /// Makes what an operation needs and returns a request that has an effect. An operation that changes anything
 /// and stands not here fails the test.
-async fn fixture(app: &App, operation: &str) -> Wanted {
+pub async fn fixture(app: &App, operation: &str) -> Wanted {
     let unique = fresh_key();
     if let Some(made) = areas::fixture(app, operation, &unique).await {
         return Wanted {
@@ -119,7 +118,7 @@ async fn fixture(app: &App, operation: &str) -> Wanted {
     }
 }
 
-fn writes(app: &App) -> Vec<&'static str> {
+pub fn writes(app: &App) -> Vec<&'static str> {
     let is_write = |e: &&Entry| e.meta.kind == Kind::Write;
     app.kernel
         .registry
@@ -130,21 +129,36 @@ fn writes(app: &App) -> Vec<&'static str> {
         .collect()
 }
 
-fn roomy() -> Settings {
-    // Requests whose clients left still count until they are answered.
-    Settings {
-        rate_limits: false,
-        max_in_flight: 512,
-        ..Settings::default()
-    }
+/// Where the log and the events of the first organization end now.
+pub async fn ends(app: &App) -> (i64, i64) {
+    let organization = app.organization.clone();
+    let read = move |tx: &mut provost_kernel::db::Tx<'_>| {
+        let mut end = |statement| -> provost_kernel::Result<i64> {
+            let found = tx.query(statement, provost_kernel::params![organization.as_str()], |row| {
+                row.get::<i64>(0)
+            })?;
+            Ok(found[0])
+        };
+        Ok((end(&LAST_ENTRY)?, end(&LAST_EVENT)?))
+    };
+    app.kernel.read_system(read).await.unwrap()
 }
 
-async fn length(app: &App) -> i64 {
-    app.entries(&app.organization, 0).await.len().try_into().unwrap()
+provost_kernel::statements! {
+    /// The last place of a chain.
+    LAST_ENTRY = "SELECT COALESCE(MAX(seq), 0) FROM audit_entries WHERE organization_id = ?1";
+    /// The last place of the events.
+    LAST_EVENT = "SELECT COALESCE(MAX(sequence), 0) FROM outbox WHERE organization_id = ?1";
 }
 
 /// Asserts that one entry is "allowed", the others are replays of it, and the event went out once.
-async fn assert_one_effect(app: &App, operation: &str, wanted: &Wanted, from: (i64, i64), answered: usize) {
+pub async fn assert_one_effect(
+    app: &App,
+    operation: &str,
+    wanted: &Wanted,
+    from: (i64, i64),
+    answered: usize,
+) {
     app.settle().await;
     let entries = app.entries(&app.organization, from.0).await;
     let of = |decision: &str| -> Vec<&Value> {
@@ -172,91 +186,57 @@ async fn assert_one_effect(app: &App, operation: &str, wanted: &Wanted, from: (i
     assert_eq!(events.first().map(|(kind, _)| kind.as_str()), wanted.event);
 }
 
-async fn event_count(app: &App) -> i64 {
-    app.events(0).await.len().try_into().unwrap()
-}
-
 #[test]
 fn a_storm_of_one_request_has_one_effect_and_one_answer() {
-    each_with("storms", &roomy(), |app: Arc<App>| async move {
-        let mut dice = Dice::new("storms");
-        for operation in writes(&app) {
-            for round in 0..number("PROVOST_TEST_STORMS", 3) {
-                let wanted = fixture(&app, operation).await;
-                let from = (length(&app).await, event_count(&app).await);
-                let size = [2, 64, 2 + dice.below(63)][usize::try_from(round % 3).unwrap()];
-                let mut storm = JoinSet::new();
-                for _ in 0..size {
-                    let (app, wanted) = (app.clone(), wanted.clone());
-                    let polls = if dice.chance(3) {
-                        1 + dice.below(3)
-                    } else {
-                        usize::MAX
-                    };
-                    storm.spawn(async move { cut_after(polls, wanted.send(&app)).await });
-                }
-                let mut answers: Vec<Reply> = storm.join_all().await.into_iter().flatten().collect();
-                // The last one is not cut off: there is an answer in any case.
-                answers.push(wanted.send(&app).await);
-                for answer in &answers {
-                    answer.ok();
-                    assert_eq!(
-                        (answer.status, &answer.bytes),
-                        (answers[0].status, &answers[0].bytes)
-                    );
-                }
-                let firsts = answers
-                    .iter()
-                    .filter(|a| a.header("idempotent-replayed") != "true");
-                assert!(firsts.count() <= 1);
-                assert_one_effect(&app, operation, &wanted, from, answers.len()).await;
-            }
-        }
-    });
+    crate::torment::storms::rage();
 }
 
 #[test]
 fn connections_that_break_change_nothing_about_it() {
-    each_with("broken_connections", &roomy(), |app: Arc<App>| async move {
-        let mut dice = Dice::new("broken connections");
-        let served = app.serve().await;
-        for operation in writes(&app) {
-            let wanted = fixture(&app, operation).await;
-            if wanted.has_headers_only() {
-                continue; // its trio travels in headers; the in-process storm has it
+    each_with(
+        "broken_connections",
+        &crate::torment::run::roomy(),
+        |app: Arc<App>| async move {
+            let mut dice = Dice::new("broken connections");
+            let served = app.serve().await;
+            for operation in writes(&app) {
+                let wanted = fixture(&app, operation).await;
+                if wanted.has_headers_only() {
+                    continue; // its trio travels in headers; the in-process storm has it
+                }
+                let from = ends(&app).await;
+                let body = with_trio(wanted.body.clone(), &wanted.key);
+                let request = app.on_the_wire(wanted.method, &wanted.path, &wanted.token, &body);
+                let mut storm = JoinSet::new();
+                for _ in 0..16 {
+                    let (address, request) = (served.address, request.clone());
+                    let (sent, wait) = (dice.below(request.len() + 1), dice.below(4) as u64);
+                    let cut = dice.chance(2);
+                    storm.spawn(async move {
+                        use tokio::io::AsyncWriteExt;
+                        if !cut {
+                            return Some(exchange(address, &request).await);
+                        }
+                        // Half of the cut ones have sent everything and do not wait for the answer.
+                        let sent = if wait < 2 { request.len() } else { sent };
+                        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+                        stream.write_all(&request[..sent]).await.unwrap();
+                        tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
+                        None
+                    });
+                }
+                let mut answers: Vec<_> = storm.join_all().await.into_iter().flatten().collect();
+                answers.push(exchange(served.address, &request).await);
+                let bodies: Vec<_> = answers.iter().map(|a| a.whole().unwrap()).collect();
+                for body in &bodies {
+                    assert!(body.0 < 300, "{}", String::from_utf8_lossy(body.1));
+                    assert_eq!(body, &bodies[0]);
+                }
+                assert_one_effect(&app, operation, &wanted, from, bodies.len()).await;
             }
-            let from = (length(&app).await, event_count(&app).await);
-            let body = with_trio(wanted.body.clone(), &wanted.key);
-            let request = app.on_the_wire(wanted.method, &wanted.path, &wanted.token, &body);
-            let mut storm = JoinSet::new();
-            for _ in 0..16 {
-                let (address, request) = (served.address, request.clone());
-                let (sent, wait) = (dice.below(request.len() + 1), dice.below(4) as u64);
-                let cut = dice.chance(2);
-                storm.spawn(async move {
-                    use tokio::io::AsyncWriteExt;
-                    if !cut {
-                        return Some(exchange(address, &request).await);
-                    }
-                    // Half of the cut ones have sent everything and do not wait for the answer.
-                    let sent = if wait < 2 { request.len() } else { sent };
-                    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-                    stream.write_all(&request[..sent]).await.unwrap();
-                    tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
-                    None
-                });
-            }
-            let mut answers: Vec<_> = storm.join_all().await.into_iter().flatten().collect();
-            answers.push(exchange(served.address, &request).await);
-            let bodies: Vec<_> = answers.iter().map(|a| a.whole().unwrap()).collect();
-            for body in &bodies {
-                assert!(body.0 < 300, "{}", String::from_utf8_lossy(body.1));
-                assert_eq!(body, &bodies[0]);
-            }
-            assert_one_effect(&app, operation, &wanted, from, bodies.len()).await;
-        }
-        served.stop().await;
-    });
+            served.stop().await;
+        },
+    );
 }
 
 #[test]

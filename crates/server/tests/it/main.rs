@@ -46,4 +46,5 @@ mod skill_tokens;
 mod statements;
 mod subjects;
 mod support;
+mod torment;
 mod writer;

@@ -221,6 +221,22 @@ impl App {
         }
     }
 
+    /// Answers a request as it stands; the answer is checked against the OpenAPI document.
+    pub async fn answer(&self, request: Request<Body>) -> Reply {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes().to_vec();
+        let reply = Reply {
+            status: parts.status,
+            headers: parts.headers,
+            json: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+            bytes,
+        };
+        self.contract.check(&method, &path, &reply);
+        reply
+    }
+
     /// A read as the first admin.
     pub async fn get(&self, rest: &str) -> Reply {
         self.request("GET", rest).send().await
@@ -363,18 +379,7 @@ impl Call<'_> {
             headers.append("authorization", format!("Bearer {token}").parse().unwrap());
         }
         let request = request.body(Body::from(self.body.unwrap_or_default())).unwrap();
-        let response = self.app.router.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes().to_vec();
-        let reply = Reply {
-            status: parts.status,
-            headers: parts.headers,
-            json: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
-            bytes,
-        };
-        let method: Method = self.method.parse().unwrap();
-        self.app.contract.check(&method, &self.path, &reply);
-        reply
+        self.app.answer(request).await
     }
 }
 
@@ -550,10 +555,11 @@ pub struct Dice(UnitRng);
 
 impl Dice {
     pub fn new(name: &str) -> Self {
-        let mut fresh = [0; 8];
-        fresh.copy_from_slice(&SystemEntropy.seed()[..8]);
-        let seed = number("PROVOST_TEST_SEED", u64::from_le_bytes(fresh) >> 1);
-        eprintln!("{name}: PROVOST_TEST_SEED={seed}");
+        Self::of(seed(name))
+    }
+
+    /// The dice that belong to a seed.
+    pub fn of(seed: u64) -> Self {
         Self(UnitRng::new(SeededEntropy::new(seed).seed()))
     }
 
@@ -570,6 +576,15 @@ impl Dice {
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
+}
+
+/// Returns the seed of a run and prints it: `PROVOST_TEST_SEED`, else a fresh one.
+pub fn seed(name: &str) -> u64 {
+    let mut fresh = [0; 8];
+    fresh.copy_from_slice(&SystemEntropy.seed()[..8]);
+    let seed = number("PROVOST_TEST_SEED", u64::from_le_bytes(fresh) >> 1);
+    eprintln!("{name}: PROVOST_TEST_SEED={seed}");
+    seed
 }
 
 /// Returns how much a test does: a number of the environment, else `default`.

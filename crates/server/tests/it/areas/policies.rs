@@ -60,7 +60,7 @@ impl App {
     }
 
     /// Makes one that decides nothing: a write of it has one event, its own.
-    async fn draft(&self, collection: &str) -> String {
+    pub async fn draft(&self, collection: &str) -> String {
         self.policy_that(collection, false).await
     }
 

@@ -1,0 +1,106 @@
+//! What the subjects share: the engines of a run, its size, its progress and its figures.
+
+use crate::support::{App, number};
+use provost_kernel::db::Location;
+use provost_kernel::db::testing::{TestStore, locations};
+use provost_kernel::kernel::Settings;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::runtime::Runtime;
+
+/// How much this run does, in the unit of its subject.
+pub fn count(small: u64) -> u64 {
+    number("PROVOST_TEST_COUNT", small)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how a test runs is no configuration of the product"
+)]
+fn word(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The name of the engine behind a place.
+pub fn engine(location: &Location) -> &'static str {
+    match location {
+        Location::Sqlite(_) => "SQLite",
+        Location::Postgres(_) => "PostgreSQL",
+    }
+}
+
+/// Empty stores on the engines that this run is about.
+pub fn stores(name: &str) -> Vec<TestStore> {
+    let wanted = word("PROVOST_TEST_ENGINE").unwrap_or_else(|| "both".to_owned());
+    let mut stores = locations(name);
+    stores.retain(|store| wanted == "both" || engine(&store.location()).to_lowercase().starts_with(&wanted));
+    assert!(!stores.is_empty(), "no store of the engine {wanted}");
+    stores
+}
+
+/// Threads for a kernel and its clients.
+pub fn runtime() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all().build().unwrap()
+}
+
+/// Settings without a limit that a crowd of clients would meet.
+pub fn roomy() -> Settings {
+    Settings {
+        // Requests whose clients left still count until they are answered.
+        rate_limits: false,
+        max_in_flight: 512,
+        ..Settings::default()
+    }
+}
+
+/// Runs a scenario on every engine of this run and reports its figures by engine.
+pub fn each<F: Future<Output = Value>>(subject: &str, settings: &Settings, scenario: impl Fn(Arc<App>) -> F) {
+    let mut figures = Map::new();
+    for store in stores(subject) {
+        let location = store.location();
+        let found = runtime().block_on(async {
+            let app = Arc::new(App::start(location.clone(), settings.clone()).await);
+            let found = scenario(app.clone()).await;
+            app.kernel.stop().await;
+            let _ = std::fs::remove_dir_all(&app.keys_dir);
+            found
+        });
+        figures.insert(engine(&location).to_owned(), found);
+    }
+    report(subject, &figures.into());
+}
+
+/// Says what a run reached, and writes it where it is asked for.
+pub fn report(subject: &str, figures: &Value) {
+    eprintln!("{subject}: {figures}");
+    if let Some(path) = word("PROVOST_TEST_REPORT") {
+        std::fs::write(path, figures.to_string()).unwrap();
+    }
+}
+
+/// Says now and then how far a long run is.
+pub struct Progress {
+    subject: &'static str,
+    whole: u64,
+    done: AtomicU64,
+}
+
+impl Progress {
+    pub fn of(subject: &'static str, whole: u64) -> Self {
+        Self {
+            subject,
+            whole,
+            done: AtomicU64::new(0),
+        }
+    }
+
+    pub fn add(&self, more: u64) {
+        let before = self.done.fetch_add(more, Ordering::Relaxed);
+        let step = (self.whole / 50).max(1);
+        if before / step != (before + more) / step {
+            eprintln!("{}: {} of {}", self.subject, before + more, self.whole);
+        }
+    }
+}
