@@ -361,6 +361,10 @@ impl Writer {
     }
 
     fn run_alone(&mut self, kernel: &Kernel, unit: Unit) {
+        // INVARIANT WK-2: also not when the unit before this one found the store broken.
+        if kernel.is_broken() {
+            return answer(unit.reply, Err(broken()));
+        }
         let units = [unit];
         let mut last = Error::unavailable("the store is busy; try again");
         for _ in 0..MAX_ATTEMPTS {
@@ -398,6 +402,9 @@ impl Writer {
     fn write_notes(&mut self, kernel: &Kernel, notes: Vec<Note>) {
         if notes.is_empty() {
             return;
+        }
+        if kernel.is_broken() {
+            return kernel.ledger.put_back(notes);
         }
         if let Err(error) = attempt::run(kernel, &mut self.conn, &[], &notes) {
             self.conn.rollback();

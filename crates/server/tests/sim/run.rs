@@ -202,6 +202,13 @@ fn pace(seeds: u64, took: Duration) -> u128 {
     u128::from(seeds) * 60_000 / took.as_millis().max(1)
 }
 
+/// The units and notes behind one that found the store broken were still run, and acknowledged (WK-2).
+#[test]
+fn seeds_that_found_a_fault_stay_mended() {
+    let (sum, _) = run_all(9267, 1, 1, 1);
+    assert!(sum.failures.is_empty(), "{}", sum.failures.join("\n\n"));
+}
+
 /// Every seed keeps every invariant, and a seed means one trace (R16, R21).
 #[test]
 fn every_seed_keeps_the_invariants() {
