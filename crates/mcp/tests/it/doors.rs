@@ -2,7 +2,9 @@
 
 use crate::area::FLEETING;
 use crate::support::{App, by, each, each_with};
-use http::{Method, StatusCode};
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::Full;
 use provost_kernel::kernel::Settings;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -121,18 +123,36 @@ fn a_revoked_token_is_refused_from_the_next_request_on() {
     });
 }
 
+/// A call of the client that is let in once.
+fn fleeting(app: &App, id: &str) -> Request<Full<Bytes>> {
+    let message =
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"listThings"}}}}"#);
+    let mut request = app.request(message);
+    request
+        .headers_mut()
+        .insert("user-agent", FLEETING.parse().unwrap());
+    request
+}
+
 #[test]
 fn who_is_cut_off_between_authentication_and_call_is_refused_by_http() {
     each("mcp_fleeting", |app: Arc<App>| async move {
-        let mut request =
-            app.request(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"listThings"}}"#);
-        request
-            .headers_mut()
-            .insert("user-agent", FLEETING.parse().unwrap());
-        let answer = app.send(request).await;
+        // Not the usual form of an id: the library judges the message, between the two.
+        let answer = app.send(fleeting(&app, "4294967296")).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{answer:?}");
         assert_eq!(answer.json()["code"], "token_revoked");
         assert!(answer.headers.contains_key("www-authenticate"));
+    });
+}
+
+#[test]
+fn a_call_in_the_usual_form_is_answered_in_the_snapshot_that_finds_its_caller() {
+    each("mcp_at_once", |app: Arc<App>| async move {
+        let answer = app.send(fleeting(&app, "1")).await;
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+        let answer = app.send(fleeting(&app, "2")).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{answer:?}");
+        assert_eq!(answer.json()["code"], "token_revoked");
     });
 }
 
