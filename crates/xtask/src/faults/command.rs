@@ -101,7 +101,8 @@ impl Bench<'_> {
                 violations: Vec::new(),
             });
         }
-        let lost = point.filter(|point| injected && point.loses() && must_fail(subject, point));
+        let must_fail = |point: &&Point| must_fail(subject, point) && !is_done_again(subject, &ended.calls);
+        let lost = point.filter(|point| injected && point.loses() && must_fail(point));
         if let Some(point) = lost.filter(|_| ended.succeeded) {
             violations.push(format!("it succeeded although its {} failed", point.call.name));
         }
@@ -362,6 +363,18 @@ fn must_fail(subject: Subject, point: &Point) -> bool {
         .and_then(OsStr::to_str)
         .unwrap_or_default();
     subject != Subject::Start && !["provost.lock", "provost.db"].contains(&file)
+}
+
+/// Until a restore gives the staged copy its name, its folder is synced for names alone that go away, those of logs. The
+/// sync behind the renaming is another one, and has to succeed.
+fn is_done_again(subject: Subject, calls: &[Call]) -> bool {
+    let is_folder = |call: &Call| call.name == "fsync" && call.place.ends_with("/data");
+    let failed = calls.iter().filter(|call| call.injected);
+    let last = calls
+        .iter()
+        .filter(|call| is_folder(call))
+        .max_by_key(|call| call.at);
+    subject == Subject::Restore && failed.clone().all(is_folder) && last.is_some_and(|last| !last.injected)
 }
 
 fn user(bootstrap: &Bootstrap, name: &str) -> Request {

@@ -120,7 +120,8 @@ fn fill(conn: &mut Conn, file: &Path, now: Timestamp) -> Outcome {
     let mut target = Conn::open(&Location::Sqlite(file.to_owned()), Access::Write)?;
     migrate(&mut target, migrations::ALL, now)?;
     copy::all(conn, &mut target)?;
-    // One file, without a log beside it.
+    // Whether the log could be copied into the file is told here alone; then one file, without a log beside it.
+    target.checkpoint()?;
     Ok(target.batch("PRAGMA journal_mode = DELETE")?)
 }
 

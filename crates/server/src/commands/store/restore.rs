@@ -86,9 +86,9 @@ impl Restore {
         let location = Location::Sqlite(staged.0.clone());
         let keys = Keys::open(&keys_dir)?;
         let named = |error| opening(error, &Location::Sqlite(self.file.clone()));
+        // Open until the end: when the last connection closes, the log is copied and nobody is told when that fails.
         let mut conn = Conn::open(&location, Access::Write).map_err(named)?;
         migrate(&mut conn, migrations::ALL, SystemClock::new().now()).map_err(named)?;
-        drop(conn);
         let now = SystemClock::new().now();
         if let Some(finding) = check::findings(&location, &keys, now).into_iter().next() {
             return Err(Failure::new(format!("the backup cannot be restored: {finding}")));
@@ -109,9 +109,9 @@ impl Restore {
             kernel.stop().await;
             done
         })??;
-        let chains = chains(&mut Conn::open(&location, Access::Write)?)?;
+        let chains = chains(&mut conn)?;
         segments::restore(&config, &self.file, &location)?;
-        staged.become_store(&target)?;
+        staged.become_store(&target, conn)?;
         for chain in &chains {
             let line = line(chain, epoch, now, &kernel.keys)?;
             kernel.keys.append_checkpoint_line(&line).map_err(|error| {
@@ -235,10 +235,11 @@ impl Staged {
         Ok(staged)
     }
 
-    /// Copies SQLite's log into the file, which alone becomes the store. Closing does so as well, but tells nobody when it
-    /// fails: what the log held, revocations included, would be gone.
-    fn empty_log(&self) -> Outcome {
-        Conn::open(&Location::Sqlite(self.0.clone()), Access::Write)?.checkpoint()?;
+    /// Copies SQLite's log into the file, which alone becomes the store, and closes the copy: what the log held,
+    /// revocations included, would be gone without.
+    fn empty_log(&self, mut conn: Conn) -> Outcome {
+        conn.checkpoint()?;
+        drop(conn);
         let mut log = self.0.clone().into_os_string();
         log.push("-wal");
         if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
@@ -249,15 +250,16 @@ impl Staged {
         Ok(())
     }
 
-    fn become_store(&self, target: &Location) -> Outcome {
+    fn become_store(&self, target: &Location, conn: Conn) -> Outcome {
         match target {
             Location::Sqlite(file) => {
-                self.empty_log()?;
+                self.empty_log(conn)?;
                 let moved = backup::sync(&self.0).and_then(|_| std::fs::rename(&self.0, file));
                 let moved = moved.and_then(|()| backup::sync(file).map(drop));
                 moved.map_err(|error| Failure::of_file("the store cannot be put in its place", file, &error))
             }
             Location::Postgres(_) => {
+                drop(conn);
                 let mut from = backup::open(&Location::Sqlite(self.0.clone()))?;
                 let mut to = Conn::open(target, Access::Write).map_err(|error| opening(error, target))?;
                 migrate(&mut to, migrations::ALL, SystemClock::new().now())
