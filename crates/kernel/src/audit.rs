@@ -8,6 +8,7 @@
 //! INVARIANT AD-1: no mutation is acknowledged without its entry (the same transaction).
 //! INVARIANT AD-2: sequence numbers of a chain have no gap; they are taken under the head's row lock.
 //! INVARIANT AD-3: no entry holds a token, a secret or a body.
+//! INVARIANT AD-4: the hash of an entry is over the hash of the one before it and over all of its own text.
 
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::cx::{Change, Event};
@@ -463,5 +464,20 @@ mod tests {
             panic!("the entry is text")
         };
         assert_eq!(entry_hash(&first, second), head.hash);
+    }
+
+    /// Computed with another program: whoever keeps an export can check it without ours.
+    #[test]
+    fn a_hash_is_over_the_one_before_and_the_entry() {
+        let previous = std::array::from_fn(|place| u8::try_from(place).unwrap());
+        let canonical = r#"{"seq":1}"#;
+        assert_eq!(
+            hex(&entry_hash(&previous, canonical)),
+            "01763f2818131249c7c7151c48341b04f82ab3aa796aef566f02ad09ad81d0e9"
+        );
+        assert_eq!(
+            hex(&entry_hash(&[0; 32], canonical)),
+            "ff44e121014845ba9f060b9dd529b57e3706d9dcbf47ce18d6a7e50bea6c7e46"
+        );
     }
 }

@@ -499,4 +499,77 @@ mod tests {
             Code::Unauthenticated
         );
     }
+
+    /// Its 256 bits are what keeps a token from being guessed: none of them may be left out.
+    #[test]
+    fn a_mac_that_differs_in_one_bit_or_in_its_length_is_another_tokens() {
+        let dir = std::env::temp_dir().join(format!("provost-credential-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        let entropy = crate::entropy::SeededEntropy::new(1);
+        let keys = Keys::create(&dir, Timestamp::EPOCH, &entropy).unwrap();
+        let presented = Presented {
+            caller: Caller {
+                kind: Kind::ServiceAccount,
+                lookup: "x".into(),
+                verified: None,
+            },
+            token: Some(crate::Secret::new("prov_sat_x".to_owned())),
+        };
+        let (pepper, mac) = keys.token_mac_current("prov_sat_x");
+        let stored = |mac: &[u8], pepper: &str| Credential {
+            mac: mac.to_vec(),
+            pepper_id: pepper.to_owned(),
+            ..credential()
+        };
+        assert!(presented.matches(&stored(&mac, pepper), &keys));
+        for bit in 0..256 {
+            let mut other = mac;
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert!(!presented.matches(&stored(&other, pepper), &keys), "bit {bit}");
+        }
+        for length in [0, 1, 8, 16, 31] {
+            assert!(
+                !presented.matches(&stored(&mac[..length], pepper), &keys),
+                "{length} bytes"
+            );
+        }
+        assert!(
+            !presented.matches(&stored(&mac, "pepper-2"), &keys),
+            "an unknown pepper"
+        );
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_delegated_token_can_do_what_it_and_its_session_both_say_until_the_first_of_them_ends() {
+        let caller = |scopes: &[&str], ms| Caller {
+            kind: Kind::Session,
+            lookup: "x".into(),
+            verified: Some(Arc::new(Verified {
+                organization: OrganizationId::parse("acme").unwrap(),
+                grant: "x".into(),
+                scopes: ScopeSet::of(scopes),
+                expires_at: Timestamp::from_ms(ms),
+                opening: None,
+            })),
+        };
+        let session = |scopes: Option<&[&str]>| Credential {
+            token_scopes: scopes.map(ScopeSet::of),
+            ..credential()
+        };
+        let bound = caller(&["audit:read", "events:write"], 5_000)
+            .bound(session(Some(&["events:read", "audit:export"])))
+            .unwrap();
+        assert_eq!(bound.token_scopes, Some(ScopeSet::of(&["events:read"])));
+        assert_eq!(bound.expires_at, Timestamp::from_ms(5_000));
+        let bound = caller(&["audit:read"], 50_000).bound(session(None)).unwrap();
+        assert_eq!(bound.token_scopes, Some(ScopeSet::of(&["audit:read"])));
+        assert_eq!(bound.expires_at, Timestamp::from_ms(10_000));
+        let foreign = Credential {
+            organization: OrganizationId::parse("umbrella").unwrap(),
+            ..credential()
+        };
+        let refused = caller(&["audit:read"], 5_000).bound(foreign).unwrap_err();
+        assert_eq!(refused.code(), Code::Unauthenticated);
+    }
 }

@@ -7,6 +7,7 @@ mod areas;
 mod audit_complete;
 mod backtests;
 mod backtests_worker;
+mod broken;
 mod clock;
 mod contract;
 mod decisions;
