@@ -201,8 +201,8 @@ fn perform(large: &Large, arguments: &Arguments, cluster: &Cluster) -> Outcome {
         "--quiet",
         "--profile",
         "ci",
-        "--package",
-        "provost-server",
+        // Of the whole workspace, so that dependencies have the features of the suite and are not built again.
+        "--workspace",
         "--test",
         "it",
     ]);

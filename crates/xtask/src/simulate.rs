@@ -58,8 +58,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
         "test",
         "--profile",
         "ci",
-        "-p",
-        "provost-server",
+        // Of the whole workspace, so that dependencies have the features of the suite and are not built again.
+        "--workspace",
         "--test",
         "sim",
         "--",

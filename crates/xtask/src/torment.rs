@@ -173,8 +173,8 @@ fn perform(arguments: &Arguments, plan: &Plan, seed: u64, report: &Path) -> Outc
         "test",
         "--profile",
         "ci",
-        "-p",
-        "provost-server",
+        // Of the whole workspace, so that dependencies have the features of the suite and are not built again.
+        "--workspace",
         "--test",
         "it",
         "--",
