@@ -63,9 +63,14 @@ pub struct Bench<'a> {
     pub crashed: PathBuf,
 }
 
+/// A command takes tenths of a second. What it prints fits into a pipe.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// How a command ended.
 struct Ended {
     succeeded: bool,
+    /// It was killed, because it did not end.
+    hung: bool,
     printed: String,
     calls: Vec<Call>,
 }
@@ -102,6 +107,9 @@ impl Bench<'_> {
             });
         }
         let must_fail = |point: &&Point| must_fail(subject, point) && !is_done_again(subject, &ended.calls);
+        if ended.hung {
+            violations.push(format!("it did not end within {} s", PATIENCE.as_secs()));
+        }
         let lost = point.filter(|point| injected && point.loses() && must_fail(point));
         if let Some(point) = lost.filter(|_| ended.succeeded) {
             violations.push(format!("it succeeded although its {} failed", point.call.name));
@@ -127,12 +135,22 @@ impl Bench<'_> {
 
     fn traced(&self, program: &mut Command, injection: Option<&str>) -> Outcome<Ended> {
         let trace = self.folder.join("trace");
-        let output = strace::around(program, &trace, injection)
+        let mut running = strace::around(program, &trace, injection)
             .stdin(Stdio::null())
-            .output()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
             .context("cannot run strace")?;
+        let ended = clock::poll_until(PATIENCE, Duration::from_millis(2), || {
+            !matches!(running.try_wait(), Ok(None))
+        });
+        if !ended {
+            strace::kill_children(running.id());
+        }
+        let output = running.wait_with_output().context("cannot wait for strace")?;
         Ok(Ended {
             succeeded: output.status.success(),
+            hung: !ended,
             printed: String::from_utf8_lossy(&output.stdout).into_owned(),
             calls: strace::read(&trace)?,
         })
@@ -321,6 +339,7 @@ impl Bench<'_> {
         }
         kill_traced(&mut tracer)?;
         let ended = Ended {
+            hung: false,
             succeeded: is_ready,
             printed: String::new(),
             calls: strace::read(&trace)?,

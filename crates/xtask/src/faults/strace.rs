@@ -31,6 +31,16 @@ pub struct Call {
     pub at: Duration,
 }
 
+/// Kills what a strace runs; strace ends with it, and its trace is whole.
+pub fn kill_children(strace: u32) {
+    let children = std::fs::read_to_string(format!("/proc/{strace}/task/{strace}/children"));
+    for child in children.unwrap_or_default().split_whitespace() {
+        if let Ok(child) = child.parse() {
+            process::signal(child, "KILL");
+        }
+    }
+}
+
 /// Installs strace on Debian when it is missing and we may.
 pub fn find_or_install() -> Outcome {
     if process::find_program("strace").is_some() {
