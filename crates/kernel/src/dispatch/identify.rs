@@ -53,17 +53,12 @@ enum Looked {
     Refused(Outcome),
 }
 
-/// Says who a request comes from, and makes what must be there for them: a session of theirs.
+/// Says who a request comes from, and makes what must be there for them: a session of theirs. What the caller wants, if
+/// `want` knows it already, is answered in the same snapshot, so that the request is authenticated once and waits for a
+/// reader once. `want` may be asked more than once.
 ///
-/// Errors: the outcome that answers the request, a 401 as a rule.
-pub async fn identify(kernel: &Arc<Kernel>, knock: Knock) -> std::result::Result<Identity, Outcome> {
-    identify_for(kernel, knock, None).await
-}
-
-/// As [`identify`]; and what the caller wants, if `want` knows it already, is answered in the same snapshot: the
-/// request is authenticated once, and waits for a reader once. `want` may be asked more than once.
-///
-/// Errors: as [`identify`]. The outcome of what was wanted stands beside the identity.
+/// Errors: the outcome that answers the request, a 401 as a rule. The outcome of what was wanted stands beside the
+/// identity.
 pub async fn identify_and_call<F>(
     kernel: &Arc<Kernel>,
     knock: Knock,
@@ -88,7 +83,7 @@ where
     Ok((identity, Some(outcome)))
 }
 
-/// As [`identify`], for the operation at a place of the registry, which may take gateway tokens.
+/// Says who asks for the operation at a place of the registry, which may take gateway tokens.
 pub(super) async fn identify_for(
     kernel: &Arc<Kernel>,
     knock: Knock,

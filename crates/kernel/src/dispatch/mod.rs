@@ -14,7 +14,7 @@ mod record;
 
 pub use crate::credential::{McpClient, Presented, Surface};
 pub use decode::percent_decode;
-pub use identify::{Identity, Knock, identify, identify_and_call};
+pub use identify::{Identity, Knock, identify_and_call};
 pub(crate) use in_flight::InFlight;
 
 use crate::auth::{Actor, OrganizationId, Origin};
@@ -59,7 +59,7 @@ pub struct Request {
     pub surface: Surface,
     /// The method of the HTTP request, and its raw path without query.
     pub line: (Method, String),
-    /// The caller's token, where it was recognized before: by [`precheck`] or [`identify`]. A proof of possession
+    /// The caller's token, where it was recognized before: by [`precheck`] or [`identify_and_call`]. A proof of possession
     /// serves once.
     pub presented: Option<Arc<Presented>>,
 }
