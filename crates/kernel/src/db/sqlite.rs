@@ -8,6 +8,7 @@ use super::statement::{Call, Statement};
 use crate::error::Class;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -52,12 +53,15 @@ pub(super) struct Sqlite {
 
 /// Has the file logged ahead. Two processes that do so at once on a new file do not wait for each other: SQLite fails
 /// one of them at once, whatever its busy timeout, and that one tries again.
+///
+/// # Errors
+/// Those of SQLite, and that the file stays without a log ahead, as where files have no shared memory.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     const PAUSE: Duration = Duration::from_millis(20);
     connection.busy_timeout(Duration::ZERO)?;
     let mut attempts = BUSY.as_millis() / PAUSE.as_millis();
     loop {
-        match connection.execute_batch("PRAGMA journal_mode = WAL") {
+        match logged_ahead(connection) {
             Err(error) if attempts > 0 && error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
                 attempts -= 1;
                 std::thread::sleep(PAUSE);
@@ -65,6 +69,25 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
             outcome => return outcome,
         }
     }
+}
+
+/// INVARIANT WK-2: the statement is run to its end. The file is changed when it ends, after the row that tells the new
+/// mode, and a change that failed is told only then.
+fn logged_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare("PRAGMA journal_mode = WAL")?;
+    let mut rows = statement.query([])?;
+    let mut ahead = false;
+    while let Some(row) = rows.next()? {
+        ahead = row.get_ref(0)?.as_str()?.eq_ignore_ascii_case("wal");
+    }
+    if ahead {
+        return Ok(());
+    }
+    let reason = "the file cannot be logged ahead where it stands".to_owned();
+    Err(rusqlite::Error::SqliteFailure(
+        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
+        Some(reason),
+    ))
 }
 
 impl Sqlite {
@@ -83,8 +106,27 @@ impl Sqlite {
                 WRITER,
             ),
         };
-        Self::configured(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, settings, access)
-            .map_err(|error| Fault::of_sqlite(&error, false).during("open SQLite"))
+        let opened = Self::configured(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, settings, access)
+            .map_err(|error| Fault::of_sqlite(&error, false).during("open SQLite"))?;
+        if access == Access::Write {
+            opened.keep_names(file)?;
+        }
+        Ok(opened)
+    }
+
+    /// INVARIANT WK-2: the names of the file and of its log are durable before anything is committed. SQLite syncs their
+    /// folder as well, but passes over a failure of that.
+    fn keep_names(&self, file: &Path) -> Result<(), Fault> {
+        // The first read makes the log.
+        self.connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+            .map_err(|error| Fault::of_sqlite(&error, false).during("open SQLite's log"))?;
+        let folder = match file.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| Fault::new(Class::Broken, format!("sync the folder of the store: {error}")))
     }
 
     fn configured(file: &Path, flags: OpenFlags, settings: &str, access: Access) -> rusqlite::Result<Self> {
@@ -259,5 +301,29 @@ impl Sqlite {
             .map_err(|error| {
                 Fault::of_sqlite(&error, self.open && self.connection.is_autocommit()).during(sql)
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_logged_ahead_is_refused() {
+        let in_memory = Connection::open_in_memory().unwrap();
+        let error = write_ahead(&in_memory).unwrap_err();
+        assert_eq!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen));
+    }
+
+    #[test]
+    fn the_log_is_there_before_the_first_commit() {
+        // The first location is SQLite's on every machine.
+        let store = crate::db::testing::locations("log_ahead").swap_remove(0);
+        let crate::db::Location::Sqlite(file) = store.location() else {
+            panic!("no file: {:?}", store.location());
+        };
+        let _opened = Sqlite::open(&file, Access::Write).unwrap();
+        let log = file.with_file_name("store.sqlite-wal");
+        assert!(log.exists(), "its name is synced with that of the file");
     }
 }

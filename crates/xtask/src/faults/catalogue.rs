@@ -29,6 +29,8 @@ pub struct Operation {
     pub effect: Effect,
     /// Threads of the server that stand still meanwhile.
     pub holds: Option<&'static str>,
+    /// The code of the conflict when what the call is about came to its end by itself between a lost call and its retry.
+    pub overtaken: Option<&'static str>,
 }
 
 /// What a call leaves behind.
@@ -46,6 +48,7 @@ const fn keyed(id: &'static str, prepare: Prepare) -> Operation {
         prepare,
         effect: Effect::Keyed,
         holds: None,
+        overtaken: None,
     }
 }
 

@@ -385,7 +385,8 @@ fn must_fail(subject: Subject, point: &Point) -> bool {
 }
 
 /// Until a restore gives the staged copy its name, its folder is synced for names alone that go away, those of logs. The
-/// sync behind the renaming is another one, and has to succeed.
+/// sync behind the renaming is another one, and has to succeed. When a store is made, SQLite syncs the folder for a
+/// journal that goes away, and passes over a failure; the product's own sync behind that has to succeed.
 fn is_done_again(subject: Subject, calls: &[Call]) -> bool {
     let is_folder = |call: &Call| call.name == "fsync" && call.place.ends_with("/data");
     let failed = calls.iter().filter(|call| call.injected);
@@ -393,7 +394,9 @@ fn is_done_again(subject: Subject, calls: &[Call]) -> bool {
         .iter()
         .filter(|call| is_folder(call))
         .max_by_key(|call| call.at);
-    subject == Subject::Restore && failed.clone().all(is_folder) && last.is_some_and(|last| !last.injected)
+    [Subject::Init, Subject::Restore].contains(&subject)
+        && failed.clone().all(is_folder)
+        && last.is_some_and(|last| !last.injected)
 }
 
 fn user(bootstrap: &Bootstrap, name: &str) -> Request {

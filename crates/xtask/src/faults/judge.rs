@@ -48,6 +48,15 @@ impl Seen {
         self.end.to_string().contains(&self.probe_name)
     }
 
+    /// Whether its object came to its end by itself before the retries, which are refused with this code.
+    fn is_overtaken(&self, code: &str) -> bool {
+        let is_refused = |retry: &Answer| retry.status == 409 && retry.code() == code;
+        !self.acknowledged()
+            && self.entries_before.0 == 0
+            && is_refused(&self.again)
+            && is_refused(&self.once_more)
+    }
+
     fn acknowledged(&self) -> bool {
         match &self.answer {
             Ok(answer) => answer.is_success(),
@@ -74,10 +83,15 @@ pub fn judge(
         violations.extend(after_a_loss(point, in_time, seen));
     }
     violations.extend(answers(seen));
-    violations.extend(match operation.effect {
-        Effect::Keyed => keyed(seen),
-        Effect::Records(events) => recorded(seen, events),
-    });
+    if operation.overtaken.is_some_and(|code| seen.is_overtaken(code)) {
+        violations.extend(overtaken(seen));
+    } else {
+        violations.extend(retries(seen));
+        violations.extend(match operation.effect {
+            Effect::Keyed => keyed(seen),
+            Effect::Records(events) => recorded(seen, events),
+        });
+    }
     Verdict {
         hit: injected || killed,
         violations,
@@ -111,14 +125,6 @@ fn answers(seen: &Seen) -> Vec<Violation> {
     {
         violations.push(format!("it was answered {}", answer.summary()));
     }
-    for retry in [&seen.again, &seen.once_more] {
-        if !retry.is_success() {
-            violations.push(format!(
-                "its retry after the restart was answered {}",
-                retry.summary()
-            ));
-        }
-    }
     if let Some(live) = &seen.live
         && live != &seen.before
         && live != &seen.end
@@ -132,6 +138,26 @@ fn answers(seen: &Seen) -> Vec<Violation> {
         ));
     }
     violations
+}
+
+fn retries(seen: &Seen) -> Vec<Violation> {
+    let failed = [&seen.again, &seen.once_more]
+        .into_iter()
+        .filter(|retry| !retry.is_success());
+    failed
+        .map(|retry| format!("its retry after the restart was answered {}", retry.summary()))
+        .collect()
+}
+
+/// Nothing was acknowledged, nothing had happened before the retries, and they are refused: nothing may be told of.
+fn overtaken(seen: &Seen) -> Vec<Violation> {
+    let told = (seen.entries.0 > 0).then(|| {
+        format!(
+            "{} audit entries tell of an effect that was refused",
+            seen.entries.0
+        )
+    });
+    told.into_iter().collect()
 }
 
 fn keyed(seen: &Seen) -> Vec<Violation> {

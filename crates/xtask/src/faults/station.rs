@@ -137,7 +137,7 @@ impl<'a> Station<'a> {
     /// Threads that enter no system call any more stand still.
     fn hold(&self, server: &Server, name: &str) -> Outcome<strace::Attached> {
         let threads = threads::named(server.pid(), name)?;
-        strace::attach(&threads, &self.folder.join("held"), Some("all:delay_enter=3600s"))
+        strace::hold(&threads, &self.folder.join("held"))
     }
 
     fn prepare(&self, operation: &Operation, unique: &str, connection: &mut Connection) -> Outcome<Ready> {

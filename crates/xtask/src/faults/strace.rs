@@ -82,11 +82,12 @@ impl Drop for Attached {
     }
 }
 
-/// The command up to what is traced: an injection is strace's own expression, such as `fsync:error=EIO:when=3`.
-fn strace(output: &Path, injection: Option<&str>) -> Command {
+/// The command up to what is traced: an injection is strace's own expression, such as `fsync:error=EIO:when=3`. It is
+/// made in traced calls only.
+fn strace(output: &Path, calls: &str, injection: Option<&str>) -> Command {
     let mut command = Command::new("strace");
     command.args(["-ttt", "-y", "-s", "0", "-e", "signal=none", "-e"]);
-    command.arg(format!("trace={CALLS}"));
+    command.arg(format!("trace={calls}"));
     if let Some(injection) = injection {
         command.arg("-e").arg(format!("inject={injection}"));
     }
@@ -96,7 +97,7 @@ fn strace(output: &Path, injection: Option<&str>) -> Command {
 
 /// Starts a program under strace, every thread and child of it included.
 pub fn around(program: &Command, output: &Path, injection: Option<&str>) -> Command {
-    let mut command = strace(output, injection);
+    let mut command = strace(output, CALLS, injection);
     command
         .arg("-f")
         .arg("--")
@@ -113,7 +114,19 @@ pub fn around(program: &Command, output: &Path, injection: Option<&str>) -> Comm
 
 /// Attaches to threads and returns once every one of them is traced.
 pub fn attach(threads: &[u32], output: &Path, injection: Option<&str>) -> Outcome<Attached> {
-    let mut command = strace(output, injection);
+    attached(threads, output, strace(output, CALLS, injection))
+}
+
+/// Has threads stand still at the next system call they make, whichever it is.
+pub fn hold(threads: &[u32], output: &Path) -> Outcome<Attached> {
+    attached(
+        threads,
+        output,
+        strace(output, "all", Some("all:delay_enter=3600s")),
+    )
+}
+
+fn attached(threads: &[u32], output: &Path, mut command: Command) -> Outcome<Attached> {
     for thread in threads {
         command.arg("-p").arg(thread.to_string());
     }

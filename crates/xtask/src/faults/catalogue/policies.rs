@@ -17,6 +17,7 @@ const fn recorded(id: &'static str, events: usize, prepare: super::Prepare) -> O
         prepare,
         effect: Effect::Records(events),
         holds: None,
+        overtaken: None,
     }
 }
 
@@ -79,8 +80,9 @@ pub const OPERATIONS: &[Operation] = &[
         Ok(maker.call("POST", "policies/backtests", question(maker.unique)))
     }),
     Operation {
-        // The run would end before anybody could cancel it.
+        // The run would end before anybody could cancel it, and does end once the server was restarted.
         holds: Some("backtest"),
+        overtaken: Some("already_terminal"),
         ..keyed("cancelHeadlessPolicyBacktest", |maker| {
             let id = maker.make("policies/backtests", question(maker.unique))?;
             Ok(maker.bare("POST", &format!("policies/backtests/{id}/cancel")))
