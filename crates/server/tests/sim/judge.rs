@@ -59,11 +59,19 @@ pub struct Known {
     pub from: i64,
     /// The entry of its effect.
     pub effect: Option<Entry>,
-    /// The statuses with which the log says that it was refused.
-    refusals: Vec<u64>,
+    /// How the log says that it was refused.
+    refusals: Vec<Refusal>,
     pub answer: Option<(u16, Vec<u8>)>,
     /// Its key may be forgotten: the clock was in another year.
     pub is_stale: bool,
+}
+
+/// An entry of the log about one attempt that was refused.
+#[derive(Debug)]
+struct Refusal {
+    status: u64,
+    request: String,
+    seq: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -190,7 +198,11 @@ impl Book {
                 assert_eq!(effect, text("/replayOf"), "{tag}: the replay of something else");
             }
             _ => {
-                known.refusals.push(status);
+                known.refusals.push(Refusal {
+                    status,
+                    request: text("/requestId").unwrap_or_default().to_owned(),
+                    seq,
+                });
                 if known.effect.is_none() && !matches!(act, Act::Other) {
                     let refusal = self.model.refusal(&act).map(u64::from);
                     assert_eq!(refusal, Some(status), "{tag}: {act:?} was refused");
@@ -247,12 +259,17 @@ impl Book {
                 self.learn(tag, reply);
             }
         } else if matches!(status, 403 | 404 | 409 | 412 | 422) {
-            let is_said = known.refusals.contains(&u64::from(status));
-            assert!(
-                is_said,
-                "{tag}: refused with {status} and not in the log: {}",
-                reply.text()
-            );
+            let request = reply.header("x-request-id");
+            let said = known
+                .refusals
+                .iter()
+                .find(|refusal| (refusal.status, refusal.request.as_str()) == (u64::from(status), request));
+            let Some(said) = said else {
+                panic!(
+                    "{tag}: refused with {status} and not in the log: {}",
+                    reply.text()
+                );
+            };
             // Rights are judged again before a replay, so what is gone answers as such.
             let account = known
                 .asked
@@ -262,7 +279,7 @@ impl Book {
             let is_gone = status == 404 && account.is_none_or(|account| account.deleted);
             let is_lost = reply.code() == "secret_no_longer_retrievable";
             assert!(
-                known.effect.is_none() || is_lost || is_gone,
+                known.effect.as_ref().is_none_or(|effect| said.seq < effect.seq) || is_lost || is_gone,
                 "{tag}: refused after its effect: {}",
                 reply.text()
             );
