@@ -4,7 +4,7 @@
 
 use provost_policy::{
     Action, Batch, Chronicle, Definition, Event, Family, Field, Occasion, Outcome, PolicySet, Projection,
-    Reason, Scan, Symbols, Value as Held, sha256_hex,
+    Reason, Scan, Symbols, Value as Held, set_digest, sha256_hex,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -435,6 +435,11 @@ fn the_digest_names_the_definitions_and_nothing_else() {
         one.digest(),
         set(&[a.clone(), content("b", "block", &json!({}))]).digest()
     );
+    // Each policy counts by itself, also where two say the same.
+    let (first, second) = ((Family::Content, "a", "1f"), (Family::Content, "b", "1f"));
+    assert_eq!(set_digest([first, second]), set_digest([second, first]));
+    assert_ne!(set_digest([first, second]), set_digest([first]));
+    assert_ne!(set_digest([first]), set_digest([(Family::Resource, "a", "1f")]));
     let read = |(family, policy): &(Family, Value)| Arc::new(Definition::read(*family, policy).unwrap());
     assert_eq!(PolicySet::new([read(&a), read(&a)]).unwrap_err().id, "a");
     assert!(PolicySet::new([read(&off), read(&off)]).is_ok());

@@ -60,6 +60,7 @@ fn a_selection_takes_away_and_never_adds() {
             ("/mcp?toolsets=default", &ALL),
             ("/mcp?readonly=true", &reads),
             ("/mcp?toolsets=audit&readonly=true", &["exportThings"]),
+            ("/mcp?tools=deleteThing,getThing&readonly=true", &["getThing"]),
             ("/mcp?toolsets=inventory", &[]),
             ("/mcp?tools=getThing,receiveThings,nothing", &["getThing"]),
             (
@@ -123,6 +124,7 @@ fn what_is_not_listed_is_as_unknown_as_what_does_not_exist() {
             ("createThing", "/mcp", &viewer),
             ("receiveThings", "/mcp", &app.admin),
             ("deleteThing", "/mcp?readonly=true", &app.admin),
+            ("deleteThing", "/mcp?tools=deleteThing&readonly=true", &app.admin),
             ("deleteThing", "/mcp?toolsets=policies", &app.admin),
         ];
         for (name, target, token) in hidden {
