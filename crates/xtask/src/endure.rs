@@ -1,5 +1,6 @@
 //! What only time, repetition and rude peers show, of the shipped binary: restarts of a large store, backups and
-//! stops under load, overload, hours of mixed load, raw bytes on sockets, and secrets that get out.
+//! stops under load, overload, hours of mixed load, raw bytes on sockets, secrets that get out, and what strangers
+//! learn.
 //!
 //! Every driver prints its seed and takes one, shows progress, fails with a sentence that holds the figure, and
 //! leaves the server's folder behind when it fails. The limits are those of the goals; a size that is too small to
@@ -17,6 +18,7 @@ mod overload;
 mod restarts;
 mod soak;
 mod stops;
+mod strangers;
 mod wire;
 
 use std::path::PathBuf;
@@ -33,6 +35,7 @@ pub enum Subject {
     Restarts(restarts::Arguments),
     Soak(soak::Arguments),
     Stops(stops::Arguments),
+    Strangers(strangers::Arguments),
     Wire(wire::Arguments),
 }
 
@@ -61,6 +64,7 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Restarts(arguments) => restarts::run(arguments),
         Subject::Soak(arguments) => soak::run(arguments),
         Subject::Stops(arguments) => stops::run(arguments),
+        Subject::Strangers(arguments) => strangers::run(arguments),
         Subject::Wire(arguments) => wire::run(arguments),
     }
 }

@@ -8,12 +8,12 @@
 //! Absent on purpose: PostgreSQL, whose writes are PostgreSQL's own; the files of this program beside it (keys,
 //! checkpoints, segments) are the same on both engines.
 
-mod base;
-mod catalogue;
+pub mod base;
+pub mod catalogue;
 mod command;
 mod fault;
 mod judge;
-mod maker;
+pub mod maker;
 mod state;
 mod station;
 mod strace;

@@ -126,6 +126,33 @@ pub fn find_program(name: impl AsRef<OsStr>) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
+/// Finds a program, or installs the Debian package of its name where that is possible, and says so.
+pub fn find_or_install(name: &str) -> Outcome {
+    if find_program(name).is_some() {
+        return Ok(());
+    }
+    let debian = Path::new("/etc/debian_version").exists() && find_program("apt-get").is_some();
+    if !debian || !is_root() {
+        return Err(Failure::new(format!(
+            "no {name} found: install your system's package (Debian and Ubuntu: sudo apt-get install {name}) and run \
+             this again"
+        )));
+    }
+    println!("No {name} found. Running as root on Debian, so it will be installed:");
+    for arguments in [
+        &["update"][..],
+        &["install", "-y", "--no-install-recommends", name],
+    ] {
+        println!("  apt-get {}", arguments.join(" "));
+        let mut apt = Command::new("apt-get");
+        apt.env("DEBIAN_FRONTEND", "noninteractive")
+            .arg("-q")
+            .args(arguments);
+        run(&mut apt)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

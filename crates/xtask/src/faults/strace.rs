@@ -41,32 +41,9 @@ pub fn kill_children(strace: u32) {
     }
 }
 
-/// Installs strace on Debian when it is missing and we may.
+/// Installs strace on Debian when it is missing and we may. It needs Linux, and somebody who may trace processes.
 pub fn find_or_install() -> Outcome {
-    if process::find_program("strace").is_some() {
-        return Ok(());
-    }
-    let debian = Path::new("/etc/debian_version").exists() && process::find_program("apt-get").is_some();
-    if !debian || !process::is_root() {
-        return Err(Failure::new(
-            "no strace found: install your system's package (Debian and Ubuntu: sudo apt-get install strace) and run \
-             this again, on Linux and as somebody who may trace processes",
-        ));
-    }
-    println!("No strace found. Running as root on Debian, so it will be installed:");
-    println!("  apt-get update");
-    println!("  apt-get install -y --no-install-recommends strace");
-    for arguments in [
-        &["update"][..],
-        &["install", "-y", "--no-install-recommends", "strace"],
-    ] {
-        let mut apt = Command::new("apt-get");
-        apt.env("DEBIAN_FRONTEND", "noninteractive")
-            .arg("-q")
-            .args(arguments);
-        process::run(&mut apt)?;
-    }
-    Ok(())
+    process::find_or_install("strace")
 }
 
 /// A strace that is attached to threads of a running process.

@@ -1,0 +1,295 @@
+//! What a stranger can learn (R31): records of another organization and records that never were must answer with the
+//! same bytes, and cost the same work within 1 %.
+//!
+//! Every operation that names a record is called, with a token of one organization, about a record of another one and
+//! about none. Its answers are compared byte by byte, but for the request's own id. Its work is counted in instructions
+//! by valgrind's callgrind, which has the server stand still for nothing else: times say less and lie more.
+//!
+//! INVARIANT of the driver: batches about either kind take turns, and both kinds of a case are sent over one connection
+//! with texts of the same lengths; so whatever else the server does in the background falls on both alike. A case is
+//! counted until its error is small enough to judge by, and one that stays too noisy fails instead of passing.
+//!
+//! Absent on purpose: PostgreSQL, whose work is done by other processes that callgrind does not see.
+
+mod cases;
+mod counted;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Choices;
+use super::ground::{self, Purpose};
+use crate::bench::place::Place;
+use crate::failure::{Context, Failure, Outcome};
+use crate::http::{Answer, Connection};
+use crate::random::Random;
+use cases::{Case, Kind};
+use counted::Counted;
+
+/// Ask for records of another organization and for none, and compare the answers and the instructions
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Requests in a batch
+    #[arg(long, default_value_t = 60)]
+    batch: u32,
+    /// Batches about either kind, at most; fewer when they agree earlier
+    #[arg(long, default_value_t = 40)]
+    rounds: usize,
+    /// Only the operations whose id contains this
+    #[arg(long)]
+    operation: Option<String>,
+    #[command(flatten)]
+    choices: Choices,
+}
+
+/// The goal: the share by which the work may differ.
+const GOAL: f64 = 0.01;
+
+/// Whoever judges by 1 % must know the figure better than that.
+const ERROR: f64 = 0.003;
+
+/// Batches about either kind that are counted in any case: fewer agree by chance.
+const LEAST: usize = 12;
+
+/// Requests of either kind before anything is counted: statements are prepared and pools are filled.
+const WARM: u32 = 10;
+
+/// The server takes some 50 times as long as without valgrind.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    if arguments.choices.engine.has_postgres() {
+        return Err(Failure::new(
+            "callgrind counts what the server does, and on PostgreSQL another process does it: use --engine sqlite",
+        ));
+    }
+    counted::find_or_install()?;
+    let purpose = Purpose {
+        name: "strangers",
+        goals: &["R31"],
+        sizes: format!("--batch {} --rounds {}", arguments.batch, arguments.rounds),
+        profile: "ci",
+    };
+    if arguments.choices.record && arguments.operation.is_some() {
+        return Err(Failure::new(
+            "a record is about all operations: leave out --operation",
+        ));
+    }
+    ground::each(&arguments.choices, &purpose, |place, seed| {
+        drive(arguments, place, seed)
+    })
+}
+
+/// What was found about one case.
+struct Found {
+    name: String,
+    /// Instructions of a request about a foreign record, over those of one about none.
+    ratio: f64,
+    error: f64,
+}
+
+fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
+    let mut cases = cases::make(place, &mut Random::part(seed, 0))?;
+    if let Some(word) = &arguments.operation {
+        cases.retain(|case| case.name.contains(word.as_str()));
+    }
+    if cases.is_empty() {
+        return Err(Failure::new("no operation is meant"));
+    }
+    let server = Counted::start(&place.installation, place.folder(), PATIENCE)?;
+    let mut connection = Connection::new(server.address());
+    let (mut found, mut violations) = (Vec::new(), Vec::new());
+    let count = cases.len();
+    for (number, case) in cases.iter_mut().enumerate() {
+        if let Some(violation) = compare(case, &mut connection)? {
+            println!("VIOLATION {violation}");
+            violations.push(violation);
+            continue;
+        }
+        let one = weigh(arguments, case, &server, &mut connection).context(&case.name)?;
+        println!(
+            "{:3}/{count} {}: {:.4} times the instructions (error {:.4})",
+            number + 1,
+            one.name,
+            one.ratio,
+            one.error
+        );
+        violations.extend(one.violation());
+        found.push(one);
+    }
+    server.stop()?;
+    conclude(&found, &violations, arguments.batch)
+}
+
+impl Found {
+    fn deviation(&self) -> f64 {
+        (self.ratio - 1.0).abs()
+    }
+
+    fn violation(&self) -> Option<String> {
+        let Self { name, ratio, error } = self;
+        if *error > GOAL / 2.0 {
+            return Some(format!(
+                "{name}: counts differ too much to tell (error {error:.4})"
+            ));
+        }
+        (self.deviation() - 2.0 * error > GOAL).then(|| {
+            format!(
+                "{name}: a foreign record takes {ratio:.4} times the instructions of none (error {error:.4})"
+            )
+        })
+    }
+}
+
+/// Compares the answers themselves; both refuse, and say the same.
+fn compare(case: &mut Case, connection: &mut Connection) -> Outcome<Option<String>> {
+    let mut answers = Vec::new();
+    for turn in 0..WARM {
+        for kind in Kind::BOTH {
+            let answer = send(case, kind, connection)?;
+            if turn == 0 {
+                answers.push(answer);
+            }
+        }
+    }
+    let shown = |answer: &Answer| masked(answer).map(|body| (answer.status, body));
+    let (foreign, absent) = (shown(&answers[0])?, shown(&answers[1])?);
+    if foreign != absent {
+        return Ok(Some(format!(
+            "{}: a foreign record is answered {}, and none {}",
+            case.name,
+            answers[0].summary(),
+            answers[1].summary()
+        )));
+    }
+    let refused = [403, 404].contains(&foreign.0);
+    Ok((!refused).then(|| format!("{}: neither was refused: {}", case.name, answers[0].summary())))
+}
+
+/// The body without the id of its request.
+fn masked(answer: &Answer) -> Outcome<Value> {
+    let mut body = answer.json()?;
+    if let Some(id) = body.get_mut("requestId") {
+        *id = Value::Null;
+    }
+    Ok(body)
+}
+
+fn send(case: &mut Case, kind: Kind, connection: &mut Connection) -> Outcome<Answer> {
+    connection
+        .send(case.next(kind))
+        .map_err(|lost| Failure::new(lost.why))
+}
+
+fn weigh(
+    arguments: &Arguments,
+    case: &mut Case,
+    server: &Counted,
+    connection: &mut Connection,
+) -> Outcome<Found> {
+    let mut ratios = Vec::new();
+    let mut error = f64::INFINITY;
+    while ratios.len() < LEAST || (error > ERROR && ratios.len() < arguments.rounds) {
+        let [foreign, absent] = batch(arguments.batch, ratios.len(), case, server, connection)?;
+        #[expect(clippy::cast_precision_loss, reason = "a ratio of some millions")]
+        ratios.push(foreign as f64 / absent as f64);
+        error = standard_error(&ratios);
+    }
+    Ok(Found {
+        name: case.name.clone(),
+        ratio: median(&ratios),
+        error,
+    })
+}
+
+/// The instructions of a batch about either kind; which one comes first changes from round to round.
+fn batch(
+    size: u32,
+    round: usize,
+    case: &mut Case,
+    server: &Counted,
+    connection: &mut Connection,
+) -> Outcome<[u64; 2]> {
+    let mut counts = [0; 2];
+    let mut order = [0, 1];
+    order.rotate_left(round % 2);
+    for place in order {
+        server.zero()?;
+        for _ in 0..size {
+            send(case, Kind::BOTH[place], connection)?;
+        }
+        counts[place] = server.count()?;
+    }
+    Ok(counts)
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len().is_multiple_of(2) {
+        f64::midpoint(sorted[middle - 1], sorted[middle])
+    } else {
+        sorted[middle]
+    }
+}
+
+/// The standard error of the median, from the median of the deviations: one batch beside a checkpoint spoils nothing.
+fn standard_error(values: &[f64]) -> f64 {
+    let middle = median(values);
+    let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    #[expect(clippy::cast_precision_loss, reason = "a handful of rounds")]
+    let root = (values.len() as f64).sqrt();
+    1.2533 * 1.4826 * median(&deviations) / root
+}
+
+fn conclude(found: &[Found], violations: &[String], batch: u32) -> Outcome<String> {
+    if !violations.is_empty() {
+        return Err(Failure::new(violations.join("\n")));
+    }
+    let deviations: Vec<f64> = found.iter().map(Found::deviation).collect();
+    let worst = found
+        .iter()
+        .max_by(|one, other| one.deviation().total_cmp(&other.deviation()))
+        .context("nothing was counted")?;
+    Ok(format!(
+        "{} kinds of requests about records of another organization and about none, in batches of {batch}: the same \
+         bytes but for the request's id, and instructions that differ by {:.2} % in the median and by {:.2} % at most \
+         ({}, standard error {:.2} %).",
+        found.len(),
+        median(&deviations) * 100.0,
+        worst.deviation() * 100.0,
+        worst.name,
+        worst.error * 100.0
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(ratio: f64, error: f64) -> Found {
+        Found {
+            name: "one".into(),
+            ratio,
+            error,
+        }
+    }
+
+    #[test]
+    fn a_median_and_its_error_pass_over_one_batch_that_is_off() {
+        let values = [1.001, 0.999, 1.0, 1.002, 0.998, 1.9];
+        assert!((median(&values) - 1.0005).abs() < 1e-9);
+        assert!(standard_error(&values) < ERROR);
+        assert!(standard_error(&[1.0, 1.1, 0.9, 1.05, 0.95]) > GOAL);
+    }
+
+    #[test]
+    fn more_than_the_goal_and_more_than_can_be_told_are_violations() {
+        assert!(found(1.009, 0.001).violation().is_none());
+        assert!(found(1.02, 0.002).violation().is_some());
+        assert!(found(0.97, 0.002).violation().is_some());
+        assert!(found(1.0, 0.006).violation().is_some());
+    }
+}
