@@ -113,6 +113,8 @@ pub struct Consumes {
     pub media_types: &'static [&'static str],
     /// A request must be complete within this time. Units: seconds.
     pub timeout_secs: u64,
+    /// The operation undoes what `Content-Encoding` says; without it, encoded content is refused.
+    pub expands: bool,
 }
 
 /// What `confirm: true` needs of an operation that otherwise previews (D1.4 step 8).
@@ -402,6 +404,7 @@ impl Meta {
         let consumes = Some(Consumes {
             media_types,
             timeout_secs,
+            expands: false,
         });
         let limit = BodyLimit { bytes, depth: 1 };
         Self {
@@ -409,6 +412,19 @@ impl Meta {
             consumes,
             ..self
         }
+    }
+
+    /// Takes content that is encoded as well, as [`Content::encoding`] says.
+    #[must_use]
+    pub const fn expands(self) -> Self {
+        let consumes = match self.consumes {
+            Some(consumes) => Some(Consumes {
+                expands: true,
+                ..consumes
+            }),
+            None => None,
+        };
+        Self { consumes, ..self }
     }
 
     /// Takes the trio from headers, where it is optional, and no member in the body (D10.3).

@@ -119,6 +119,9 @@ fn content_of(entry: &Entry, request: &Request) -> Result<Option<Content>> {
         let message = format!("the body must be {}", consumes.media_types.join(" or "));
         return Err(Error::new(Code::UnsupportedMediaType, message));
     }
+    if !consumes.expands {
+        refuse_encoded(request)?;
+    }
     let encoding = request.headers.get(CONTENT_ENCODING);
     let encoding = encoding.and_then(|v| v.to_str().ok()).map(str::to_owned);
     Ok(Some(Content {
@@ -126,6 +129,20 @@ fn content_of(entry: &Entry, request: &Request) -> Result<Option<Content>> {
         encoding,
         bytes: request.body.clone(),
     }))
+}
+
+/// What is encoded is refused and not read as if it were not (RFC 9110 section 8.4).
+fn refuse_encoded(request: &Request) -> Result<()> {
+    let mut codings = request.headers.get_all(CONTENT_ENCODING).iter();
+    if codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Ok(());
+    }
+    let error = Error::new(
+        Code::UnsupportedMediaType,
+        "the body must not be encoded: send it without Content-Encoding",
+    );
+    // RFC 9110 section 12.5.3: the answer to a request says which codings the next one may have.
+    Err(error.with_header("accept-encoding", "identity"))
 }
 
 fn essence(request: &Request) -> &str {
@@ -155,6 +172,7 @@ fn body_of(entry: &Entry, request: &Request) -> Result<Map<String, Value>> {
             "the body must be application/json",
         ));
     }
+    refuse_encoded(request)?;
     match json::parse(&request.body, entry.meta.limit.depth)? {
         Value::Object(members) => Ok(members),
         _ => Err(Error::invalid("", "the body must be a JSON object")),

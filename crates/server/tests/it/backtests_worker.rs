@@ -443,6 +443,38 @@ fn cancel_at_any_moment_ends_a_run_once_and_frees_its_worker() {
     });
 }
 
+/// The record of a canceled run is final whatever its worker does; this is about the worker.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test compares two durations of the same machine"
+)]
+fn a_worker_leaves_a_canceled_run_long_before_its_end() {
+    each("left", |app: Arc<App>| async move {
+        record(&app, 60_000).await;
+        let worker = Worker::start(&app);
+        let begin = Instant::now();
+        let whole = ended(&app, &ask(&app, asking(slow())).await).await;
+        let life = begin.elapsed();
+        assert_eq!(whole["status"], "succeeded", "{whole}");
+        // The machine may halt for a moment; a worker that goes on to the end takes the whole time every time.
+        let mut soonest = life;
+        for _ in 0..3 {
+            let id = ask(&app, asking(slow())).await;
+            until(&app, &id, |_| backtests::at_work(&app.kernel) > 0).await;
+            let begin = Instant::now();
+            cancel(&app, &id).await.ok();
+            while backtests::at_work(&app.kernel) > 0 {
+                assert!(begin.elapsed() < PATIENCE);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            soonest = soonest.min(begin.elapsed());
+        }
+        assert!(soonest < life / 3, "{soonest:?} of {life:?}");
+        worker.stop().await;
+    });
+}
+
 #[test]
 fn a_server_that_stops_leaves_its_run_to_the_next() {
     each("stops", |app: Arc<App>| async move {

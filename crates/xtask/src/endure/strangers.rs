@@ -39,6 +39,9 @@ pub struct Arguments {
     /// Only the operations whose id contains this
     #[arg(long)]
     operation: Option<String>,
+    /// Only operations that read: every change is a commit, which takes some hundred times as long
+    #[arg(long)]
+    reads: bool,
     #[command(flatten)]
     choices: Choices,
 }
@@ -68,7 +71,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let purpose = Purpose {
         name: "strangers",
         goals: &["R31"],
-        sizes: format!("--batch {} --rounds {}", arguments.batch, arguments.rounds),
+        sizes: format!(
+            "--batch {} --rounds {}{}",
+            arguments.batch,
+            arguments.rounds,
+            if arguments.reads { " --reads" } else { "" }
+        ),
         profile: "ci",
     };
     if arguments.choices.record && arguments.operation.is_some() {
@@ -91,6 +99,7 @@ struct Found {
 
 fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
     let mut cases = cases::make(place, &mut Random::part(seed, 0))?;
+    cases.retain(|case| case.is_read() || !arguments.reads);
     if let Some(word) = &arguments.operation {
         cases.retain(|case| case.name.contains(word.as_str()));
     }

@@ -36,6 +36,7 @@ impl Operation for Receive {
     const META: Meta = Meta::ingest("receiveHeadlessPolicyLogs", "/otlp/v1/logs", "policies")
         .access("policies:decide", &[Admin, Operator])
         .consumes(MEDIA_TYPES, MAX_EXPANDED, SECONDS)
+        .expands()
         .command("otlp", "logs")
         .says(
             "Receive log records of agents",

@@ -36,6 +36,7 @@ impl Operation for Receive {
     const META: Meta = Meta::ingest("receiveHeadlessPolicyTraces", "/otlp/v1/traces", "policies")
         .access("policies:decide", &[Admin, Operator])
         .consumes(MEDIA_TYPES, MAX_EXPANDED, SECONDS)
+        .expands()
         .command("otlp", "traces")
         .says(
             "Receive spans of agents",

@@ -302,6 +302,10 @@ fn what_is_older_than_the_retention_goes_whole() {
             let reply = app.write("PUT", "/automation/settings", days(wanted)).await;
             assert_eq!(reply.status.as_u16(), if refused { 400 } else { 200 });
         }
+        // A day before their end everything is still there.
+        app.write("PUT", "/automation/settings", days(16)).await.ok();
+        history::retain(&app.kernel).await.unwrap();
+        assert_eq!(status(&app).await["segments"], 2);
         app.write("PUT", "/automation/settings", days(15)).await.ok();
         history::retain(&app.kernel).await.unwrap();
         // The oldest are no longer listed, and their segment is gone with its newest event.

@@ -304,6 +304,18 @@ fn a_body_is_json_by_its_media_type() {
             .send()
             .await;
         reply.refused(415, "unsupported_media_type");
+        for coding in ["gzip", "br", "identity, gzip", "x"] {
+            let call = app
+                .request("POST", ACCOUNTS)
+                .header("content-type", "application/json");
+            let reply = call
+                .header("content-encoding", coding)
+                .bytes(body("x"))
+                .send()
+                .await;
+            reply.refused(415, "unsupported_media_type");
+            assert_eq!(reply.header("accept-encoding"), "identity", "{coding}");
+        }
         for rest in [ACCOUNTS, "/capabilities", "/audit/events"] {
             let reply = app.request("GET", rest).json(json!({})).send().await;
             reply.refused(400, "invalid_request");
@@ -327,6 +339,15 @@ fn a_body_is_json_by_its_media_type() {
                 .await;
             assert_eq!(made.status.as_u16(), 201, "{media}");
         }
+        let call = app
+            .request("POST", ACCOUNTS)
+            .header("content-type", "application/json");
+        let made = call
+            .header("content-encoding", "identity")
+            .bytes(body("d"))
+            .send()
+            .await;
+        assert_eq!(made.status.as_u16(), 201);
         app.request("GET", ACCOUNTS)
             .header("content-type", "text/plain")
             .send()

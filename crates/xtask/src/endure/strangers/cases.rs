@@ -42,6 +42,10 @@ pub struct Case {
 }
 
 impl Case {
+    pub fn is_read(&self) -> bool {
+        self.foreign.method == "GET"
+    }
+
     /// The next request, as long as all others of this case.
     pub fn next(&mut self, kind: Kind) -> &Request {
         self.sent += 1;
