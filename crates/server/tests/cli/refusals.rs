@@ -144,15 +144,18 @@ async fn a_page_of_something_else_is_no_answer() {
 
 #[tokio::test]
 async fn a_token_does_not_cross_the_network_in_clear() {
-    let command = [
-        "widgets",
-        "list",
-        "--url",
+    for url in [
         "http://provost.example",
-        "--organization",
-        "acme",
-    ];
-    let outcome = Provost::script().runs(&command).await;
-    assert_eq!(outcome.code, 2);
-    assert!(outcome.err.contains("unencrypted"), "{}", outcome.err);
+        "http://localhost.example",
+        "http://127.0.0.1.example",
+        "http://192.0.2.1:8080",
+        "http://10.0.0.7",
+        "http://0.0.0.0:1",
+        "http://[2001:db8::1]",
+    ] {
+        let command = ["widgets", "list", "--url", url, "--organization", "acme"];
+        let outcome = Provost::script().runs(&command).await;
+        assert_eq!(outcome.code, 2, "{url} {}", outcome.err);
+        assert!(outcome.err.contains("unencrypted"), "{url} {}", outcome.err);
+    }
 }

@@ -70,7 +70,7 @@ pub fn make(place: &Place, random: &mut Random) -> Outcome<Vec<Case>> {
     let owner = product::parse_bootstrap(&printed)?;
     let server = installation.serve()?;
     let mut connection = Connection::new(server.address);
-    let mut owned = Vec::new();
+    let mut requests = Vec::new();
     for (number, operation) in catalogue::all().iter().enumerate() {
         let unique = format!("s{number:03}");
         let folder = place.folder().to_path_buf();
@@ -83,13 +83,13 @@ pub fn make(place: &Place, random: &mut Random) -> Outcome<Vec<Case>> {
             sent: 0,
         };
         let ready = (operation.prepare)(&mut maker).context(operation.id)?;
-        owned.push((operation.id.to_owned(), ready.request));
+        requests.push((operation.id.to_owned(), ready.request));
     }
-    owned.extend(made_by_the_server(&mut connection, &owner)?);
+    requests.extend(made_by_the_server(&mut connection, &owner)?);
     server.stop()?;
-    let mut reads = reads(&owned, &owner)?;
-    owned.append(&mut reads);
-    let mut cases: Vec<Case> = owned
+    let mut reads = reads(&requests, &owner)?;
+    requests.append(&mut reads);
+    let mut cases: Vec<Case> = requests
         .into_iter()
         .filter_map(|(name, request)| case(name, request, &owner, &stranger, random))
         .collect();
