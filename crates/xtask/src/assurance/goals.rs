@@ -476,7 +476,7 @@ pub const GOALS: &[Goal] = &[
         "Planted bugs",
         "50 planted, ≥ 48 caught by the suites",
         &[],
-        "The drill was not run to its end.",
+        "When they were planted first, 7 of the 50 escaped; each got a test, and the figure is that of the suites with these. No patch stands for a gap between versions, a preview that writes, or an answer before its commit.",
     ),
     goal(
         "R46",
