@@ -8,7 +8,7 @@ pub mod load;
 pub mod machine;
 mod mcp;
 pub mod place;
-mod report;
+pub mod report;
 mod resolve;
 mod scripts;
 mod sessions;

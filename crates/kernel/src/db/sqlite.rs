@@ -6,9 +6,9 @@ use super::param::Param;
 use super::row::{Kept, Row, Rows};
 use super::statement::{Call, Statement};
 use crate::error::Class;
+use crate::keys::sync_dir;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -125,8 +125,8 @@ impl Sqlite {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let synced = File::open(folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| Fault::new(Class::Broken, format!("sync the folder of the store: {error}")))
+        sync_dir(folder)
+            .map_err(|error| Fault::new(Class::Broken, format!("sync the folder of the store: {error}")))
     }
 
     fn configured(file: &Path, flags: OpenFlags, settings: &str, access: Access) -> rusqlite::Result<Self> {

@@ -194,7 +194,7 @@ pub(super) fn destroy(path: &Path) -> io::Result<()> {
 }
 
 /// Makes the names in a folder durable.
-pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 

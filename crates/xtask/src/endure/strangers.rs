@@ -21,6 +21,7 @@ use serde_json::Value;
 use super::Choices;
 use super::ground::{self, Purpose};
 use crate::bench::place::Place;
+use crate::bench::report::median;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Answer, Connection};
 use crate::random::Random;
@@ -231,17 +232,6 @@ fn batch(
         counts[place] = server.count()?;
     }
     Ok(counts)
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    if sorted.len().is_multiple_of(2) {
-        f64::midpoint(sorted[middle - 1], sorted[middle])
-    } else {
-        sorted[middle]
-    }
 }
 
 /// The standard error of the median, from the median of the deviations: one batch beside a checkpoint spoils nothing.
