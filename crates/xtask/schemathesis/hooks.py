@@ -7,7 +7,8 @@ Corrections, made just before a request is sent:
  - every valid request is a new intent: it has an idempotency key of its own, and no member of the body is
    contradicted by the header that says the same;
  - a valid cursor is one that a list returned, which no schema can say;
- - a valid chunk of an import holds a line, and the organization's longest lifetime of tokens stays what it is;
+ - a valid chunk of an import holds a line;
+ - the organization keeps the settings under which a valid request is accepted;
  - most valid definitions of policies keep the rules that no schema can say, under an id of their own.
 """
 
@@ -65,7 +66,7 @@ def before_call(context, case, kwargs):
         if case.meta.phase.name.value != "stateful" and next(turns) % 4:
             name_existing_account(case)
             name_existing_records(case)
-        keep_lifetime(case)
+        keep_settings(case)
         look_back(case)
         hold_a_line(case, kwargs)
         if next(turns) % 4:
@@ -184,11 +185,16 @@ def name_existing_records(case):
             parameters[name] = list(records[name])[next(turns) % len(records[name])]
 
 
-def keep_lifetime(case):
-    """A limit below what a rotation asks for would make a valid rotation a refused one."""
-    tokens = case.body.get("tokens") if isinstance(case.body, dict) else None
-    if isinstance(tokens, dict):
-        tokens.pop("maxLifetimeSeconds", None)
+# Settings that turn requests down which are valid by their schema: a lifetime below what a rotation asks for, and a
+# rollback without its preview (400, D8.7).
+DEMANDING = {"tokens": "maxLifetimeSeconds", "managedConfig": "requirePreview"}
+
+
+def keep_settings(case):
+    for part, setting in DEMANDING.items():
+        settings = case.body.get(part) if isinstance(case.body, dict) else None
+        if isinstance(settings, dict):
+            settings.pop(setting, None)
 
 
 LINES = {

@@ -9,6 +9,7 @@ mod assurance;
 mod bench;
 mod clients;
 mod clock;
+mod coverage;
 mod crash;
 mod endure;
 mod failure;
@@ -74,6 +75,8 @@ enum Task {
     Endure(endure::Subject),
     /// Plant fifty bugs one by one, in a scratch copy of the last commit, and see the tests catch them
     Planted(planted::Arguments),
+    /// Run every test with counters in the code, and say which lines and branches nothing ran
+    Coverage(coverage::Arguments),
     /// Storm the whole application with hostile requests, and look for what must not be
     Torment(torment::Arguments),
     /// Write docs/assurance.md from the records of the runs
@@ -148,6 +151,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Faults(arguments) => faults::run(arguments)?,
         Task::Endure(subject) => endure::run(subject)?,
         Task::Planted(arguments) => planted::run(arguments)?,
+        Task::Coverage(arguments) => coverage::run(arguments)?,
         Task::Torment(arguments) => torment::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,

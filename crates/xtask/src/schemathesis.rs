@@ -17,7 +17,7 @@ pub struct Arguments {
     max_examples: u32,
     /// Repeats the requests of an earlier run
     #[arg(long)]
-    seed: Option<u64>,
+    seed: Option<u128>,
     /// The engine that the server stores in
     #[arg(long, value_enum, default_value_t = Engine::Sqlite)]
     engine: Engine,

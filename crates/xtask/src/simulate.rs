@@ -26,7 +26,10 @@ pub struct Arguments {
     /// How many seeds run at once; as many as there are processors when absent
     #[arg(long, short)]
     jobs: Option<usize>,
-    /// Write the record of the run to docs/assurance
+    /// The cargo profile: `ci` is built already, `long` takes minutes to build and then runs faster
+    #[arg(long, default_value = "ci")]
+    profile: String,
+    /// Keep what was reached for docs/assurance.md, beside what other first seeds reached
     #[arg(long)]
     record: bool,
 }
@@ -57,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     test.args([
         "test",
         "--profile",
-        "ci",
+        &arguments.profile,
         // Of the whole workspace, so that dependencies have the features of the suite and are not built again.
         "--workspace",
         "--test",
@@ -84,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         );
         Record::new(&["R16", "R21"], sentence, command)
             .with_seeds(format!("{} to {}", report.from, report.from + report.seeds - 1))
-            .write("simulate")?;
+            .write(&format!("simulate-{}", report.from))?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `test`, `golden`, `fmt-check`, `lint`: what the compiler's own tools run over the workspace.
 
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use crate::failure::Outcome;
@@ -27,28 +28,8 @@ pub fn test(arguments: &Arguments) -> Outcome<ExitCode> {
     } else {
         cargo_test(arguments)
     };
-    process::without_settings(&mut runner);
-    let cluster = if arguments.engine.has_postgres() {
-        Some(start_cluster()?)
-    } else {
-        None
-    };
-    if let Some(cluster) = &cluster {
-        runner.env("PROVOST_TEST_POSTGRES_URL", cluster.connection("postgres"));
-        // With it a test that finds no PostgreSQL fails instead of passing on SQLite alone.
-        runner.env("PROVOST_TEST_REQUIRE_POSTGRES", "1");
-    }
-    let store = s3::Server::start()?;
-    println!("Started an S3-compatible server at {}.", store.endpoint);
-    runner.env("PROVOST_TEST_S3_ENDPOINT", &store.endpoint);
-    // As for PostgreSQL.
-    runner.env("PROVOST_TEST_REQUIRE_S3", "1");
-    let clients = process::root().join("crates/server/tests/clients/requirements.txt");
-    let exporter = python::programs("opentelemetry", &clients)?.join("python");
-    runner.env("PROVOST_TEST_EXPORTER_PYTHON", exporter);
-    runner.env("PROVOST_TEST_REQUIRE_EXPORTER", "1");
-    runner.env("PROVOST_TEST_OIDC_PROVIDER", oidc::install()?);
-    runner.env("PROVOST_TEST_REQUIRE_OIDC", "1");
+    let surroundings = Surroundings::start(arguments.engine)?;
+    surroundings.tell(&mut runner);
     let words: Vec<_> = runner.get_args().map(|word| word.to_string_lossy()).collect();
     println!(
         "Running cargo {} on {}.",
@@ -56,11 +37,56 @@ pub fn test(arguments: &Arguments) -> Outcome<ExitCode> {
         arguments.engine.name()
     );
     let status = process::status(&mut runner)?;
-    drop((cluster, store));
+    drop(surroundings);
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())
         .map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// What the tests need beside the repository; it runs for as long as this lives.
+pub struct Surroundings {
+    cluster: Option<Cluster>,
+    store: s3::Server,
+    exporter: PathBuf,
+    provider: PathBuf,
+}
+
+impl Surroundings {
+    /// Installs what is missing, starts what must run, and says so.
+    pub fn start(engine: Engine) -> Outcome<Self> {
+        let cluster = if engine.has_postgres() {
+            Some(start_cluster()?)
+        } else {
+            None
+        };
+        let store = s3::Server::start()?;
+        println!("Started an S3-compatible server at {}.", store.endpoint);
+        let clients = process::root().join("crates/server/tests/clients/requirements.txt");
+        let exporter = python::programs("opentelemetry", &clients)?.join("python");
+        Ok(Self {
+            cluster,
+            store,
+            exporter,
+            provider: oidc::install()?,
+        })
+    }
+
+    /// Tells a runner of tests where everything is, and takes the developer's own settings away from it.
+    pub fn tell(&self, runner: &mut Command) {
+        process::without_settings(runner);
+        // With `REQUIRE` a test that does not find its peer fails instead of passing without it.
+        if let Some(cluster) = &self.cluster {
+            runner.env("PROVOST_TEST_POSTGRES_URL", cluster.connection("postgres"));
+            runner.env("PROVOST_TEST_REQUIRE_POSTGRES", "1");
+        }
+        runner.env("PROVOST_TEST_S3_ENDPOINT", &self.store.endpoint);
+        runner.env("PROVOST_TEST_REQUIRE_S3", "1");
+        runner.env("PROVOST_TEST_EXPORTER_PYTHON", &self.exporter);
+        runner.env("PROVOST_TEST_REQUIRE_EXPORTER", "1");
+        runner.env("PROVOST_TEST_OIDC_PROVIDER", &self.provider);
+        runner.env("PROVOST_TEST_REQUIRE_OIDC", "1");
+    }
 }
 
 fn start_cluster() -> Outcome<Cluster> {

@@ -31,6 +31,9 @@ pub struct Arguments {
     /// The engines to test
     #[arg(long, value_enum, default_value_t = Engine::Both)]
     engine: Engine,
+    /// The cargo profile: `ci` is built already, `long` takes minutes to build and then runs faster
+    #[arg(long, default_value = "ci")]
+    profile: String,
     /// Keep what was reached for docs/assurance.md
     #[arg(long)]
     record: bool,
@@ -172,7 +175,7 @@ fn perform(arguments: &Arguments, plan: &Plan, seed: u64, report: &Path) -> Outc
     test.args([
         "test",
         "--profile",
-        "ci",
+        &arguments.profile,
         // Of the whole workspace, so that dependencies have the features of the suite and are not built again.
         "--workspace",
         "--test",
