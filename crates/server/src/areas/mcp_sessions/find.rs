@@ -209,11 +209,23 @@ fn read(
     ]
     .to_vec();
     values.extend(question.words.as_deref().map(Param::from));
-    let mut paged = values.clone();
-    paged.extend(params![limit, offset].iter().cloned());
-    let seqs = cx.query(question.page, &paged, |row| row.get::<i64>(0))?;
+    let mut ask = |limit: i64, offset: i64| {
+        let mut paged = values.clone();
+        paged.extend(params![limit, offset].iter().cloned());
+        cx.query(question.page, &paged, |row| row.get::<i64>(0))
+    };
+    // A count reads all that the page is taken from, so that one reading gives both.
+    if offset + limit <= MAX_TOTAL {
+        let mut seqs = ask(MAX_TOTAL + 1, 0)?;
+        let total = i64::try_from(seqs.len()).unwrap_or(i64::MAX);
+        let (first, length) = (usize::try_from(offset), usize::try_from(limit));
+        seqs.drain(..first.unwrap_or(0).min(seqs.len()));
+        seqs.truncate(length.unwrap_or(0));
+        return Ok((seqs, total));
+    }
+    let seqs = ask(limit, offset)?;
     let length = i64::try_from(seqs.len()).unwrap_or(i64::MAX);
-    if length < limit && (length > 0 || offset == 0) {
+    if length < limit && length > 0 {
         return Ok((seqs, offset + length));
     }
     values.push(Param::from(MAX_TOTAL + 1));
