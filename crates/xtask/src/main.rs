@@ -73,7 +73,7 @@ enum Task {
     /// Keep the server busy, full, restarting or under odd bytes, and judge what it does
     #[command(subcommand)]
     Endure(endure::Subject),
-    /// Plant fifty bugs one by one, in a scratch copy of the last commit, and see the tests catch them
+    /// Plant some fifty bugs one by one, in a scratch copy of the last commit, and see the tests catch them
     Planted(planted::Arguments),
     /// Run every test with counters in the code, and say which lines and branches nothing ran
     Coverage(coverage::Arguments),

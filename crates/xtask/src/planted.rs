@@ -23,7 +23,7 @@ use crate::failure::{Context, Failure, Outcome};
 use crate::process;
 use patch::Patch;
 
-/// Plant fifty bugs one by one, in a scratch copy of the last commit, and see the tests catch them
+/// Plant some fifty bugs one by one, in a scratch copy of the last commit, and see the tests catch them
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of a command line")]
 pub struct Arguments {
