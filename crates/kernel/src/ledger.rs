@@ -4,13 +4,17 @@
 //! Notes are bounded: when the buffer is full, sensitive reads are refused rather than left unrecorded
 //! (D12.7). Counts become one entry a minute (D12.4); uses are written at most once a minute (D2.5).
 
+mod notes;
+
 use crate::audit::{Decision, Note};
 use crate::auth::OrganizationId;
 use crate::credential::{Kind, Use};
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Result};
 use crate::kernel::Kernel;
+use crate::sync;
 use crate::time::Timestamp;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use notes::NoteBuffer;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -41,19 +45,23 @@ enum Counted {
 }
 
 /// See the module's text.
-#[derive(Default)]
 pub(crate) struct Ledger {
-    notes: Mutex<Waiting>,
+    /// Notes for the audit log.
+    pub notes: NoteBuffer,
     counts: Mutex<BTreeMap<Counted, u64>>,
     uses: Mutex<HashMap<String, Use>>,
     reused: Mutex<HashMap<String, i64>>,
 }
 
-#[derive(Default)]
-struct Waiting {
-    notes: VecDeque<Note>,
-    /// Chains of which a note waits, so that their writer was woken.
-    chains: BTreeSet<OrganizationId>,
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            notes: NoteBuffer::new(MAX_NOTES),
+            counts: Mutex::default(),
+            uses: Mutex::default(),
+            reused: Mutex::default(),
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -61,62 +69,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Ledger {
-    /// Takes a note; says whether it is the first of its chain to wait, so that the chain's writer must be woken.
-    ///
-    /// Errors: `AuditUnavailable` when too many wait.
-    pub fn note(&self, note: Note) -> Result<bool> {
-        let mut waiting = lock(&self.notes);
-        if waiting.notes.len() >= MAX_NOTES {
-            return Err(
-                Error::new(Code::AuditUnavailable, "the audit log cannot take this read now").retry_after(1),
-            );
-        }
-        let is_first = !waiting.chains.contains(&note.organization);
-        if is_first {
-            waiting.chains.insert(note.organization.clone());
-        }
-        waiting.notes.push_back(note);
-        Ok(is_first)
-    }
-
-    /// Returns the notes that wait for the chains a writer owns, at most `max`.
-    pub fn take_notes(&self, max: usize, owned: impl Fn(&OrganizationId) -> bool) -> Vec<Note> {
-        let mut waiting = lock(&self.notes);
-        waiting.chains.retain(|organization| !owned(organization));
-        let mut taken = Vec::with_capacity(max.min(waiting.notes.len()));
-        let mut others = Vec::new();
-        while taken.len() < max {
-            match waiting.notes.pop_front() {
-                Some(note) if owned(&note.organization) => taken.push(note),
-                Some(note) => others.push(note),
-                None => break,
-            }
-        }
-        for note in others.into_iter().rev() {
-            waiting.notes.push_front(note);
-        }
-        taken
-    }
-
-    /// Says whether the writer falls behind, so that whoever makes notes should give it time.
-    pub fn is_pressed(&self) -> bool {
-        lock(&self.notes).notes.len() > MAX_NOTES / 2
-    }
-
-    /// Puts notes back that could not be written.
-    pub fn put_back(&self, notes: Vec<Note>) {
-        let mut waiting = lock(&self.notes);
-        for note in notes.into_iter().rev() {
-            waiting.notes.push_front(note);
-        }
-    }
-
-    /// Returns the chains of the notes that wait.
-    fn waiting_chains(&self) -> BTreeSet<OrganizationId> {
-        let waiting = lock(&self.notes);
-        waiting.notes.iter().map(|n| n.organization.clone()).collect()
-    }
-
     fn count(&self, what: Counted) {
         let mut counts = lock(&self.counts);
         if counts.len() < MAX_COUNTS || counts.contains_key(&what) {
@@ -202,13 +154,13 @@ pub fn flush_counts(kernel: &Kernel) {
         let mut note = summary_note(what, now);
         note.count = Some(count);
         let organization = note.organization.clone();
-        match kernel.ledger.note(note) {
+        match kernel.ledger.notes.add(note) {
             Ok(_) => kernel.nudge(&organization),
             Err(error) => tracing::error!("an access summary was lost: {error}"),
         }
     }
     // Notes that could not be written when they were taken have nobody else who asks for them again.
-    for organization in kernel.ledger.waiting_chains() {
+    for organization in kernel.ledger.notes.chains() {
         kernel.nudge(&organization);
     }
 }
@@ -296,12 +248,12 @@ mod tests {
     fn a_full_buffer_refuses() {
         let ledger = Ledger::default();
         let note = Note::new(OrganizationId::installation(), Timestamp::EPOCH, "x");
-        assert!(ledger.note(note.clone()).unwrap());
+        assert!(ledger.notes.add(note.clone()).unwrap());
         for _ in 1..MAX_NOTES {
-            assert!(!ledger.note(note.clone()).unwrap());
+            assert!(!ledger.notes.add(note.clone()).unwrap());
         }
-        assert_eq!(ledger.note(note).unwrap_err().code(), Code::AuditUnavailable);
-        assert_eq!(ledger.take_notes(10, |_| true).len(), 10);
+        assert_eq!(ledger.notes.add(note).unwrap_err().code(), Code::AuditUnavailable);
+        assert_eq!(ledger.notes.take(10, |_| true).len(), 10);
     }
 
     #[test]
@@ -309,30 +261,33 @@ mod tests {
         let ledger = Ledger::default();
         let of = |key: &str, ms| Note::new(OrganizationId::parse(key).unwrap(), Timestamp::from_ms(ms), "x");
         for (key, ms) in [("a", 1), ("b", 2), ("a", 3), ("b", 4), ("a", 5)] {
-            ledger.note(of(key, ms)).unwrap();
+            ledger.notes.add(of(key, ms)).unwrap();
         }
         let times = |notes: &[Note]| notes.iter().map(|n| n.time.as_ms()).collect::<Vec<_>>();
-        let taken = ledger.take_notes(2, |o| o.as_str() == "a");
+        let taken = ledger.notes.take(2, |o| o.as_str() == "a");
         assert_eq!(times(&taken), [1, 3]);
-        ledger.put_back(taken);
-        assert_eq!(times(&ledger.take_notes(10, |_| true)), [1, 3, 2, 4, 5]);
-        assert!(!ledger.is_pressed());
+        ledger.notes.put_back(taken);
+        assert_eq!(times(&ledger.notes.take(10, |_| true)), [1, 3, 2, 4, 5]);
+        assert!(!ledger.notes.is_pressed());
         for ms in 0..=32_768 {
-            ledger.note(of("a", ms)).unwrap();
+            ledger.notes.add(of("a", ms)).unwrap();
         }
-        assert!(ledger.is_pressed());
+        assert!(ledger.notes.is_pressed());
     }
 
     #[test]
     fn every_chain_wakes_its_own_writer() {
         let ledger = Ledger::default();
         let of = |key: &str| Note::new(OrganizationId::parse(key).unwrap(), Timestamp::EPOCH, "x");
-        assert!(ledger.note(of("a")).unwrap());
-        assert!(ledger.note(of("b")).unwrap(), "the note of a wakes nobody for b");
-        assert!(!ledger.note(of("b")).unwrap());
-        assert_eq!(ledger.take_notes(10, |o| o.as_str() == "a").len(), 1);
-        assert!(ledger.note(of("a")).unwrap());
-        assert!(!ledger.note(of("b")).unwrap());
-        assert_eq!(ledger.take_notes(10, |_| true).len(), 4);
+        assert!(ledger.notes.add(of("a")).unwrap());
+        assert!(
+            ledger.notes.add(of("b")).unwrap(),
+            "the note of a wakes nobody for b"
+        );
+        assert!(!ledger.notes.add(of("b")).unwrap());
+        assert_eq!(ledger.notes.take(10, |o| o.as_str() == "a").len(), 1);
+        assert!(ledger.notes.add(of("a")).unwrap());
+        assert!(!ledger.notes.add(of("b")).unwrap());
+        assert_eq!(ledger.notes.take(10, |_| true).len(), 4);
     }
 }

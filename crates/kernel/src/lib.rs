@@ -30,6 +30,7 @@ pub mod patch;
 pub mod rate;
 pub mod secret;
 pub mod supervisor;
+mod sync;
 pub mod text;
 pub mod threads;
 pub mod time;

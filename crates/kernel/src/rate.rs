@@ -6,18 +6,12 @@
 //!
 //! Absent on purpose: sharing between processes. Each server counts for itself.
 
-use crate::time::Clock;
-use http::{HeaderName, HeaderValue};
-use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-use std::sync::{Arc, Mutex, PoisonError};
+mod limiter;
 
-const SHARDS: usize = 64;
-/// A shard with fewer keys is not worth sweeping.
-const SWEEP_FROM: usize = 256;
-/// LIMIT: 64 x 8 192 keys, about 64 MiB. Beyond it the fullest buckets are forgotten first.
-const SHARD_CAP: usize = 8_192;
+use crate::sync;
+use http::{HeaderName, HeaderValue};
+
+pub use limiter::Limiter;
 
 /// A kind of limit: how much at once, and how fast it comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,124 +39,20 @@ pub struct Taken {
     pub retry_after_secs: u32,
 }
 
-/// All buckets of the process.
-pub struct Limiter {
-    clock: Arc<dyn Clock>,
-    hasher: RandomState,
-    shards: Vec<Mutex<Shard>>,
-}
-
-struct Shard {
-    full_at: HashMap<Box<[u8]>, Instant>,
-    sweep_at_len: usize,
-}
-
-/// When a bucket is full. Units: nanoseconds of the monotonic clock, times the bucket's `per_second_num`, so
-/// that the interval between two tokens is a whole number.
-#[derive(Clone, Copy)]
-struct Instant {
-    ticks: u128,
-    ticks_per_ns: u32,
-}
-
-impl Limiter {
-    /// Returns a limiter whose buckets are all full.
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
-        let shard = || {
-            Mutex::new(Shard {
-                full_at: HashMap::new(),
-                sweep_at_len: SWEEP_FROM,
-            })
-        };
-        Self {
-            clock,
-            hasher: RandomState::new(),
-            shards: std::iter::repeat_with(shard).take(SHARDS).collect(),
-        }
-    }
-
-    /// Takes one token from the bucket of `key`, if there is one.
-    ///
-    /// Cost: one hash and one short lock; no allocation for a known key.
-    pub fn take(&self, bucket: &Bucket, key: &[&str]) -> Taken {
-        self.ask(bucket, key, true)
-    }
-
-    /// Returns what [`Self::take`] would, and takes nothing.
-    pub fn peek(&self, bucket: &Bucket, key: &[&str]) -> Taken {
-        self.ask(bucket, key, false)
-    }
-
-    fn ask(&self, bucket: &Bucket, key: &[&str], keep: bool) -> Taken {
-        let now_ns = self.clock.monotonic().as_nanos();
-        let pace = Pace::of(bucket, now_ns);
-        with_key(bucket.name, key, |key| {
-            let shard = usize::try_from(self.hasher.hash_one(key) % SHARDS as u64).unwrap_or(0);
-            let mut shard = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
-            let known = shard.full_at.get_mut(key);
-            let full_at = known.as_ref().map_or(pace.now, |at| at.ticks.max(pace.now));
-            let (taken, after) = pace.ask(full_at);
-            if keep && taken.allowed {
-                if let Some(at) = known {
-                    at.ticks = after;
-                } else {
-                    shard.remember(key, after, pace.ticks_per_ns, now_ns);
-                }
-            }
-            taken
-        })
-    }
-
-    /// Returns how many buckets are not known to be full.
-    pub fn len(&self) -> usize {
-        let lock = |shard: &Mutex<Shard>| shard.lock().map_or(0, |shard| shard.full_at.len());
-        self.shards.iter().map(lock).sum()
-    }
-
-    /// Returns whether every bucket is full.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl Shard {
-    fn remember(&mut self, key: &[u8], ticks: u128, ticks_per_ns: u32, now_ns: u128) {
-        if self.full_at.len() >= self.sweep_at_len {
-            self.sweep(now_ns);
-        }
-        self.full_at.insert(key.into(), Instant { ticks, ticks_per_ns });
-    }
-
-    /// Forgets the full buckets, and the fuller half of the others when there are still too many.
-    fn sweep(&mut self, now_ns: u128) {
-        self.full_at.retain(|_, at| at.in_ns() > now_ns);
-        if self.full_at.len() >= SHARD_CAP {
-            let mut instants: Vec<u128> = self.full_at.values().map(Instant::in_ns).collect();
-            let middle = instants.len() / 2;
-            let (_, &mut median, _) = instants.select_nth_unstable(middle);
-            self.full_at.retain(|_, at| at.in_ns() > median);
-        }
-        self.sweep_at_len = (self.full_at.len() * 2).clamp(SWEEP_FROM, SHARD_CAP);
-    }
-}
-
-impl Instant {
-    fn in_ns(&self) -> u128 {
-        self.ticks.div_ceil(u128::from(self.ticks_per_ns))
-    }
-}
-
 /// A bucket's numbers, in ticks.
-struct Pace {
-    now: u128,
+pub(crate) struct Pace {
+    /// The present.
+    pub now: u128,
     interval: u128,
     whole: u128,
     second: u128,
-    ticks_per_ns: u32,
+    /// The unit of all of these.
+    pub ticks_per_ns: u32,
 }
 
 impl Pace {
-    fn of(bucket: &Bucket, now_ns: u128) -> Self {
+    /// Returns the numbers of a bucket at an instant of the monotonic clock.
+    pub fn of(bucket: &Bucket, now_ns: u128) -> Self {
         let ticks_per_ns = bucket.per_second_num.max(1);
         let interval = u128::from(bucket.per_second_den.max(1)) * 1_000_000_000;
         Self {
@@ -175,7 +65,7 @@ impl Pace {
     }
 
     /// Returns the outcome for a bucket that is full at `full_at`, and when it is full after that.
-    fn ask(&self, full_at: u128) -> (Taken, u128) {
+    pub fn ask(&self, full_at: u128) -> (Taken, u128) {
         let after = full_at + self.interval;
         let early = after.saturating_sub(self.now + self.whole);
         let full_at = if early == 0 { after } else { full_at };
@@ -194,27 +84,6 @@ fn narrow(number: u128) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Lends the parts as one unambiguous byte string: each with its length before it.
-fn with_key<T>(name: &str, parts: &[&str], lend: impl FnOnce(&[u8]) -> T) -> T {
-    let mut short = [0_u8; 192];
-    let length: usize = parts.iter().map(|part| part.len() + 4).sum::<usize>() + name.len() + 4;
-    let mut long;
-    let key = if length <= short.len() {
-        &mut short[..length]
-    } else {
-        long = vec![0; length];
-        &mut long[..]
-    };
-    let mut at = 0;
-    for part in std::iter::once(&name).chain(parts) {
-        let size = u32::try_from(part.len()).unwrap_or(u32::MAX);
-        key[at..at + 4].copy_from_slice(&size.to_le_bytes());
-        key[at + 4..at + 4 + part.len()].copy_from_slice(part.as_bytes());
-        at += 4 + part.len();
-    }
-    lend(key)
-}
-
 /// Returns `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11).
 pub fn headers(bucket: &Bucket, taken: &Taken) -> [(HeaderName, HeaderValue); 2] {
     let per_second = u64::from(bucket.per_second_num.max(1));
@@ -231,9 +100,11 @@ pub fn headers(bucket: &Bucket, taken: &Taken) -> [(HeaderName, HeaderValue); 2]
 
 #[cfg(test)]
 mod tests {
+    use super::limiter::{SHARD_CAP, SHARDS};
     use super::*;
     use crate::Timestamp;
-    use crate::time::{ManualClock, SystemClock};
+    use crate::time::{Clock, ManualClock, SystemClock};
+    use std::sync::Arc;
     use std::time::Duration;
 
     const READ: Bucket = bucket("read", 300, 100, 1);

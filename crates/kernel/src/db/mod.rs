@@ -15,6 +15,7 @@
 //! destroys the whole SQLite transaction), SQL made with `format!`.
 
 mod conn;
+mod crew;
 mod fault;
 mod line;
 pub mod migrate;
@@ -44,6 +45,7 @@ pub use statement::{Call, Statement, to_postgres};
 pub use crate::{params, statements};
 
 use crate::secret::Secret;
+use crate::sync;
 use std::path::PathBuf;
 
 /// Where the store is.

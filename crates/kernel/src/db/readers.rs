@@ -1,27 +1,19 @@
 //! A fixed number of threads that read, each with its own connection; or one connection that reads inline.
 
+use super::crew::{Crew, Jobs, Refused};
 use super::{Access, Conn, Location};
 use crate::error::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 /// What a reader runs. It answers its caller by itself, for example through a one-shot channel.
 pub type Job = Box<dyn FnOnce(&mut Conn) + Send>;
 
-enum Work {
-    Job(Job),
-    Stop,
-}
-
 /// The threads that serve reads.
 pub struct Readers {
-    queue: flume::Sender<Work>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    crew: Crew<Job>,
     /// The connection of a simulation, which has no threads.
     inline: Option<Mutex<Conn>>,
-    stopped: AtomicBool,
 }
 
 impl Readers {
@@ -30,24 +22,17 @@ impl Readers {
     /// Errors: those of [`Conn::open`], if one of the connections cannot be opened.
     pub fn start(location: Location, threads: usize, queue: usize) -> Result<Self> {
         let location = Arc::new(location);
-        let (sender, receiver) = flume::bounded(queue);
-        let readers = Self {
-            queue: sender,
-            threads: Mutex::default(),
-            inline: None,
-            stopped: AtomicBool::new(false),
-        };
+        let (crew, jobs) = Crew::new(queue);
+        let readers = Self { crew, inline: None };
         let (opened, outcomes) = flume::bounded(threads);
         for index in 0..threads {
-            let (location, receiver, opened) = (Arc::clone(&location), receiver.clone(), opened.clone());
-            let thread = std::thread::Builder::new()
-                .name(format!("reader-{index}"))
-                .spawn(move || serve(&location, &receiver, opened))
-                .map_err(Error::internal)?;
-            readers.lock().push(thread);
+            let (location, jobs, opened) = (Arc::clone(&location), jobs.clone(), opened.clone());
+            let work = move || serve(&location, &jobs, opened);
+            let hired = readers.crew.hire(format!("reader-{index}"), work);
+            hired.map_err(Error::internal)?;
         }
         // Only the threads hold these from here on, so that their end is seen.
-        drop((receiver, opened));
+        drop((jobs, opened));
         outcomes.iter().collect::<Result<Vec<()>>>()?;
         Ok(readers)
     }
@@ -57,10 +42,8 @@ impl Readers {
     /// Errors: those of [`Conn::open`].
     pub fn inline(location: &Location) -> Result<Self> {
         Ok(Self {
-            queue: flume::bounded(0).0,
-            threads: Mutex::default(),
+            crew: Crew::new(0).0,
             inline: Some(Mutex::new(Conn::open(location, Access::Read)?)),
-            stopped: AtomicBool::new(false),
         })
     }
 
@@ -68,36 +51,23 @@ impl Readers {
     ///
     /// Errors: `Unavailable` when the queue is full or the readers are stopped.
     pub fn submit(&self, job: Job) -> Result<()> {
-        if self.stopped.load(Ordering::Acquire) {
-            return Err(Error::unavailable("the server is stopping"));
-        }
-        if let Some(conn) = &self.inline {
-            run(&mut conn.lock().unwrap_or_else(PoisonError::into_inner), job);
-            return Ok(());
-        }
-        self.queue
-            .try_send(Work::Job(job))
-            .map_err(|_| Error::unavailable("too many requests are waiting; try again"))
+        let submitted = match &self.inline {
+            Some(_) if self.crew.is_stopped() => Err(Refused::Stopped),
+            Some(conn) => {
+                run(&mut conn.lock().unwrap_or_else(PoisonError::into_inner), job);
+                Ok(())
+            }
+            None => self.crew.submit(job),
+        };
+        submitted.map_err(|refused| match refused {
+            Refused::Stopped => Error::unavailable("the server is stopping"),
+            Refused::Full => Error::unavailable("too many requests are waiting; try again"),
+        })
     }
 
     /// Serves what is waiting, then ends the threads and waits for them.
     pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
-        let threads = std::mem::take(&mut *self.lock());
-        for _ in &threads {
-            // Without receivers there is nobody to stop.
-            let _ = self.queue.send(Work::Stop);
-        }
-        for thread in threads {
-            // A reader that drops the last owner cannot wait for itself. A panic was caught and told before.
-            if thread.thread().id() != std::thread::current().id() {
-                let _ = thread.join();
-            }
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+        self.crew.stop();
     }
 }
 
@@ -108,7 +78,7 @@ impl Drop for Readers {
 }
 
 /// A lost connection is opened again by the next job's own read, which also answers when that fails.
-fn serve(location: &Location, receiver: &flume::Receiver<Work>, opened: flume::Sender<Result<()>>) {
+fn serve(location: &Location, jobs: &Jobs<Job>, opened: flume::Sender<Result<()>>) {
     let mut conn = match Conn::open(location, Access::Read) {
         Ok(conn) => conn,
         Err(error) => {
@@ -118,7 +88,7 @@ fn serve(location: &Location, receiver: &flume::Receiver<Work>, opened: flume::S
     };
     let _ = opened.send(Ok(()));
     drop(opened);
-    while let Ok(Work::Job(job)) = receiver.recv() {
+    while let Some(job) = jobs.next() {
         run(&mut conn, job);
     }
 }

@@ -114,7 +114,7 @@ pub(super) fn note_denial(kernel: &Kernel, entry: &Entry, request: &Request, act
     note.actor = Some(actor.clone());
     note.origin = Some(request.origin.clone());
     (note.decision, note.status, note.code) = (Decision::Denied, 403, Some(error.code().as_str()));
-    match kernel.ledger.note(note) {
+    match kernel.ledger.notes.add(note) {
         Ok(true) => kernel.nudge(&actor.organization),
         Ok(false) => {}
         Err(full) => tracing::error!("a denial could not be recorded: {full}"),
@@ -153,8 +153,8 @@ pub(super) fn record_read(
             note.decision = Decision::of_status(note.status);
         }
     }
-    if kernel.ledger.note(note)? {
+    if kernel.ledger.notes.add(note)? {
         kernel.nudge(&actor.organization);
     }
-    Ok(kernel.ledger.is_pressed())
+    Ok(kernel.ledger.notes.is_pressed())
 }

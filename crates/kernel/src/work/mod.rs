@@ -18,6 +18,7 @@
 //! Absent on purpose: a timer that waits for fuller batches; cancellation of a running unit.
 
 mod attempt;
+mod queue;
 mod writer;
 
 pub(crate) use writer::Writers;
@@ -29,6 +30,7 @@ use crate::error::Result;
 use crate::idempotency::KeyUse;
 use crate::kernel::Kernel;
 use crate::operation::{Answer, Bound, Meta};
+use crate::sync;
 use crate::time::Timestamp;
 use serde_json::Value;
 use std::time::Duration;

@@ -2,6 +2,7 @@
 //! task where the whole application runs on one thread.
 
 use super::attempt::{self, Done};
+use super::queue::{self, Commit, Lane, Limits, Message, Queue, Refused};
 use super::{Reply, Unit};
 use crate::audit::Note;
 use crate::auth::OrganizationId;
@@ -10,34 +11,19 @@ use crate::error::{Class, Error, Result};
 use crate::kernel::Kernel;
 use crate::operation::Answer;
 use crate::threads::{Threads, Turn};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// LIMIT: units that may wait for one writer.
 const MAX_WAITING: usize = 4096;
 /// How many notes one transaction carries.
 const MAX_NOTES: usize = 2048;
-/// How long a note may wait for company.
-const NOTES_WAIT: Duration = Duration::from_millis(50);
 /// How often a unit is run before it is given up (architecture §5, failures (c)).
 const MAX_ATTEMPTS: usize = 5;
 
-enum Message {
-    Unit(Box<Unit>),
-    Nudge,
-    Stop,
-}
-
-struct Lane {
-    sender: flume::Sender<Message>,
-    waiting: Arc<AtomicUsize>,
-}
-
 /// The writers: one for SQLite, several for PostgreSQL; an organization is always on the same one.
 pub(crate) struct Writers {
-    lanes: Vec<Lane>,
+    lanes: Vec<Lane<Unit>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     task: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
@@ -59,23 +45,19 @@ impl Writers {
             return Ok(writers);
         }
         for place in 0..count {
-            let (sender, receiver) = flume::unbounded();
-            let waiting = Arc::new(AtomicUsize::new(0));
+            let (lane, queue) = queue::queue(limits(kernel));
             let (ready, opened) = flume::bounded(1);
-            let (kernel, location, counter) = (Arc::downgrade(kernel), location.clone(), waiting.clone());
+            let (kernel, location) = (Arc::downgrade(kernel), location.clone());
             let body = move || match Conn::open(&location, Access::Write) {
                 Ok(conn) => {
                     let _ = ready.send(Ok(()));
                     Writer {
                         kernel,
                         conn,
-                        receiver,
-                        waiting: counter,
                         place,
                         count,
-                        notes: Notes::None,
                     }
-                    .work();
+                    .work(queue);
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -88,7 +70,7 @@ impl Writers {
             opened
                 .recv()
                 .map_err(|_| Error::unavailable("the writer did not start"))??;
-            writers.lanes.push(Lane { sender, waiting });
+            writers.lanes.push(lane);
             writers
                 .threads
                 .lock()
@@ -104,19 +86,15 @@ impl Writers {
         reason = "the kernel ends its writer itself, as it does with the threads"
     )]
     fn start_inline(&mut self, kernel: &Arc<Kernel>, location: &Location) -> Result<()> {
-        let (sender, receiver) = flume::unbounded();
-        let waiting = Arc::new(AtomicUsize::new(0));
+        let (lane, queue) = queue::queue(limits(kernel));
         let writer = Writer {
             kernel: Arc::downgrade(kernel),
             conn: Conn::open(location, Access::Write)?,
-            receiver,
-            waiting: waiting.clone(),
             place: 0,
             count: 1,
-            notes: Notes::None,
         };
-        self.lanes.push(Lane { sender, waiting });
-        let task = tokio::spawn(writer.work_inline(kernel.settings.threads.clone()));
+        self.lanes.push(lane);
+        let task = tokio::spawn(writer.work_inline(queue, kernel.settings.threads.clone()));
         *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
         Ok(())
     }
@@ -126,35 +104,25 @@ impl Writers {
     /// Errors: `Unavailable` when too many wait.
     pub fn submit(&self, unit: Unit) -> Result<()> {
         let lane = &self.lanes[lane_of(&unit.organization, self.lanes.len())];
-        if lane.waiting.fetch_add(1, Ordering::SeqCst) >= MAX_WAITING {
-            lane.waiting.fetch_sub(1, Ordering::SeqCst);
-            return Err(Error::unavailable("too many changes are waiting; try again"));
-        }
-        lane.sender
-            .send(Message::Unit(Box::new(unit)))
-            .map_err(|_| Error::unavailable("the server is shutting down"))
+        lane.submit(unit).map_err(|refused| match refused {
+            Refused::Full => Error::unavailable("too many changes are waiting; try again"),
+            Refused::Stopped => Error::unavailable("the server is shutting down"),
+        })
     }
 
     /// Says that notes wait for a chain.
     pub fn nudge(&self, organization: &OrganizationId) {
-        let _ = self.lanes[lane_of(organization, self.lanes.len())]
-            .sender
-            .send(Message::Nudge);
+        self.lanes[lane_of(organization, self.lanes.len())].nudge();
     }
 
     /// Returns how many units wait for their writer.
     pub fn waiting(&self) -> usize {
-        self.lanes
-            .iter()
-            .map(|lane| lane.waiting.load(Ordering::Relaxed))
-            .sum()
+        self.lanes.iter().map(Lane::waiting).sum()
     }
 
     /// Runs what waits, writes what is buffered, and ends the threads.
     pub async fn stop(&self) {
-        for lane in &self.lanes {
-            let _ = lane.sender.send(Message::Stop);
-        }
+        self.lanes.iter().for_each(Lane::stop);
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task {
@@ -169,133 +137,74 @@ fn lane_of(organization: &OrganizationId, lanes: usize) -> usize {
     crc32fast::hash(organization.as_str().as_bytes()) as usize % lanes
 }
 
-/// What a writer knows of the notes that wait for it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Notes {
-    None,
-    /// Some wait, and are given a moment's company.
-    Wait,
-    /// So many wait that the last transaction could not carry them all.
-    Pour,
+fn limits(kernel: &Kernel) -> Limits {
+    Limits {
+        waiting: MAX_WAITING,
+        batch: kernel.settings.max_batch,
+        notes: MAX_NOTES,
+    }
 }
 
 struct Writer {
     kernel: Weak<Kernel>,
     conn: Conn,
-    receiver: flume::Receiver<Message>,
-    waiting: Arc<AtomicUsize>,
     place: usize,
     count: usize,
-    notes: Notes,
+}
+
+/// A writer at work, while there is a kernel.
+struct AtWork<'a> {
+    writer: &'a mut Writer,
+    kernel: &'a Kernel,
+}
+
+impl Commit<Unit> for AtWork<'_> {
+    type Note = Note;
+
+    fn take_notes(&mut self, max: usize) -> Vec<Note> {
+        let (place, count) = (self.writer.place, self.writer.count);
+        let owned = |organization: &OrganizationId| lane_of(organization, count) == place;
+        self.kernel.ledger.notes.take(max, owned)
+    }
+
+    fn commit(&mut self, units: Vec<Unit>, notes: Vec<Note>) {
+        self.writer.process(self.kernel, units, notes);
+    }
+
+    fn is_broken(&self) -> bool {
+        self.kernel.is_broken()
+    }
 }
 
 impl Writer {
-    fn work(mut self) {
+    fn work(mut self, mut queue: Queue<Unit>) {
         loop {
-            // Without notes the thread sleeps until somebody calls.
-            let first = match self.patience() {
-                Some(patience) => match self.receiver.recv_timeout(patience) {
-                    Err(flume::RecvTimeoutError::Timeout) => None,
-                    message => Some(message.unwrap_or(Message::Stop)),
-                },
-                None => Some(self.receiver.recv().unwrap_or(Message::Stop)),
-            };
-            if !self.turn(first) {
+            let first = queue.wait();
+            if !self.turn(&mut queue, first) {
                 return;
             }
         }
     }
 
-    async fn work_inline(mut self, threads: Threads) {
+    async fn work_inline(mut self, mut queue: Queue<Unit>, threads: Threads) {
         loop {
-            let first = match self.patience() {
-                Some(patience) => match tokio::time::timeout(patience, self.receiver.recv_async()).await {
-                    Err(_) => None,
-                    Ok(message) => Some(message.unwrap_or(Message::Stop)),
-                },
-                None => Some(self.receiver.recv_async().await.unwrap_or(Message::Stop)),
-            };
+            let first = queue.wait_inline().await;
             threads.pause(Turn::Write).await;
-            if !self.turn(first) {
+            if !self.turn(&mut queue, first) {
                 return;
             }
         }
     }
 
-    /// Returns for how long the writer waits for a call; without notes it waits until there is one.
-    fn patience(&self) -> Option<Duration> {
-        match self.notes {
-            Notes::None => None,
-            Notes::Wait => Some(NOTES_WAIT),
-            Notes::Pour => Some(Duration::ZERO),
-        }
-    }
-
-    /// Takes what waits behind the first message and runs it; `None` says that nobody called in time. Says whether the
-    /// writer goes on.
-    fn turn(&mut self, first: Option<Message>) -> bool {
+    fn turn(&mut self, queue: &mut Queue<Unit>, first: Option<Message<Unit>>) -> bool {
         let Some(kernel) = self.kernel.upgrade() else {
             return false;
         };
-        let timed_out = first.is_none();
-        let mut stopping = false;
-        let mut units = Vec::new();
-        let mut next = first;
-        while let Some(message) = next {
-            match message {
-                Message::Unit(unit) => units.push(*unit),
-                Message::Nudge if self.notes == Notes::None => self.notes = Notes::Wait,
-                Message::Nudge => {}
-                Message::Stop => stopping = true,
-            }
-            next = if units.len() < kernel.settings.max_batch {
-                self.receiver.try_recv().ok()
-            } else {
-                None
-            };
-        }
-        self.waiting.fetch_sub(units.len(), Ordering::SeqCst);
-        if units.is_empty() && !timed_out && !stopping {
-            return true;
-        }
-        let (place, count) = (self.place, self.count);
-        let notes = kernel
-            .ledger
-            .take_notes(MAX_NOTES, |org| lane_of(org, count) == place);
-        self.notes = if notes.len() == MAX_NOTES {
-            Notes::Pour
-        } else {
-            Notes::None
+        let mut work = AtWork {
+            writer: self,
+            kernel: &kernel,
         };
-        self.process(&kernel, units, notes);
-        drop(kernel);
-        if stopping {
-            self.finish();
-        }
-        !stopping
-    }
-
-    /// Writes the rest at the end.
-    fn finish(&mut self) {
-        let Some(kernel) = self.kernel.upgrade() else {
-            return;
-        };
-        loop {
-            let mut units = Vec::new();
-            while let Ok(message) = self.receiver.try_recv() {
-                if let Message::Unit(unit) = message {
-                    units.push(*unit);
-                }
-            }
-            let (place, count) = (self.place, self.count);
-            let notes = kernel
-                .ledger
-                .take_notes(MAX_NOTES, |org| lane_of(org, count) == place);
-            if units.is_empty() && notes.is_empty() || kernel.is_broken() {
-                return;
-            }
-            self.process(&kernel, units, notes);
-        }
+        queue.turn(first, &mut work)
     }
 
     /// Runs units and writes notes; every unit is answered.
@@ -333,13 +242,13 @@ impl Writer {
             Class::Broken => {
                 tracing::error!(cause = ?error.private(), "the store failed");
                 kernel.set_broken();
-                kernel.ledger.put_back(notes);
+                kernel.ledger.notes.put_back(notes);
                 refuse_all(units);
             }
             Class::Unavailable => {
                 // Nothing was run; running each unit again would pay the busy time-out once per unit.
                 tracing::warn!(cause = ?error.private(), "the store is not available");
-                kernel.ledger.put_back(notes);
+                kernel.ledger.notes.put_back(notes);
                 for unit in units {
                     answer(
                         unit.reply,
@@ -404,13 +313,13 @@ impl Writer {
             return;
         }
         if kernel.is_broken() {
-            return kernel.ledger.put_back(notes);
+            return kernel.ledger.notes.put_back(notes);
         }
         if let Err(error) = attempt::run(kernel, &mut self.conn, &[], &notes) {
             self.conn.rollback();
             kernel.note_failure(&error);
             tracing::error!(cause = ?error.private(), notes = notes.len(), "audit entries wait: they could not be written");
-            kernel.ledger.put_back(notes);
+            kernel.ledger.notes.put_back(notes);
         }
     }
 

@@ -1,0 +1,101 @@
+//! The notes that wait for their chains' writers.
+//!
+//! A note is in the buffer or in the hands of the one writer that owns its chain, which writes it or puts it back. Of
+//! each chain the first note that comes since its writer last took some wakes the writer; the others come along.
+//!
+//! ```text
+//! reader   add ─► "first of its chain" ─► nudge ·······┐
+//! writer               take ─► write │ put back         └► take (may find that the note was taken before)
+//! ```
+//!
+//! Absent on purpose: waking anybody for what was put back. The store has just failed; the next note of the chain takes
+//! it along, and the access summary asks for it within a minute.
+
+use super::sync::{Mutex, MutexGuard, PoisonError};
+use crate::audit::Note;
+use crate::auth::OrganizationId;
+use crate::error::{Code, Error, Result};
+use std::collections::{BTreeSet, VecDeque};
+
+/// See the module's text.
+pub(crate) struct NoteBuffer {
+    bound: usize,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    notes: VecDeque<Note>,
+    /// Chains of which a note waits, so that their writer was woken.
+    chains: BTreeSet<OrganizationId>,
+}
+
+impl NoteBuffer {
+    /// Returns an empty buffer in which at most `bound` notes may wait.
+    pub fn new(bound: usize) -> Self {
+        Self {
+            bound,
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Takes a note in; says whether it is the first of its chain to wait, so that the chain's writer must be woken.
+    ///
+    /// Errors: `AuditUnavailable` when too many wait.
+    pub fn add(&self, note: Note) -> Result<bool> {
+        let mut waiting = self.lock();
+        if waiting.notes.len() >= self.bound {
+            return Err(
+                Error::new(Code::AuditUnavailable, "the audit log cannot take this read now").retry_after(1),
+            );
+        }
+        let is_first = !waiting.chains.contains(&note.organization);
+        if is_first {
+            waiting.chains.insert(note.organization.clone());
+        }
+        waiting.notes.push_back(note);
+        Ok(is_first)
+    }
+
+    /// Returns the notes that wait for the chains a writer owns, at most `max`.
+    pub fn take(&self, max: usize, owned: impl Fn(&OrganizationId) -> bool) -> Vec<Note> {
+        let mut waiting = self.lock();
+        waiting.chains.retain(|organization| !owned(organization));
+        let mut taken = Vec::with_capacity(max.min(waiting.notes.len()));
+        let mut others = Vec::new();
+        while taken.len() < max {
+            match waiting.notes.pop_front() {
+                Some(note) if owned(&note.organization) => taken.push(note),
+                Some(note) => others.push(note),
+                None => break,
+            }
+        }
+        for note in others.into_iter().rev() {
+            waiting.notes.push_front(note);
+        }
+        taken
+    }
+
+    /// Says whether the writer falls behind, so that whoever makes notes should give it time.
+    pub fn is_pressed(&self) -> bool {
+        self.lock().notes.len() > self.bound / 2
+    }
+
+    /// Puts notes back that could not be written.
+    pub fn put_back(&self, notes: Vec<Note>) {
+        let mut waiting = self.lock();
+        for note in notes.into_iter().rev() {
+            waiting.notes.push_front(note);
+        }
+    }
+
+    /// Returns the chains of the notes that wait.
+    pub fn chains(&self) -> BTreeSet<OrganizationId> {
+        let waiting = self.lock();
+        waiting.notes.iter().map(|n| n.organization.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
