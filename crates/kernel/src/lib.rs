@@ -28,6 +28,8 @@ pub mod outbox;
 pub mod page;
 pub mod patch;
 pub mod rate;
+#[cfg(test)]
+mod schedules;
 pub mod secret;
 pub mod supervisor;
 mod sync;
