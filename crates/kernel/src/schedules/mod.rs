@@ -38,9 +38,9 @@ use shuttle::{Config, Runner};
 use std::io::Write;
 
 /// Schedules of all scenes of the queue together, in the suite.
-const COUNT: usize = 5000;
+const COUNT: usize = 9000;
 /// So many scenes share them; of each other scene there are as many schedules as of one of these.
-const SCENES_OF_THE_QUEUE: usize = 5;
+const SCENES_OF_THE_QUEUE: usize = 9;
 /// How often PCT changes the thread. Most faults of order need one or two changes.
 const CHANGES: usize = 3;
 

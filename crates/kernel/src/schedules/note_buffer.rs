@@ -112,3 +112,26 @@ fn a_stop_writes_what_was_noted_before_it() {
         assert_eq!(all, [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2)]);
     });
 }
+
+/// The store takes no notes at all. Nobody asks it more often than there were calls, a few last times apart, and the stop
+/// ends; units run all the same.
+#[test]
+fn a_store_that_takes_no_notes_keeps_no_stop_waiting_and_is_not_asked_without_end() {
+    explore("queue", "notes refused", || {
+        let scene = Scene::over(Store::refusing(usize::MAX), NARROW);
+        let a = scene.caller("a");
+        let first = thread::spawn(move || (1..=3).for_each(|number| a.note(number)));
+        assert_eq!(scene.caller("c").submit_to(1).len(), 1);
+        first.join().unwrap();
+        // Time enough for a writer that does not wait to be called.
+        (0..30).for_each(|_| thread::yield_now());
+        let (_, store, notes) = scene.stop();
+        store.fates(|fates| {
+            assert_eq!((fates.ran.len(), fates.written.len()), (1, 0));
+            // Three notes nudge at most, a unit and a stop call; then come the last attempts.
+            assert!(fates.refused <= 5 + 3, "{} times", fates.refused);
+        });
+        let left: Vec<_> = notes.take(8, |_| true).iter().map(mark_of).collect();
+        assert_eq!(left, [("a", 1), ("a", 2), ("a", 3)]);
+    });
+}

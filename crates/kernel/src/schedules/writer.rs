@@ -90,7 +90,7 @@ impl Commit<Unit> for Writer {
         self.notes.take(max, owned)
     }
 
-    fn commit(&mut self, units: Vec<Unit>, notes: Vec<Note>) {
+    fn commit(&mut self, units: Vec<Unit>, notes: Vec<Note>) -> bool {
         let is_refused = !notes.is_empty() && self.store.fates(|fates| fates.refusals > 0);
         if is_refused {
             self.notes.put_back(notes.clone());
@@ -108,10 +108,7 @@ impl Commit<Unit> for Writer {
                 fates.ran.push(unit.mark);
             }
         });
-    }
-
-    fn is_broken(&self) -> bool {
-        false
+        !is_refused
     }
 }
 

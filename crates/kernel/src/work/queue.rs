@@ -7,12 +7,30 @@
 //!           stop ───┘                                                                    stop ─► the rest, the end
 //!
 //! notes     None ── nudge ─► Wait ── nobody calls for 50 ms, or a unit comes ─► taken ─► None
-//!                                                                taken as many as go ─► Pour ─► taken at once …
+//!                                                      written, as many as go ─► Pour ─► taken at once …
+//!
+//! the end   stop is gathered ─► closed: nobody is let in ─► everybody who was let in is received ─► the last notes
 //! ```
 //!
 //! Notes themselves lie in the ledger: a nudge says that some wait, and whoever takes them takes all that wait by then.
 //! They are taken after the messages were gathered. So a note whose nudge was gathered is among those that are taken, and
 //! a note that comes later sends a nudge that is still in the channel.
+//!
+//! Who is let in is decided by one number, the count of those that wait: nobody is once it has reached its limit, or
+//! carries the mark of a closed queue. A caller counts itself before it sends, so the end is reached when the count is
+//! nought, whoever was held up between the two:
+//!
+//! ```text
+//! caller   count ✓ ········································ send
+//! writer            close · count is 1, so receive ············· run · count is 0: the end
+//! ```
+//!
+//! INVARIANT WK-5: a unit that was let in is run once, or dropped with its reply when its writer is gone; a stop waits for
+//! it.
+//! INVARIANT WK-6: no more units wait than may, no transaction carries more than a batch, and those of one sender keep
+//! their order.
+//! INVARIANT WK-7: a note that was accepted is written without another call while the store takes notes; a stop writes
+//! those that were accepted before it, and ends when the store takes none.
 //!
 //! Absent on purpose: a timer that waits for fuller batches; a lock.
 
@@ -23,6 +41,11 @@ use std::time::Duration;
 
 /// How long a note may wait for company.
 const NOTES_WAIT: Duration = Duration::from_millis(50);
+
+/// How often the last notes are tried while the store takes none.
+const LAST_ATTEMPTS: usize = 3;
+/// Marks the count of a queue that lets nobody in any more.
+const CLOSED: usize = 1 << (usize::BITS - 1);
 
 /// How much of everything.
 #[derive(Clone, Copy)]
@@ -43,11 +66,8 @@ pub(super) trait Commit<T> {
     /// Takes notes that wait for this writer, at most `max`.
     fn take_notes(&mut self, max: usize) -> Vec<Self::Note>;
 
-    /// Runs units and writes notes.
-    fn commit(&mut self, units: Vec<T>, notes: Vec<Self::Note>);
-
-    /// Says whether nothing can be written any more.
-    fn is_broken(&self) -> bool;
+    /// Runs or refuses units, and writes notes or puts them back; says whether the notes were written.
+    fn commit(&mut self, units: Vec<T>, notes: Vec<Self::Note>) -> bool;
 }
 
 /// Why a unit was not let in.
@@ -55,7 +75,7 @@ pub(super) trait Commit<T> {
 pub(super) enum Refused {
     /// Too many wait.
     Full,
-    /// The writer has ended.
+    /// The writer ends, or has ended.
     Stopped,
 }
 
@@ -114,10 +134,16 @@ impl<T> Lane<T> {
     ///
     /// Cost: one allocation, one short lock of the channel.
     pub fn submit(&self, unit: T) -> Result<(), Refused> {
-        if self.waiting.fetch_add(1, Ordering::SeqCst) >= self.limit {
-            self.waiting.fetch_sub(1, Ordering::SeqCst);
-            return Err(Refused::Full);
+        let room = |count: usize| (count < self.limit).then_some(count + 1);
+        let order = Ordering::SeqCst;
+        if let Err(count) = self.waiting.fetch_update(order, order, room) {
+            return Err(if count < CLOSED {
+                Refused::Full
+            } else {
+                Refused::Stopped
+            });
         }
+        // The writer's end goes only when it has received everybody who was counted.
         self.sender
             .send(Message::Unit(Box::new(unit)))
             .map_err(|_| Refused::Stopped)
@@ -135,31 +161,42 @@ impl<T> Lane<T> {
 
     /// Returns how many units wait.
     pub fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
+        self.waiting.load(Ordering::Relaxed) & !CLOSED
     }
 }
 
 impl<T> Queue<T> {
     /// Blocks until somebody calls; `None` says that nobody did while notes were given their moment.
     pub fn wait(&self) -> Option<Message<T>> {
-        match self.patience() {
+        let message = match self.patience() {
             Some(patience) => match self.receiver.recv_timeout(patience) {
-                Err(RecvTimeoutError::Timeout) => None,
-                message => Some(message.unwrap_or(Message::Stop)),
+                Err(RecvTimeoutError::Timeout) => return None,
+                message => message.ok(),
             },
-            None => Some(self.receiver.recv().unwrap_or(Message::Stop)),
-        }
+            None => self.receiver.recv().ok(),
+        };
+        Some(message.map_or(Message::Stop, |message| self.received(message)))
     }
 
     /// Does what [`Self::wait`] does, on a runtime whose one thread cannot be blocked.
     pub async fn wait_inline(&self) -> Option<Message<T>> {
-        match self.patience() {
+        let message = match self.patience() {
             Some(patience) => match tokio::time::timeout(patience, self.receiver.recv_async()).await {
-                Err(_) => None,
-                Ok(message) => Some(message.unwrap_or(Message::Stop)),
+                Err(_) => return None,
+                Ok(message) => message.ok(),
             },
-            None => Some(self.receiver.recv_async().await.unwrap_or(Message::Stop)),
+            None => self.receiver.recv_async().await.ok(),
+        };
+        Some(message.map_or(Message::Stop, |message| self.received(message)))
+    }
+
+    /// Counts a message out. At once, and not with its batch: a task may be ended between the two, and the count must
+    /// not promise what nobody will send.
+    fn received(&self, message: Message<T>) -> Message<T> {
+        if let Message::Unit(_) = message {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
         }
+        message
     }
 
     /// Returns for how long the writer waits for a call; without notes it waits until there is one.
@@ -185,22 +222,24 @@ impl<T> Queue<T> {
                 Message::Stop => stopping = true,
             }
             next = if units.len() < self.limits.batch {
-                self.receiver.try_recv().ok()
+                let message = self.receiver.try_recv().ok();
+                message.map(|message| self.received(message))
             } else {
                 None
             };
         }
-        self.waiting.fetch_sub(units.len(), Ordering::SeqCst);
         if units.is_empty() && !timed_out && !stopping {
             return true;
         }
         let notes = work.take_notes(self.limits.notes);
-        self.notes = if notes.len() == self.limits.notes {
+        let is_full = notes.len() == self.limits.notes;
+        let written = work.commit(units, notes);
+        // Notes that the store did not take wait until somebody asks for them, lest it be asked without end.
+        self.notes = if is_full && written {
             Notes::Pour
         } else {
             Notes::None
         };
-        work.commit(units, notes);
         if stopping {
             self.finish(work);
         }
@@ -209,18 +248,45 @@ impl<T> Queue<T> {
 
     /// Commits the rest at the end.
     fn finish(&mut self, work: &mut impl Commit<T>) {
-        loop {
-            let mut units = Vec::new();
-            while let Ok(message) = self.receiver.try_recv() {
-                if let Message::Unit(unit) = message {
-                    units.push(*unit);
-                }
-            }
+        self.close();
+        let mut refusals = 0;
+        while refusals < LAST_ATTEMPTS {
+            let units = self.rest();
             let notes = work.take_notes(self.limits.notes);
-            if units.is_empty() && notes.is_empty() || work.is_broken() {
+            if units.is_empty() && notes.is_empty() {
                 return;
             }
-            work.commit(units, notes);
+            let is_last = units.is_empty();
+            let written = work.commit(units, notes);
+            if is_last && !written {
+                refusals += 1;
+            }
         }
+    }
+
+    /// Lets nobody in any more.
+    fn close(&self) {
+        self.waiting.fetch_or(CLOSED, Ordering::SeqCst);
+    }
+
+    /// Receives a batch of those who were let in before the queue was closed, also of those who are about to send.
+    fn rest(&self) -> Vec<T> {
+        let mut units = Vec::new();
+        while units.len() < self.limits.batch && self.waiting.load(Ordering::SeqCst) != CLOSED {
+            let Ok(message) = self.receiver.recv() else { break };
+            if let Message::Unit(unit) = self.received(message) {
+                units.push(*unit);
+            }
+        }
+        units
+    }
+}
+
+impl<T> Drop for Queue<T> {
+    /// Drops those who wait for a writer that panicked, or whose kernel is gone, so that their callers hear of it: what
+    /// stays in a channel stays there as long as its senders.
+    fn drop(&mut self) {
+        self.close();
+        while !self.rest().is_empty() {}
     }
 }

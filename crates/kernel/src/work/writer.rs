@@ -167,12 +167,8 @@ impl Commit<Unit> for AtWork<'_> {
         self.kernel.ledger.notes.take(max, owned)
     }
 
-    fn commit(&mut self, units: Vec<Unit>, notes: Vec<Note>) {
-        self.writer.process(self.kernel, units, notes);
-    }
-
-    fn is_broken(&self) -> bool {
-        self.kernel.is_broken()
+    fn commit(&mut self, units: Vec<Unit>, notes: Vec<Note>) -> bool {
+        self.writer.process(self.kernel, units, notes)
     }
 }
 
@@ -207,11 +203,11 @@ impl Writer {
         queue.turn(first, &mut work)
     }
 
-    /// Runs units and writes notes; every unit is answered.
-    fn process(&mut self, kernel: &Kernel, units: Vec<Unit>, notes: Vec<Note>) {
+    /// Runs units and writes notes or puts them back; every unit is answered. Says whether the notes were written.
+    fn process(&mut self, kernel: &Kernel, units: Vec<Unit>, notes: Vec<Note>) -> bool {
         if kernel.is_broken() {
             refuse_all(units);
-            return;
+            return put_back(kernel, notes);
         }
         // A client that has gone must not be served: it may be retrying elsewhere by now.
         let (units, expired): (Vec<_>, Vec<_>) = units
@@ -225,36 +221,37 @@ impl Writer {
             );
         }
         if units.is_empty() && notes.is_empty() {
-            return;
+            return true;
         }
         match attempt::run(kernel, &mut self.conn, &units, &notes) {
             Ok(done) => {
                 wake(kernel, &done);
                 answer_all(units, done);
+                true
             }
             Err(error) => self.recover(kernel, units, notes, &error),
         }
     }
 
-    fn recover(&mut self, kernel: &Kernel, units: Vec<Unit>, notes: Vec<Note>, error: &Error) {
+    fn recover(&mut self, kernel: &Kernel, units: Vec<Unit>, notes: Vec<Note>, error: &Error) -> bool {
         self.conn.rollback();
         match error.work_class() {
             Class::Broken => {
                 tracing::error!(cause = ?error.private(), "the store failed");
                 kernel.set_broken();
-                kernel.ledger.notes.put_back(notes);
                 refuse_all(units);
+                put_back(kernel, notes)
             }
             Class::Unavailable => {
                 // Nothing was run; running each unit again would pay the busy time-out once per unit.
                 tracing::warn!(cause = ?error.private(), "the store is not available");
-                kernel.ledger.notes.put_back(notes);
                 for unit in units {
                     answer(
                         unit.reply,
                         Err(Error::unavailable("the store is busy; try again")),
                     );
                 }
+                put_back(kernel, notes)
             }
             Class::Retry | Class::Lost | Class::Refused => {
                 tracing::warn!(cause = ?error.private(), units = units.len(), "a transaction failed; its units run one by one");
@@ -264,7 +261,7 @@ impl Writer {
                 for unit in units {
                     self.run_alone(kernel, unit);
                 }
-                self.write_notes(kernel, notes);
+                self.write_notes(kernel, notes)
             }
         }
     }
@@ -308,19 +305,17 @@ impl Writer {
         answer(unit.reply, Err(public));
     }
 
-    fn write_notes(&mut self, kernel: &Kernel, notes: Vec<Note>) {
-        if notes.is_empty() {
-            return;
+    fn write_notes(&mut self, kernel: &Kernel, notes: Vec<Note>) -> bool {
+        if notes.is_empty() || kernel.is_broken() {
+            return put_back(kernel, notes);
         }
-        if kernel.is_broken() {
-            return kernel.ledger.notes.put_back(notes);
-        }
-        if let Err(error) = attempt::run(kernel, &mut self.conn, &[], &notes) {
-            self.conn.rollback();
-            kernel.note_failure(&error);
-            tracing::error!(cause = ?error.private(), notes = notes.len(), "audit entries wait: they could not be written");
-            kernel.ledger.notes.put_back(notes);
-        }
+        let Err(error) = attempt::run(kernel, &mut self.conn, &[], &notes) else {
+            return true;
+        };
+        self.conn.rollback();
+        kernel.note_failure(&error);
+        tracing::error!(cause = ?error.private(), notes = notes.len(), "audit entries wait: they could not be written");
+        put_back(kernel, notes)
     }
 
     fn reconnect(&mut self) {
@@ -328,6 +323,13 @@ impl Writer {
             tracing::warn!(cause = ?error.private(), "the store cannot be reached");
         }
     }
+}
+
+/// Says whether there was nothing to put back.
+fn put_back(kernel: &Kernel, notes: Vec<Note>) -> bool {
+    let was_none = notes.is_empty();
+    kernel.ledger.notes.put_back(notes);
+    was_none
 }
 
 fn broken() -> Error {
