@@ -8,5 +8,5 @@
 //! product can hold it.
 
 pub(crate) use flume as channel;
-pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError, atomic};
+pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, atomic};
 pub(crate) use std::thread;

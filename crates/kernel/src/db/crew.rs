@@ -1,17 +1,16 @@
 //! Threads that take jobs from one bounded queue, until they are stopped. It knows no store; what is done with a job, the
 //! threads say.
 //!
-//! A job that was let in is run. A stop has the threads run what waits, and ends when they have ended.
+//! The sender stands behind a lock that callers share. A stop takes it away, and with that the last sender: the threads
+//! receive what was let in before, then hear that there will be no more, and end.
+//!
+//! INVARIANT RD-1: a job that was let in is run, also when a stop comes between; a stop ends when the threads have ended.
+//!
+//! Absent on purpose: a message that says stop. A job could be let in behind it.
 
-use super::sync::atomic::{AtomicBool, Ordering};
 use super::sync::channel::{self, Receiver, Sender};
 use super::sync::thread::{self, JoinHandle};
-use super::sync::{Mutex, MutexGuard, PoisonError};
-
-enum Work<J> {
-    Job(J),
-    Stop,
-}
+use super::sync::{Mutex, PoisonError, RwLock};
 
 /// Why a job was not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,22 +23,21 @@ pub(super) enum Refused {
 
 /// The threads, for those who have jobs.
 pub(super) struct Crew<J> {
-    queue: Sender<Work<J>>,
+    /// Absent once the threads were stopped.
+    queue: RwLock<Option<Sender<J>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    stopped: AtomicBool,
 }
 
 /// The jobs, for one of the threads.
-pub(super) struct Jobs<J>(Receiver<Work<J>>);
+pub(super) struct Jobs<J>(Receiver<J>);
 
 impl<J: Send + 'static> Crew<J> {
     /// Returns a crew of no threads, before which at most `bound` jobs may wait, and the jobs for its threads.
     pub fn new(bound: usize) -> (Self, Jobs<J>) {
         let (queue, receiver) = channel::bounded(bound);
         let crew = Self {
-            queue,
+            queue: RwLock::new(Some(queue)),
             threads: Mutex::default(),
-            stopped: AtomicBool::new(false),
         };
         (crew, Jobs(receiver))
     }
@@ -47,31 +45,34 @@ impl<J: Send + 'static> Crew<J> {
     /// Starts a thread.
     pub fn hire(&self, name: String, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let thread = thread::Builder::new().name(name).spawn(work)?;
-        self.threads().push(thread);
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.push(thread);
         Ok(())
     }
 
     /// Lets a job in for the next idle thread.
     pub fn submit(&self, job: J) -> Result<(), Refused> {
-        if self.is_stopped() {
-            return Err(Refused::Stopped);
+        let queue = self.queue.read().unwrap_or_else(PoisonError::into_inner);
+        let sent = queue.as_ref().map(|queue| queue.try_send(job));
+        // A job that is sent back is dropped without the lock: it may be the last owner of these threads, and stop them.
+        drop(queue);
+        match sent {
+            Some(sent) => sent.map_err(|_| Refused::Full),
+            None => Err(Refused::Stopped),
         }
-        self.queue.try_send(Work::Job(job)).map_err(|_| Refused::Full)
     }
 
     /// Says whether no more jobs are let in.
     pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
+        let queue = self.queue.read().unwrap_or_else(PoisonError::into_inner);
+        queue.is_none()
     }
 
     /// Lets the threads run what waits, ends them and waits for them.
     pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
-        let threads = std::mem::take(&mut *self.threads());
-        for _ in &threads {
-            // Without receivers there is nobody to stop.
-            let _ = self.queue.send(Work::Stop);
-        }
+        let queue = self.queue.write().unwrap_or_else(PoisonError::into_inner).take();
+        drop(queue);
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             // A thread that drops the last owner cannot wait for itself. A panic was caught and told before.
             if thread.thread().id() != thread::current().id() {
@@ -79,19 +80,12 @@ impl<J: Send + 'static> Crew<J> {
             }
         }
     }
-
-    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<J> Jobs<J> {
     /// Blocks until there is a job; `None` says that there will be no more.
     pub fn next(&self) -> Option<J> {
-        match self.0.recv() {
-            Ok(Work::Job(job)) => Some(job),
-            Ok(Work::Stop) | Err(_) => None,
-        }
+        self.0.recv().ok()
     }
 }
 

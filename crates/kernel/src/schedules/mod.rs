@@ -1,5 +1,5 @@
 //! The threads that the kernel coordinates by hand, under every order that shuttle thinks of (R20): the queue of a writer,
-//! the buffer of notes, the rate limiter.
+//! the buffer of notes, the rate limiter, the readers.
 //!
 //! The sources are those of the product, read a second time: here `super::sync` is [`sync`], with shuttle's primitives.
 //! Half of the schedules are random, half are PCT's (few changes of thread, at places chosen by chance), which find
@@ -12,6 +12,7 @@
 //! Absent on purpose: weak memory. Shuttle takes every atomic for sequentially consistent; those of these files are, or
 //! decide nothing.
 
+mod crew_of_readers;
 mod group_commit;
 mod note_buffer;
 mod rate_limits;
@@ -23,6 +24,9 @@ mod writer;
     clippy::duplicate_mod,
     reason = "read a second time on purpose, and the scenes do not ask for all that the product asks for"
 )]
+#[path = "../db/crew.rs"]
+mod crew;
+#[expect(dead_code, clippy::duplicate_mod, reason = "as above")]
 #[path = "../rate/limiter.rs"]
 mod limiter;
 #[expect(dead_code, clippy::duplicate_mod, reason = "as above")]

@@ -1,6 +1,6 @@
 //! Shuttle's primitives in the place of [`crate::sync`]: at each of them the test decides which thread goes on.
 
-pub(super) use shuttle::sync::{Mutex, MutexGuard, atomic};
+pub(super) use shuttle::sync::{Mutex, MutexGuard, RwLock, atomic};
 pub(super) use shuttle::thread;
 pub(super) use std::sync::PoisonError;
 
@@ -15,7 +15,7 @@ pub(super) mod channel {
     use std::sync::Arc;
     use std::time::Duration;
 
-    pub use std::sync::mpsc::{RecvError, RecvTimeoutError, SendError, TryRecvError};
+    pub use std::sync::mpsc::{RecvError, RecvTimeoutError, SendError, TryRecvError, TrySendError};
 
     struct Channel<T> {
         state: Mutex<State<T>>,
@@ -69,6 +69,19 @@ pub(super) mod channel {
             }
             if state.receivers == 0 {
                 return Err(SendError(message));
+            }
+            state.messages.push_back(message);
+            self.0.changed.notify_all();
+            Ok(())
+        }
+
+        pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+            let mut state = self.0.lock();
+            if state.receivers == 0 {
+                return Err(TrySendError::Disconnected(message));
+            }
+            if state.messages.len() >= self.0.bound {
+                return Err(TrySendError::Full(message));
             }
             state.messages.push_back(message);
             self.0.changed.notify_all();
