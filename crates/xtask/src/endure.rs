@@ -1,13 +1,13 @@
 //! What only time, repetition and rude peers show, of the shipped binary: restarts of a large store, backups and
 //! stops under load, overload, hours of mixed load, raw bytes on sockets, secrets that get out, and what strangers
-//! learn.
+//! learn. `schedules` alone runs tests of the kernel, because a scheduler of its own has to be built in.
 //!
 //! Every driver prints its seed and takes one, shows progress, fails with a sentence that holds the figure, and
 //! leaves the server's folder behind when it fails. The limits are those of the goals; a size that is too small to
 //! judge a goal says so instead of passing it.
 //!
-//! Absent on purpose: anything in the process of the server. What needs a simulated clock, a changed scheduler or a
-//! look inside is tested in the server's own suite.
+//! Absent on purpose: anything in the process of the server. What needs a simulated clock or a look inside is tested in
+//! the server's own suite.
 
 mod backups;
 mod ground;
@@ -16,6 +16,7 @@ mod known;
 mod leaks;
 mod overload;
 mod restarts;
+mod schedules;
 mod soak;
 mod stops;
 mod strangers;
@@ -33,6 +34,7 @@ pub enum Subject {
     Leaks(leaks::Arguments),
     Overload(overload::Arguments),
     Restarts(restarts::Arguments),
+    Schedules(schedules::Arguments),
     Soak(soak::Arguments),
     Stops(stops::Arguments),
     Strangers(strangers::Arguments),
@@ -62,6 +64,7 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Leaks(arguments) => leaks::run(arguments),
         Subject::Overload(arguments) => overload::run(arguments),
         Subject::Restarts(arguments) => restarts::run(arguments),
+        Subject::Schedules(arguments) => schedules::run(arguments),
         Subject::Soak(arguments) => soak::run(arguments),
         Subject::Stops(arguments) => stops::run(arguments),
         Subject::Strangers(arguments) => strangers::run(arguments),

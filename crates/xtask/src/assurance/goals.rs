@@ -236,8 +236,15 @@ pub const GOALS: &[Goal] = &[
         "R20",
         "Hand-written concurrency",
         "1 000 000 schedules of the group-commit queue; ThreadSanitizer without a report",
-        &[],
-        "The group-commit queue is met by the simulation's schedules; shuttle, loom and ThreadSanitizer were not used.",
+        &[
+            "what_was_let_in_runs_once_also_when_a_stop_comes_between",
+            "no_more_units_wait_than_may_and_the_room_comes_back",
+            "a_note_is_written_without_another_call",
+            "a_stop_writes_what_was_noted_before_it",
+            "no_schedule_lets_more_through_than_the_burst_and_what_came_back",
+            "a_job_that_was_let_in_runs_and_a_stop_ends",
+        ],
+        "Shuttle draws schedules and does not exhaust them, and takes memory for sequentially consistent; ThreadSanitizer was not used.",
     ),
     goal(
         "R21",
