@@ -468,7 +468,7 @@ pub const GOALS: &[Goal] = &[
             "Coverage",
             "every branch of authorization, idempotency, tokens and state machines; ≥ 90 % of lines",
             &[],
-            "",
+            "Branches of the four groups are not all taken, and nobody judged yet which of the others can be. Tests that stand in a file of the product count with it.",
         ),
     ),
     goal(
@@ -497,6 +497,6 @@ pub const GOALS: &[Goal] = &[
         "Time of the suite",
         "≤ 20 min of tests, ≤ 30 min of everything on two cores",
         &[],
-        "`.ci/run` prints the seconds of every stage; the last whole run took 1 908 s.",
+        "`.ci/run` prints the seconds of every stage; the last whole run took 2 715 s, and 45 minutes are more than the goal.",
     ),
 ];
