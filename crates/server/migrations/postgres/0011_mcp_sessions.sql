@@ -54,6 +54,51 @@ CREATE INDEX mcp_sessions_by_token ON mcp_sessions (organization_id, token_id, s
 CREATE INDEX mcp_sessions_by_expiry ON mcp_sessions (organization_id, expires_at, seq, kind, mcp_client_id, service_account_id) WHERE state = 0;
 CREATE INDEX mcp_sessions_by_end ON mcp_sessions (organization_id, ended_at) WHERE ended_at IS NOT NULL;
 
+-- How many sessions there are of each client, kind and state, so that a list says its total without counting. Under no
+-- name stand those of all clients and of none. Triggers keep it: a count that somebody forgets is worse than none.
+CREATE TABLE mcp_session_counts (
+  organization_id TEXT COLLATE "C" NOT NULL,
+  mcp_client_id TEXT COLLATE "C" NOT NULL,
+  kind BIGINT NOT NULL,
+  state BIGINT NOT NULL,
+  sessions BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, mcp_client_id, kind, state),
+  FOREIGN KEY (organization_id, kind) REFERENCES mcp_session_kinds (organization_id, kind)
+);
+CREATE FUNCTION mcp_sessions_count_insert() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO mcp_session_counts AS c (organization_id, mcp_client_id, kind, state, sessions)
+  SELECT organization_id, client, kind, state, SUM(n)
+  FROM (SELECT organization_id, '' AS client, kind, state, 1 AS n FROM added UNION ALL SELECT organization_id, mcp_client_id, kind, state, 1 FROM added) AS changed
+  WHERE client IS NOT NULL GROUP BY 1, 2, 3, 4 HAVING SUM(n) <> 0 ORDER BY 1, 2, 3, 4
+  ON CONFLICT (organization_id, mcp_client_id, kind, state) DO UPDATE SET sessions = c.sessions + excluded.sessions;
+  RETURN NULL;
+END
+$$;
+CREATE TRIGGER mcp_sessions_count_insert AFTER INSERT ON mcp_sessions REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mcp_sessions_count_insert();
+CREATE FUNCTION mcp_sessions_count_update() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO mcp_session_counts AS c (organization_id, mcp_client_id, kind, state, sessions)
+  SELECT organization_id, client, kind, state, SUM(n)
+  FROM (SELECT organization_id, '' AS client, kind, state, -1 AS n FROM gone UNION ALL SELECT organization_id, mcp_client_id, kind, state, -1 FROM gone UNION ALL SELECT organization_id, '' AS client, kind, state, 1 AS n FROM added UNION ALL SELECT organization_id, mcp_client_id, kind, state, 1 FROM added) AS changed
+  WHERE client IS NOT NULL GROUP BY 1, 2, 3, 4 HAVING SUM(n) <> 0 ORDER BY 1, 2, 3, 4
+  ON CONFLICT (organization_id, mcp_client_id, kind, state) DO UPDATE SET sessions = c.sessions + excluded.sessions;
+  RETURN NULL;
+END
+$$;
+CREATE TRIGGER mcp_sessions_count_update AFTER UPDATE ON mcp_sessions REFERENCING OLD TABLE AS gone NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mcp_sessions_count_update();
+CREATE FUNCTION mcp_sessions_count_delete() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO mcp_session_counts AS c (organization_id, mcp_client_id, kind, state, sessions)
+  SELECT organization_id, client, kind, state, SUM(n)
+  FROM (SELECT organization_id, '' AS client, kind, state, -1 AS n FROM gone UNION ALL SELECT organization_id, mcp_client_id, kind, state, -1 FROM gone) AS changed
+  WHERE client IS NOT NULL GROUP BY 1, 2, 3, 4 HAVING SUM(n) <> 0 ORDER BY 1, 2, 3, 4
+  ON CONFLICT (organization_id, mcp_client_id, kind, state) DO UPDATE SET sessions = c.sessions + excluded.sessions;
+  RETURN NULL;
+END
+$$;
+CREATE TRIGGER mcp_sessions_count_delete AFTER DELETE ON mcp_sessions REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION mcp_sessions_count_delete();
+
 -- Ends of many sessions at once that a job has yet to write down: all of a subject up to a seq have ended.
 CREATE TABLE mcp_session_cuts (
   organization_id TEXT COLLATE "C" NOT NULL,

@@ -54,6 +54,36 @@ CREATE INDEX mcp_sessions_by_token ON mcp_sessions (organization_id, token_id, s
 CREATE INDEX mcp_sessions_by_expiry ON mcp_sessions (organization_id, expires_at, seq, kind, mcp_client_id, service_account_id) WHERE state = 0;
 CREATE INDEX mcp_sessions_by_end ON mcp_sessions (organization_id, ended_at) WHERE ended_at IS NOT NULL;
 
+-- How many sessions there are of each client, kind and state, so that a list says its total without counting. Under no
+-- name stand those of all clients and of none. Triggers keep it: a count that somebody forgets is worse than none.
+CREATE TABLE mcp_session_counts (
+  organization_id TEXT NOT NULL,
+  mcp_client_id TEXT NOT NULL,
+  kind INTEGER NOT NULL,
+  state INTEGER NOT NULL,
+  sessions INTEGER NOT NULL,
+  PRIMARY KEY (organization_id, mcp_client_id, kind, state),
+  FOREIGN KEY (organization_id, kind) REFERENCES mcp_session_kinds (organization_id, kind)
+) STRICT;
+CREATE TRIGGER mcp_sessions_count_insert AFTER INSERT ON mcp_sessions BEGIN
+  INSERT INTO mcp_session_counts (organization_id, mcp_client_id, kind, state, sessions)
+  SELECT NEW.organization_id, c.client, NEW.kind, s.state, s.n
+  FROM (SELECT '' AS client UNION ALL SELECT NEW.mcp_client_id) c, (SELECT NEW.state AS state, 1 AS n) s WHERE c.client IS NOT NULL
+  ON CONFLICT (organization_id, mcp_client_id, kind, state) DO UPDATE SET sessions = sessions + excluded.sessions;
+END;
+CREATE TRIGGER mcp_sessions_count_update AFTER UPDATE OF state ON mcp_sessions WHEN OLD.state <> NEW.state BEGIN
+  INSERT INTO mcp_session_counts (organization_id, mcp_client_id, kind, state, sessions)
+  SELECT NEW.organization_id, c.client, NEW.kind, s.state, s.n
+  FROM (SELECT '' AS client UNION ALL SELECT NEW.mcp_client_id) c, (SELECT OLD.state AS state, -1 AS n UNION ALL SELECT NEW.state, 1) s WHERE c.client IS NOT NULL
+  ON CONFLICT (organization_id, mcp_client_id, kind, state) DO UPDATE SET sessions = sessions + excluded.sessions;
+END;
+CREATE TRIGGER mcp_sessions_count_delete AFTER DELETE ON mcp_sessions BEGIN
+  INSERT INTO mcp_session_counts (organization_id, mcp_client_id, kind, state, sessions)
+  SELECT OLD.organization_id, c.client, OLD.kind, s.state, s.n
+  FROM (SELECT '' AS client UNION ALL SELECT OLD.mcp_client_id) c, (SELECT OLD.state AS state, -1 AS n) s WHERE c.client IS NOT NULL
+  ON CONFLICT (organization_id, mcp_client_id, kind, state) DO UPDATE SET sessions = sessions + excluded.sessions;
+END;
+
 -- Ends of many sessions at once that a job has yet to write down: all of a subject up to a seq have ended.
 CREATE TABLE mcp_session_cuts (
   organization_id TEXT NOT NULL,

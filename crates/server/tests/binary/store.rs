@@ -23,6 +23,30 @@ fn serve_restored(home: &Home, target: &Home) -> Server {
     Server::start(command, &target.path("stdout"))
 }
 
+/// Puts sessions of every state into a store, with and without a client, so that their counts are there to be kept.
+fn put_sessions(home: &Home, organization: &str) {
+    let session = |number: i64, client: &str, state: i64| {
+        format!(
+            "('{organization}', 'mcps_{number}', {number}, 'grant {number}', 1, {client}, 1, 1, 9000000000000, {state}, '')"
+        )
+    };
+    let sessions = [
+        session(1, "'client'", 0),
+        session(2, "NULL", 0),
+        session(3, "'client'", 1),
+        session(4, "'other'", 2),
+    ];
+    let sql = format!(
+        "INSERT INTO mcp_session_kinds (organization_id, kind, actor_type, scopes) VALUES ('{organization}', 1, 'agent', 'mcp:read'); \
+         INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, mcp_client_id, issued_at, last_used_at, expires_at, state, search) VALUES {}",
+        sessions.join(", ")
+    );
+    Conn::open(&home.location(), Access::Write)
+        .unwrap()
+        .batch(&sql)
+        .unwrap();
+}
+
 #[test]
 fn a_backup_of_a_running_server_is_restored_elsewhere_without_its_tokens() {
     for (home, targets) in homes("backup")
@@ -32,6 +56,7 @@ fn a_backup_of_a_running_server_is_restored_elsewhere_without_its_tokens() {
         let server = home.serve(&[]);
         let old = server.token();
         let acme = home.init();
+        put_sessions(&home, "acme");
         let said = home.run(&["store", "backup", "backup.db"]);
         for key in ["pepper/pepper-1", "checkpoint/checkpoint-1"] {
             assert!(said.contains(key), "{said}");
@@ -198,6 +223,7 @@ fn a_moved_store_serves_the_same_tokens_from_postgresql() {
     let server = home.serve(&[]);
     let token = server.token();
     home.init();
+    put_sessions(&home, "default");
     server.stop();
     let Location::Postgres(url) = target.location() else {
         panic!("the second engine is PostgreSQL")
@@ -236,6 +262,7 @@ fn a_moved_store_serves_the_same_tokens_from_postgresql() {
 fn a_check_finds_what_is_wrong() {
     for home in homes("check") {
         home.init();
+        put_sessions(&home, "acme");
         assert_eq!(home.run(&["store", "check"]), "the store is whole\n");
         let change = |sql: &str| {
             Conn::open(&home.location(), Access::Write)
@@ -264,6 +291,11 @@ fn a_check_finds_what_is_wrong() {
                  SELECT organization_id, 'sat_2', service_account_id, 'x', name, token_prefix, mac, pepper_id, created_at, updated_at, expires_at, self_rotated, replay_pending FROM service_account_tokens",
                 "DELETE FROM service_account_tokens WHERE id = 'sat_2'",
                 "has 2 current tokens",
+            ),
+            (
+                "UPDATE mcp_session_counts SET sessions = sessions - 1 WHERE mcp_client_id = 'client' AND state = 1",
+                "UPDATE mcp_session_counts SET sessions = sessions + 1 WHERE mcp_client_id = 'client' AND state = 1",
+                "the count of the MCP sessions of the client client of acme differs by -1 from what there is",
             ),
         ] {
             change(sql);

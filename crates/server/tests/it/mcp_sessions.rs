@@ -50,6 +50,16 @@ async fn refusal(app: &App, grant: &str) -> Option<Code> {
     found.judge(app.now()).err().map(|error| error.code())
 }
 
+/// The counts that totals come from are those of the rows (MS-9).
+async fn assert_counted(app: &App) {
+    let found = app
+        .kernel
+        .read_system(mcp_sessions::broken_invariants)
+        .await
+        .unwrap();
+    assert_eq!(found, Vec::<String>::new());
+}
+
 async fn seen(app: &App, id: &str) -> Value {
     app.get(&format!("{SESSIONS}/{id}")).await.ok()["session"].clone()
 }

@@ -47,7 +47,7 @@ pub use model::{LASTING_GRANT, NewSession, SessionActor, SessionId, searched, se
 pub use open::{admit_at_mcp, extend, open, open_at_mcp};
 pub use pages::STATEMENTS as PAGE_STATEMENTS;
 pub use store::{STATEMENTS, touch};
-pub use upkeep::{retain, sweep};
+pub use upkeep::{broken_invariants, retain, sweep};
 
 use provost_kernel::operation::Entry;
 

@@ -1,6 +1,6 @@
 //! The SQL of lists. A *range* is what one index holds together and in order: one state, and one kind if kinds are
 //! asked for, of an organization, a client, an account or both. A page is the newest of several ranges, a total the sum
-//! of their sizes.
+//! of their sizes: those of an account are counted, all others are kept by the store with every change.
 
 use super::store::{columns, sessions};
 use provost_kernel::statements;
@@ -217,38 +217,26 @@ statements! {
     NEWEST_OF_ACCOUNT_KINDS = newest_of_kinds!(of_account!());
     /// The newest of some kinds of an account and client.
     NEWEST_OF_BOTH_KINDS = newest_of_kinds!(of_both!());
-    /// How many an organization has.
-    COUNT = count!(counted!(of_all!(), ""));
-    /// How many a client has.
-    COUNT_OF_CLIENT = count!(counted!(of_client!(), ""));
     /// How many an account has.
     COUNT_OF_ACCOUNT = count!(counted!(of_account!(), ""));
     /// How many an account and client have.
     COUNT_OF_BOTH = count!(counted!(of_both!(), ""));
-    /// How many of some kinds an organization has.
-    COUNT_OF_KINDS = count!(counted_of_kinds!(of_all!()));
-    /// How many of some kinds a client has.
-    COUNT_OF_CLIENT_KINDS = count!(counted_of_kinds!(of_client!()));
     /// How many of some kinds an account has.
     COUNT_OF_ACCOUNT_KINDS = count!(counted_of_kinds!(of_account!()));
     /// How many of some kinds an account and client have.
     COUNT_OF_BOTH_KINDS = count!(counted_of_kinds!(of_both!()));
-    /// Whether an organization has more than so many.
-    MORE = more!(counted!(of_all!(), ""));
-    /// Whether a client has more than so many.
-    MORE_OF_CLIENT = more!(counted!(of_client!(), ""));
     /// Whether an account has more than so many.
     MORE_OF_ACCOUNT = more!(counted!(of_account!(), ""));
     /// Whether an account and client have more than so many.
     MORE_OF_BOTH = more!(counted!(of_both!(), ""));
-    /// Whether an organization has more than so many of some kinds.
-    MORE_OF_KINDS = more!(counted_of_kinds!(of_all!()));
-    /// Whether a client has more than so many of some kinds.
-    MORE_OF_CLIENT_KINDS = more!(counted_of_kinds!(of_client!()));
     /// Whether an account has more than so many of some kinds.
     MORE_OF_ACCOUNT_KINDS = more!(counted_of_kinds!(of_account!()));
     /// Whether an account and client have more than so many of some kinds.
     MORE_OF_BOTH_KINDS = more!(counted_of_kinds!(of_both!()));
+    /// How many sessions a client has, by state; all clients together stand under no name.
+    COUNTS = "SELECT state, CAST(SUM(sessions) AS BIGINT) FROM mcp_session_counts WHERE organization_id = ?1 AND mcp_client_id = ?2 GROUP BY state";
+    /// The same by kind and state.
+    COUNTS_OF_KINDS = "SELECT kind, state, sessions FROM mcp_session_counts WHERE organization_id = ?1 AND mcp_client_id = ?2";
     /// How many active sessions a user has, `?3` at most. The sum keeps SQLite from reading every active session.
     COUNT_OF_USER = "SELECT COUNT(*) FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND console_user_id = ?2 AND state = 0 AND expires_at + 0 > ?4 LIMIT ?3) AS counted";
     /// The newest active sessions of a user.

@@ -58,50 +58,41 @@ pub fn kinds(cx: &mut Cx<'_>, filter: &Filter<'_>) -> Result<Option<Option<Vec<i
 /// The statements of a filter's ranges.
 struct Statements {
     newest: &'static Statement,
+    /// What counts the sessions of an account; without one the store has the sizes of the ranges.
+    of_account: Option<OfAccount>,
+}
+
+#[derive(Clone, Copy)]
+struct OfAccount {
     more: &'static Statement,
     count: &'static Statement,
 }
 
 fn statements(filter: &Filter<'_>, by_kind: bool) -> Statements {
-    let [newest, more, count] = match (filter.client.is_some(), filter.account.is_some(), by_kind) {
-        (false, false, false) => [&pages::NEWEST, &pages::MORE, &pages::COUNT],
-        (true, false, false) => [
-            &pages::NEWEST_OF_CLIENT,
-            &pages::MORE_OF_CLIENT,
-            &pages::COUNT_OF_CLIENT,
-        ],
-        (false, true, false) => [
+    let counted = |more, count| Some(OfAccount { more, count });
+    let (newest, of_account) = match (filter.client.is_some(), filter.account.is_some(), by_kind) {
+        (false, false, false) => (&pages::NEWEST, None),
+        (true, false, false) => (&pages::NEWEST_OF_CLIENT, None),
+        (false, false, true) => (&pages::NEWEST_OF_KINDS, None),
+        (true, false, true) => (&pages::NEWEST_OF_CLIENT_KINDS, None),
+        (false, true, false) => (
             &pages::NEWEST_OF_ACCOUNT,
-            &pages::MORE_OF_ACCOUNT,
-            &pages::COUNT_OF_ACCOUNT,
-        ],
-        (true, true, false) => [
+            counted(&pages::MORE_OF_ACCOUNT, &pages::COUNT_OF_ACCOUNT),
+        ),
+        (true, true, false) => (
             &pages::NEWEST_OF_BOTH,
-            &pages::MORE_OF_BOTH,
-            &pages::COUNT_OF_BOTH,
-        ],
-        (false, false, true) => [
-            &pages::NEWEST_OF_KINDS,
-            &pages::MORE_OF_KINDS,
-            &pages::COUNT_OF_KINDS,
-        ],
-        (true, false, true) => [
-            &pages::NEWEST_OF_CLIENT_KINDS,
-            &pages::MORE_OF_CLIENT_KINDS,
-            &pages::COUNT_OF_CLIENT_KINDS,
-        ],
-        (false, true, true) => [
+            counted(&pages::MORE_OF_BOTH, &pages::COUNT_OF_BOTH),
+        ),
+        (false, true, true) => (
             &pages::NEWEST_OF_ACCOUNT_KINDS,
-            &pages::MORE_OF_ACCOUNT_KINDS,
-            &pages::COUNT_OF_ACCOUNT_KINDS,
-        ],
-        (true, true, true) => [
+            counted(&pages::MORE_OF_ACCOUNT_KINDS, &pages::COUNT_OF_ACCOUNT_KINDS),
+        ),
+        (true, true, true) => (
             &pages::NEWEST_OF_BOTH_KINDS,
-            &pages::MORE_OF_BOTH_KINDS,
-            &pages::COUNT_OF_BOTH_KINDS,
-        ],
+            counted(&pages::MORE_OF_BOTH_KINDS, &pages::COUNT_OF_BOTH_KINDS),
+        ),
     };
-    Statements { newest, more, count }
+    Statements { newest, of_account }
 }
 
 /// How many states there are.
@@ -110,7 +101,7 @@ const STATES: usize = 3;
 /// No kind and no state has this number; it fills the places of a statement that are not needed.
 const NONE: i64 = -1;
 
-/// Merges ranges: the numbers of one page, and the total up to one more than [`MAX_TOTAL`].
+/// Merges ranges: the numbers of one page, and the total, of which no more is exact than one more than [`MAX_TOTAL`].
 pub fn merged(
     cx: &mut Cx<'_>,
     filter: &Filter<'_>,
@@ -155,9 +146,14 @@ pub fn merged(
     let total = if best.len() < wanted {
         i64::try_from(best.len()).unwrap_or(i64::MAX)
     } else {
-        let range = [states[0], states[states.len() - 1], ends_behind.as_ms()];
         let known = i64::try_from(overdue.len()).unwrap_or(i64::MAX);
-        sum(cx, filter, kinds, &statements, range, known)?
+        match statements.of_account {
+            Some(of_account) => {
+                let range = [states[0], states[states.len() - 1], ends_behind.as_ms()];
+                sum(cx, filter, kinds, of_account, range, known)?
+            }
+            None => known + kept(cx, filter, kinds, states)?,
+        }
     };
     let page = best.split_off(best.len().min(usize::try_from(offset).unwrap_or(usize::MAX)));
     Ok((page, total))
@@ -242,12 +238,39 @@ fn values<'a>(
     values
 }
 
-/// Sums the sizes of ranges, up to one more than [`MAX_TOTAL`].
+/// Returns how many sessions of these states there are, by the store's own counts. What has run out counts as active there
+/// until that is written down.
+///
+/// INVARIANT MS-9: the counts are those of the rows: triggers write them in the transaction of every change.
+fn kept(cx: &mut Cx<'_>, filter: &Filter<'_>, kinds: Option<&[i64]>, states: &[i64]) -> Result<i64> {
+    let client = filter.client.unwrap_or_default();
+    let (org, mut total) = (cx.org(), 0);
+    match kinds {
+        None => cx.query(&pages::COUNTS, params![org, client], |row| {
+            if states.contains(&row.get(0)?) {
+                total += row.get::<i64>(1)?;
+            }
+            Ok(())
+        })?,
+        Some(kinds) => cx.query(&pages::COUNTS_OF_KINDS, params![org, client], |row| {
+            if kinds.contains(&row.get(0)?) && states.contains(&row.get(1)?) {
+                total += row.get::<i64>(2)?;
+            }
+            Ok(())
+        })?,
+    };
+    if filter.status == Some(StatusFilter::Active) {
+        total -= i64::try_from(unswept(cx, filter, kinds)?.len()).unwrap_or(i64::MAX);
+    }
+    Ok(total)
+}
+
+/// Sums the sizes of an account's ranges, up to one more than [`MAX_TOTAL`].
 fn sum(
     cx: &mut Cx<'_>,
     filter: &Filter<'_>,
     kinds: Option<&[i64]>,
-    statements: &Statements,
+    of_account: OfAccount,
     range: [i64; 3],
     known: i64,
 ) -> Result<i64> {
@@ -262,12 +285,12 @@ fn sum(
             break;
         }
         let beyond = values(cx.org(), filter, range, &[room], (kinds, width));
-        if cx.query_opt(statements.more, &beyond, |_| Ok(()))?.is_some() {
+        if cx.query_opt(of_account.more, &beyond, |_| Ok(()))?.is_some() {
             return Ok(MAX_TOTAL + 1);
         }
         let values = values(cx.org(), filter, range, &[room + 1], (kinds, width));
         total += cx
-            .query_opt(statements.count, &values, |row| row.get::<i64>(0))?
+            .query_opt(of_account.count, &values, |row| row.get::<i64>(0))?
             .unwrap_or(0);
     }
     Ok(total)

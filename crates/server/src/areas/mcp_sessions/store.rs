@@ -96,6 +96,8 @@ statements! {
     PRUNE = unscoped("the inner query keeps to one organization, and a seq is unique") "DELETE FROM mcp_sessions WHERE seq IN (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND ended_at IS NOT NULL AND ended_at < ?2 ORDER BY ended_at, seq LIMIT ?3)";
     /// Ends every session of an organization, in the unit that restores it.
     END_EVERY = "UPDATE mcp_sessions SET state = 1, ended_at = ?2, revoke_reason = ?3 WHERE organization_id = ?1 AND state = 0 AND expires_at > ?2";
+    /// Where the counts of sessions are not those of the rows (MS-9): the difference is how many the count has too many.
+    MISCOUNTED = unscoped("a check looks at every organization") "SELECT organization_id, mcp_client_id, CAST(SUM(n) AS BIGINT) FROM (SELECT organization_id, mcp_client_id, kind, state, sessions AS n FROM mcp_session_counts UNION ALL SELECT organization_id, '', kind, state, -1 FROM mcp_sessions UNION ALL SELECT organization_id, mcp_client_id, kind, state, -1 FROM mcp_sessions WHERE mcp_client_id IS NOT NULL) AS both_ways GROUP BY organization_id, mcp_client_id, kind, state HAVING SUM(n) <> 0 ORDER BY 1, 2 LIMIT 20";
 }
 
 /// Reads a session.

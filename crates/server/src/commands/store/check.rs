@@ -1,7 +1,7 @@
 //! `provost store check`: is the store whole?
 
 use super::{segments, unhurried};
-use crate::areas::{service_accounts, skill_registry};
+use crate::areas::{mcp_sessions, service_accounts, skill_registry};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::store_flags::StoreFlags;
 use crate::migrations;
@@ -36,7 +36,7 @@ statements! {
 }
 
 /// Check that the store is whole: the file, the references, the version, the keys, the audit log's ends, the
-/// tokens, the segments of recorded history. `provost audit verify` reads the audit log itself.
+/// tokens, the counts of sessions, the segments of recorded history. `provost audit verify` reads the audit log itself.
 ///
 /// Runs beside a server. Exit code 0: nothing was found; 1: every finding is a sentence on standard error.
 #[derive(clap::Parser)]
@@ -121,6 +121,7 @@ fn look(location: &Location, keys: &Keys, now: Timestamp, findings: &mut Vec<Str
         chains(tx, keys, &mut found)?;
         found.extend(service_accounts::broken_invariants(tx, now)?);
         found.extend(skill_registry::broken_invariants(tx)?);
+        found.extend(mcp_sessions::broken_invariants(tx)?);
         Ok(found)
     })?;
     findings.extend(found);

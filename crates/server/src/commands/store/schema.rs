@@ -23,6 +23,9 @@ statements! {
 /// What the migrations keep for themselves: each store has its own.
 const OF_MIGRATIONS: [&str; 2] = ["schema_lease", "schema_migrations"];
 
+/// What triggers write as the rows arrive that it is about.
+pub const OF_TRIGGERS: [&str; 1] = ["mcp_session_counts"];
+
 /// One table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {

@@ -116,6 +116,7 @@ fn a_session_ends_with_its_time_and_stays_ended() {
         assert_eq!(mcp_sessions::retain(&app.kernel).await.unwrap(), 0);
         app.clock.step_ms(1);
         assert_eq!(mcp_sessions::retain(&app.kernel).await.unwrap(), 1);
+        assert_counted(&app).await;
         assert!(presented(&app, &new.grant_key).await.is_none());
     });
 }

@@ -284,6 +284,7 @@ fn every_list_equals_a_naive_filter() {
                 };
                 compare(&app, &all, &asked, 100, 0).await;
             }
+            assert_counted(&app).await;
         }
     });
 }
