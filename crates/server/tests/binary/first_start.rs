@@ -224,13 +224,20 @@ fn a_stop_finishes_what_was_accepted_and_ends_with_0() {
         let late = format!(
             "POST /api/headless/v1/organizations/default/service-accounts HTTP/1.1\r\nHost: localhost\r\n\
              Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
-             X-Reason: a test\r\nIdempotency-Key: a-key-for-the-late-one\r\nConnection: close\r\n\r\n",
+             X-Reason: a test\r\nIdempotency-Key: a-key-for-the-late-one\r\nConnection: close\r\n\
+             Expect: 100-continue\r\n\r\n",
             body.len()
         );
-        // The request has begun when the stop comes, and its body follows the stop.
+        // The request has begun when the stop comes, for it was asked to go on, and its body follows the stop.
         stream.write_all(late.as_bytes()).unwrap();
+        let mut interim = [0; "HTTP/1.1 100 Continue\r\n\r\n".len()];
+        stream.read_exact(&mut interim).unwrap();
+        assert!(
+            interim.starts_with(b"HTTP/1.1 100 "),
+            "{}",
+            String::from_utf8_lossy(&interim)
+        );
         stream.write_all(&body.as_bytes()[..10]).unwrap();
-        get(server.port, "/healthz", None);
         server.signal("TERM");
         server.wait_for("stopping");
         stream.write_all(&body.as_bytes()[10..]).unwrap();
