@@ -40,6 +40,7 @@ mod resource_credentials;
 mod resource_secrets;
 mod revocation;
 mod rotation;
+mod same_commit;
 mod samples;
 mod schema_parity;
 mod skill_registry;

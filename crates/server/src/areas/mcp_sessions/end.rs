@@ -54,6 +54,8 @@ pub fn end(cx: &mut Cx<'_>, id: &SessionId, reason: &str) -> Result<bool> {
 /// Ends all sessions of a subject. Returns how many were written down at once; a job writes down the others, if
 /// there are any, and they have ended all the same.
 pub fn end_all(cx: &mut Cx<'_>, subject: &Subject, reason: &str) -> Result<u64> {
+    // The sessions of a client, and of agents that act for somebody, are others' than the unit's target (WK-4).
+    cx.judge_callers_anew();
     let (org, now) = (cx.org(), cx.now());
     let ended = Ended {
         at: now,

@@ -1,0 +1,179 @@
+//! What one unit takes away, the units behind it in the same commit lack (invariant WK-4).
+//!
+//! ```text
+//! writer    [ held … ] [ the act that takes away │ what its victim asked for ]  one commit
+//! readers     ↑ judge both: the victim may still do it
+//! ```
+
+use crate::areas::oauth::{public_client, register};
+use crate::oauth::{code, post, redeeming, user};
+use crate::support::{App, Reply, each, fresh_key, with_trio};
+use provost_kernel::auth::OrganizationId;
+use provost_kernel::{Cx, Result, params};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+provost_kernel::statements! {
+    /// What an act of the program does to some account.
+    DISABLE = "UPDATE service_accounts SET status = 'disabled' WHERE organization_id = ?1 AND id = ?2";
+}
+
+/// Waits for a fact that another thread makes.
+async fn until(fact: impl Fn() -> bool) {
+    while !fact() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Keeps the organization's writer until the sender is gone.
+async fn hold(app: &App, busy: &mut JoinSet<Result<()>>) -> mpsc::Sender<()> {
+    let (release, gate) = mpsc::channel::<()>();
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let (kernel, org, begun) = (app.kernel.clone(), app.org(), has_begun.clone());
+    busy.spawn(async move {
+        let held = move |_: &mut Cx<'_>| {
+            begun.store(true, Ordering::SeqCst);
+            let _ = gate.recv();
+            Ok(())
+        };
+        kernel.system(org, None, held).await
+    });
+    until(|| has_begun.load(Ordering::SeqCst)).await;
+    release
+}
+
+/// Has an act of an admin and one of somebody else committed together, in this order.
+async fn in_one_commit(
+    app: &Arc<App>,
+    first: (String, Value),
+    second: (String, String, Value),
+) -> [Reply; 2] {
+    let (mut busy, mut acts) = (JoinSet::new(), JoinSet::new());
+    let release = hold(app, &mut busy).await;
+    let asked = app.clone();
+    acts.spawn(async move { (0, asked.write("POST", &first.0, first.1).await) });
+    until(|| app.kernel.waiting_units() == 1).await;
+    let asked = app.clone();
+    acts.spawn(async move {
+        let (path, token, body) = second;
+        (
+            1,
+            asked.request("POST", &path).token(&token).json(body).send().await,
+        )
+    });
+    until(|| app.kernel.waiting_units() == 2).await;
+    drop(release);
+    let mut replies = acts.join_all().await;
+    busy.join_next().await.unwrap().unwrap().unwrap();
+    replies.sort_by_key(|(place, _)| *place);
+    let [(_, first), (_, second)] = <[_; 2]>::try_from(replies).ok().unwrap();
+    [first, second]
+}
+
+fn new_account(name: &str) -> Value {
+    let body = json!({ "name": name, "permissionRole": "viewer", "allOfRole": true });
+    with_trio(body, &fresh_key())
+}
+
+#[test]
+fn an_account_that_was_disabled_does_nothing_more() {
+    each("commit_disabled", |app: Arc<App>| async move {
+        let (id, token) = app.account("victim", "admin", &[]).await;
+        assert_eq!(app.used(&token).await.0, 200);
+        let disable = (format!("/service-accounts/{id}/disable"), json!({}));
+        let make = ("/service-accounts".to_owned(), token, new_account("late"));
+        let [disabled, late] = in_one_commit(&app, disable, make).await;
+        disabled.ok();
+        late.refused(401, "unauthenticated");
+    });
+}
+
+#[test]
+fn a_session_that_ended_with_its_client_does_nothing_more() {
+    each("commit_client", |app: Arc<App>| async move {
+        let ann = user(&app, "ann@acme.example", Some("admin")).await;
+        let client = register(&app, public_client("client")).await;
+        let signed_in = || async {
+            let code = code(&app, &client, &ann, &["policies:read", "mcp:write"], None).await;
+            let reply = post(&app, "/oauth/token", &redeeming(&client, &code)).await;
+            reply.json["access_token"].as_str().unwrap().to_owned()
+        };
+        let register_as = |token: &str, name: &str| {
+            let body = with_trio(public_client(name), &fresh_key());
+            ("/mcp/clients".to_owned(), token.to_owned(), body)
+        };
+        for (subject, id) in [("clientId", &client), ("consoleUserId", &ann)] {
+            let token = signed_in().await;
+            let (path, token, body) = register_as(&token, &format!("before {subject}"));
+            app.request("POST", &path)
+                .token(&token)
+                .json(body)
+                .send()
+                .await
+                .ok();
+            let revoke = (
+                "/mcp/sessions/revoke".to_owned(),
+                json!({ subject: id, "confirm": true }),
+            );
+            let late = register_as(&token, &format!("late {subject}"));
+            let [revoked, late] = in_one_commit(&app, revoke, late).await;
+            revoked.ok();
+            late.refused(401, "token_revoked");
+        }
+    });
+}
+
+#[test]
+fn what_the_program_took_away_is_gone() {
+    each("commit_system", |app: Arc<App>| async move {
+        let (id, token) = app.account("victim", "admin", &[]).await;
+        assert_eq!(app.used(&token).await.0, 200);
+        let (mut busy, mut acts) = (JoinSet::new(), JoinSet::new());
+        let release = hold(&app, &mut busy).await;
+        let (kernel, org): (_, OrganizationId) = (app.kernel.clone(), app.org());
+        busy.spawn(async move {
+            let disable = move |cx: &mut Cx<'_>| {
+                let org = cx.org();
+                cx.execute(&DISABLE, params![org, id.as_str()]).map(drop)
+            };
+            kernel.system(org, Some("test.done"), disable).await
+        });
+        until(|| app.kernel.waiting_units() == 1).await;
+        let asked = app.clone();
+        acts.spawn(async move {
+            let request = asked.request("POST", "/service-accounts").token(&token);
+            request.json(new_account("late")).send().await
+        });
+        until(|| app.kernel.waiting_units() == 2).await;
+        drop(release);
+        acts.join_next()
+            .await
+            .unwrap()
+            .unwrap()
+            .refused(401, "unauthenticated");
+        while let Some(done) = busy.join_next().await {
+            done.unwrap().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_secret_whose_cell_was_erased_is_not_repeated() {
+    each("commit_cell", |app: Arc<App>| async move {
+        let (id, _) = app.account("rotated", "auditor", &[]).await;
+        let path = format!("/service-accounts/{id}/tokens");
+        let body = with_trio(json!({}), &fresh_key());
+        let rotated = app.request("POST", &path).json(body.clone()).send().await;
+        let secret = rotated.ok()["token"]["token"].as_str().unwrap().to_owned();
+        let token_id = rotated.json["token"]["id"].as_str().unwrap().to_owned();
+        let revoke = (format!("{path}/{token_id}/revoke"), json!({ "confirm": true }));
+        let again = (path, app.admin.clone(), body);
+        let [revoked, again] = in_one_commit(&app, revoke, again).await;
+        revoked.ok();
+        assert!(!again.text().contains(&secret));
+        again.refused(409, "secret_no_longer_retrievable");
+    });
+}
