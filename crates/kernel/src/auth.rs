@@ -414,6 +414,11 @@ impl Actor {
             item: None,
         }
     }
+
+    /// Says whether this is the principal of that id in that organization.
+    pub fn is(&self, organization: &OrganizationId, id: &str) -> bool {
+        self.organization == *organization && self.id == id
+    }
 }
 
 /// Where a request came from; goes into the audit entry, decides nothing.
@@ -470,12 +475,152 @@ mod tests {
     }
 
     #[test]
+    fn a_set_holds_what_it_was_made_of_and_a_name_twice_is_a_name() {
+        assert_eq!(ScopeSet::all().to_list(), SCOPES);
+        assert_eq!(ScopeSet::default().to_list(), [""; 0]);
+        assert!(!ScopeSet::is_known("audit:everything"));
+        for (place, name) in SCOPES.into_iter().enumerate() {
+            let other = SCOPES[(place + 1) % SCOPES.len()];
+            let alone = ScopeSet::of(&[name, "no:scope", name]);
+            assert_eq!(alone.to_list(), [name]);
+            assert_eq!(alone, ScopeSet::from_store(&format!("{name} no:scope {name}")));
+            assert!(alone.has(name) && !alone.has(other) && !alone.has("no:scope"));
+            let both = ScopeSet::of(&[name, other]);
+            assert_eq!(both, ScopeSet::from_store(&format!("{other} {name}")));
+            assert!(both.covers(alone) && both.covers(both) && !alone.covers(both));
+            assert!(!alone.covers(ScopeSet::of(&[other])), "{name}");
+            assert_eq!(both.and(alone), alone);
+            assert_eq!(alone.and(ScopeSet::of(&[other])), ScopeSet::default());
+        }
+    }
+
+    #[test]
+    fn roles_are_read_as_they_are_written() {
+        let words = ["admin", "operator", "auditor", "viewer"];
+        assert_eq!(Role::ALL.map(Role::as_str), words);
+        assert_eq!(words.map(Role::parse), Role::ALL.map(Some));
+        assert_eq!(Role::parse("Admin"), None);
+    }
+
+    #[test]
+    fn a_role_grants_what_is_written_of_it() {
+        let reads_and = |role: Role, acts: &[&str], unread: &[&str]| {
+            let own = ["registry:install", "service_accounts:rotate_self"];
+            let is_granted = |name: &&str| {
+                let is_read = name.ends_with(":read") && !unread.contains(name);
+                is_read || acts.contains(name) || own.contains(name)
+            };
+            let granted: Vec<&str> = SCOPES.into_iter().filter(is_granted).collect();
+            assert_eq!(role.grants().to_list(), granted, "{role:?}");
+        };
+        assert_eq!(Role::Admin.grants(), ScopeSet::all());
+        let acts_of_operators = [
+            "llm_gateway:resolve",
+            "managed_config:rollback",
+            "policies:backtest",
+            "policies:decide",
+            "resources:connect",
+        ];
+        reads_and(
+            Role::Operator,
+            &acts_of_operators,
+            &["service_accounts:read", "mcp:read"],
+        );
+        reads_and(Role::Auditor, &["audit:export"], &["mcp:read"]);
+        assert_eq!(
+            Role::Viewer.grants().to_list(),
+            [
+                "fleet:read",
+                "inventory:read",
+                "policies:read",
+                "registry:install",
+                "service_accounts:rotate_self"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_role_covers_itself_and_those_below_it() {
+        for role in Role::ALL {
+            for other in Role::ALL {
+                let below: &[Role] = match role {
+                    Role::Admin => &Role::ALL,
+                    Role::Operator => &[Role::Operator, Role::Viewer],
+                    Role::Auditor => &[Role::Auditor, Role::Viewer],
+                    Role::Viewer => &[Role::Viewer],
+                };
+                assert_eq!(role.covers(other), below.contains(&other), "{role:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_permission_grows_with_its_role_only_where_nothing_bounds_it() {
+        let bound = Some(ScopeSet::of(&["audit:read", "events:write"]));
+        for (account, token, grows) in [
+            (None, None, true),
+            (bound, None, false),
+            (None, bound, false),
+            (bound, bound, false),
+        ] {
+            let permission = Permission::effective(Role::Admin, account, token);
+            assert_eq!(permission.all_of_role, grows, "{account:?} {token:?}");
+            let held = ["audit:read", "events:read", "events:write"];
+            if grows {
+                assert_eq!(permission.scopes, ScopeSet::all());
+            } else {
+                assert_eq!(permission.scopes.to_list(), held, "write implies read");
+            }
+        }
+        let (one, other) = (ScopeSet::of(&["audit:read"]), ScopeSet::of(&["audit:write"]));
+        let both = Permission::effective(Role::Admin, Some(one), Some(other));
+        assert_eq!(both.scopes.to_list(), ["audit:read"]);
+        assert_eq!(Permission::none().scopes, ScopeSet::default());
+        assert!(!Permission::none().all_of_role);
+    }
+
+    /// Role, scopes and growth are three conditions: each alone refuses.
+    #[test]
+    fn minting_needs_the_role_and_the_scopes_and_the_growth() {
+        let permission = |role, names: &[&str], all_of_role| Permission {
+            role,
+            scopes: ScopeSet::of(names),
+            all_of_role,
+        };
+        let caller = permission(Role::Operator, &["audit:read", "events:read"], true);
+        let may = |minted| may_mint(caller, minted).is_ok();
+        assert!(may(permission(Role::Operator, &["audit:read"], true)));
+        assert!(may(permission(
+            Role::Viewer,
+            &["events:read", "audit:read"],
+            false
+        )));
+        assert!(
+            !may(permission(Role::Auditor, &["audit:read"], false)),
+            "the role"
+        );
+        assert!(
+            !may(permission(Role::Operator, &["fleet:read"], false)),
+            "a scope"
+        );
+        let narrow = Permission {
+            all_of_role: false,
+            ..caller
+        };
+        assert!(may_mint(narrow, narrow).is_ok());
+        assert!(may_mint(narrow, caller).is_err(), "the growth");
+    }
+
+    #[test]
     fn write_implies_read_of_its_own_toolset_and_nothing_dangerous() {
         let closed = ScopeSet::of(&["service_accounts:write"]).closed();
         assert_eq!(
             closed.to_list(),
             ["service_accounts:read", "service_accounts:write"]
         );
+        assert_eq!(closed.closed(), closed, "what is implied may stand there as well");
+        let dangerous = ScopeSet::of(&["service_accounts:rotate_any", "audit:export", "mcp:revoke"]);
+        assert_eq!(dangerous.closed(), dangerous);
     }
 
     #[test]
@@ -512,12 +657,25 @@ mod tests {
     }
 
     #[test]
+    fn a_principal_is_known_by_its_organization_and_its_id() {
+        let acme = OrganizationId::parse("acme").unwrap();
+        let actor = Actor::system(acme.clone());
+        assert!(actor.is(&acme, "system"));
+        assert!(!actor.is(&acme, "sac_1"));
+        assert!(!actor.is(&OrganizationId::installation(), "system"));
+    }
+
+    #[test]
     fn organization_keys_are_slugs() {
         assert_eq!(
             OrganizationId::slug("Acme Logistics, Inc.").unwrap().as_str(),
             "acme-logistics-inc"
         );
         assert_eq!(OrganizationId::slug("…"), None);
+        assert_eq!(OrganizationId::slug("1 Über-Co").unwrap().to_string(), "1-ber-co");
+        for good in ["a", "7", "a.b_c-d9", &"a".repeat(63)] {
+            assert_eq!(OrganizationId::parse(good).unwrap().as_str(), good);
+        }
         for bad in ["", "-a", "A", "_installation", "a b", &"a".repeat(64)] {
             assert_eq!(OrganizationId::parse(bad), None, "{bad}");
         }

@@ -491,6 +491,109 @@ mod tests {
     }
 
     #[test]
+    fn one_header_of_a_known_scheme_carries_the_token() {
+        let read = |values: &[&[u8]]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(AUTHORIZATION, http::HeaderValue::from_bytes(value).unwrap());
+            }
+            let found = bearer(&headers).map(|(scheme, token)| (scheme == Scheme::Dpop, token.to_owned()));
+            found.map_err(|error| error.member("presented").is_some())
+        };
+        assert_eq!(read(&[b"Bearer t"]), Ok((false, "t".into())));
+        assert_eq!(read(&[b"bEARER t"]), Ok((false, "t".into())));
+        assert_eq!(read(&[b"DPoP t"]), Ok((true, "t".into())));
+        assert_eq!(read(&[]), Err(false), "nothing was presented");
+        for wrong in [
+            &b"Bearer"[..],
+            b"Bearer ",
+            b"DPoP ",
+            b"Basic t",
+            b"t",
+            b"Bearer \xff",
+        ] {
+            assert_eq!(read(&[wrong]), Err(true), "{wrong:?}");
+        }
+        assert_eq!(read(&[b"Bearer t", b"Bearer t"]), Err(true), "two");
+        let longest = [&b"Bearer "[..], &[b't'; MAX_TOKEN_BYTES]].concat();
+        assert!(read(&[&longest]).is_ok());
+        assert_eq!(read(&[&[&longest[..], b"t"].concat()]), Err(true));
+    }
+
+    /// Says yes to everything that it is asked about.
+    struct Trusting;
+
+    impl Verifier for Trusting {
+        fn verify<'a>(
+            &'a self,
+            token: &'a str,
+            _ask: Ask<'a>,
+        ) -> Pin<Box<dyn Future<Output = Result<Verified>> + Send + 'a>> {
+            Box::pin(async move {
+                Ok(Verified {
+                    organization: OrganizationId::parse("acme").unwrap(),
+                    grant: token.to_owned(),
+                    scopes: ScopeSet::default(),
+                    expires_at: Timestamp::EPOCH,
+                    opening: None,
+                })
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn tokens_of_ours_are_never_shown_to_the_verifier() {
+        let recognize = async |value: &str, verifier: Option<&dyn Verifier>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, http::HeaderValue::from_str(value).unwrap());
+            let ask = Ask {
+                surface: &Surface::Http,
+                method: &Method::GET,
+                path: "/",
+                headers: &headers,
+            };
+            let found = Presented::recognize(verifier, ask).await.ok()?;
+            Some((
+                found.kind(),
+                found.caller.lookup.clone(),
+                found.verified().is_some(),
+            ))
+        };
+        let made = |kind| {
+            let minted = token::mint(kind, &mut crate::entropy::UnitRng::new([1; 32]));
+            (minted.token.expose().clone(), minted.lookup_id)
+        };
+        let trusting = Some(&Trusting as &dyn Verifier);
+        for (ours, kind) in [
+            (TokenKind::ServiceAccount, Kind::ServiceAccount),
+            (TokenKind::Gateway, Kind::Gateway),
+        ] {
+            let (text, lookup) = made(ours);
+            let found = recognize(&format!("Bearer {text}"), trusting).await;
+            assert_eq!(found, Some((kind, lookup, false)));
+            assert_eq!(recognize(&format!("DPoP {text}"), trusting).await, None);
+        }
+        let (refresh, _) = made(TokenKind::Refresh);
+        assert_eq!(recognize(&format!("Bearer {refresh}"), trusting).await, None);
+        assert_eq!(recognize("Bearer prov_typo", trusting).await, None);
+        let theirs = Some((Kind::Session, "theirs".to_owned(), true));
+        assert_eq!(recognize("Bearer theirs", trusting).await, theirs);
+        assert_eq!(recognize("DPoP theirs", trusting).await, theirs);
+        assert_eq!(recognize("Bearer theirs", None).await, None);
+    }
+
+    #[test]
+    fn who_has_no_role_is_known_and_may_do_nothing() {
+        let without = Credential {
+            role: None,
+            ..credential()
+        };
+        let actor = without.judge(Timestamp::EPOCH).unwrap();
+        assert!(!actor.has_role && credential().judge(Timestamp::EPOCH).unwrap().has_role);
+        assert_eq!(actor.permission, Permission::none());
+    }
+
+    #[test]
     fn a_disabled_account_is_a_stranger() {
         let mut disabled = credential();
         disabled.enabled = false;

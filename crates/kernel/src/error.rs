@@ -220,6 +220,11 @@ impl Error {
         self.0.code
     }
 
+    /// Says whether the caller is refused, rather than the server unable to answer.
+    pub fn is_refusal(&self) -> bool {
+        self.0.code.status() < 500
+    }
+
     /// Returns how the unit of work treats the error.
     pub fn work_class(&self) -> Class {
         self.0.class
@@ -310,6 +315,20 @@ mod tests {
         let shown = format!("{error} {}", error.envelope("req_1"));
         assert!(!shown.contains("hunter2"), "{shown}");
         assert_eq!(error.private().as_deref(), Some("password=hunter2 refused"));
+    }
+
+    #[test]
+    fn a_fault_of_the_server_is_no_refusal() {
+        let statuses = [401, 403, 404, 409, 429, 500, 503];
+        for code in Code::ALL.iter().filter(|code| statuses.contains(&code.status())) {
+            assert_eq!(
+                Error::new(*code, "x").is_refusal(),
+                code.status() < 500,
+                "{code:?}"
+            );
+        }
+        assert!(!Error::internal("x").is_refusal() && !Error::unavailable("x").is_refusal());
+        assert!(Error::invalid("/x", "x").is_refusal());
     }
 
     #[test]

@@ -327,3 +327,6 @@ impl Stored {
 fn as_slices(parts: &[String; 5]) -> [&[u8]; 5] {
     parts.each_ref().map(String::as_bytes)
 }
+
+#[cfg(test)]
+mod tests;

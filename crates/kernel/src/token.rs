@@ -197,6 +197,24 @@ mod tests {
     }
 
     #[test]
+    fn a_right_checksum_does_not_make_other_characters_right() {
+        let token = minted(6).token.expose().clone();
+        let checked = &token[..token.len() - CHECKSUM_LEN];
+        let with = |at: usize, letter: char| {
+            let changed = format!("{}{letter}{}", &checked[..at], &checked[at + 1..]);
+            let checksum = checksum(&changed);
+            format!("{changed}{}", as_text(&checksum))
+        };
+        let lookup_at = TokenKind::ServiceAccount.lead().len();
+        let secret_at = lookup_at + LOOKUP_LEN + 1;
+        for at in [lookup_at, secret_at] {
+            assert!(parse(&with(at, 'x')).is_some());
+            assert_eq!(parse(&with(at, '-')), None, "at {at}");
+        }
+        assert_eq!(parse(&with(secret_at - 1, 'x')), None, "the place of the line");
+    }
+
+    #[test]
     fn text_that_is_not_ascii_is_refused() {
         let token = minted(1).token.expose().clone();
         for at in 0..token.len() - 1 {

@@ -242,7 +242,7 @@ async fn settle(
                 .count_known(&place, &whose, Code::RateLimited.as_str());
             return Outcome::refused(error, None);
         }
-        if is_stranger && error.code().status() < 500 {
+        if is_stranger && error.is_refusal() {
             return stranger(kernel, origin, "invalid", credential::invalid_token());
         }
         Outcome::refused(error, None)

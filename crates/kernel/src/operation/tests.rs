@@ -124,3 +124,9 @@ fn a_tool_is_shown_to_who_may_call_it_for_some_path() {
     assert!(may_call(&OR_SELF, &actor(Role::Viewer, &[OWN])));
     assert!(!may_call(&OR_SELF, &actor(Role::Viewer, &[SCOPE])));
 }
+
+#[test]
+fn a_gateway_token_calls_what_lets_it_in() {
+    const LET_IN: Meta = SCOPED.accepts_gateway_token();
+    assert_eq!((SCOPED.gateway, LET_IN.gateway), (false, true));
+}

@@ -231,9 +231,7 @@ impl Batch<'_> {
             traces.target = stored.target_id.clone().map(|id| ("record", id));
             // A token that only fetches its lost answer is a revoked one whenever it does not get it (D5.5).
             let result = match result {
-                Err(error) if actor.replay_only && error.code().status() < 500 => {
-                    Err(credential::only_replays())
-                }
+                Err(error) if actor.replay_only && error.is_refusal() => Err(credential::only_replays()),
                 result => result,
             };
             let replay_of = result.is_ok().then(|| stored.audit_id.clone());
@@ -265,7 +263,7 @@ impl Batch<'_> {
         let credential = credential.ok_or_else(credential::invalid_token)?;
         let credential = call.caller.bound(credential.clone())?;
         let actor = credential.judge(self.kernel.clock.now().max(unit.now))?;
-        if actor.organization != unit.organization || actor.id != call.principal_id {
+        if !actor.is(&unit.organization, &call.principal_id) {
             return Err(credential::invalid_token());
         }
         let allowed =
