@@ -15,6 +15,7 @@ mod endure;
 mod failure;
 mod faults;
 mod http;
+mod mutants;
 mod oidc;
 mod page;
 mod planted;
@@ -77,6 +78,8 @@ enum Task {
     Planted(planted::Arguments),
     /// Run every test with counters in the code, and say which lines and branches nothing ran
     Coverage(coverage::Arguments),
+    /// Change the code that guards, in a scratch copy of the last commit, one small change at a time, and see tests fail
+    Mutants(mutants::Arguments),
     /// Storm the whole application with hostile requests, and look for what must not be
     Torment(torment::Arguments),
     /// Write docs/assurance.md from the records of the runs
@@ -152,6 +155,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Endure(subject) => endure::run(subject)?,
         Task::Planted(arguments) => planted::run(arguments)?,
         Task::Coverage(arguments) => coverage::run(arguments)?,
+        Task::Mutants(arguments) => mutants::run(arguments)?,
         Task::Torment(arguments) => torment::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,

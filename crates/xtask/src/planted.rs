@@ -14,8 +14,8 @@
 mod drill;
 mod journal;
 mod patch;
-mod runner;
-mod scratch;
+pub(crate) mod runner;
+pub(crate) mod scratch;
 
 use std::path::PathBuf;
 

@@ -143,7 +143,7 @@ fn judge(ended: &Ended, said: &str, log: &Path) -> Verdict {
 }
 
 /// The tests that failed or were ended for taking too long, in both runners' words.
-fn failed_tests(said: &str) -> Vec<String> {
+pub fn failed_tests(said: &str) -> Vec<String> {
     // SIGKILL and SIGTERM are missing: so end the tests that still ran when another one failed.
     const ENDS: [&str; 7] = [
         "FAIL",

@@ -1,0 +1,119 @@
+//! The mutation score (R44): cargo-mutants changes the code that decides who may call, that a key acts once, what a
+//! token is and which state follows which, one small change at a time; the tests must notice.
+//!
+//! Two judges, because building is what costs. Every mutant is judged by the unit tests of its crate; only what they
+//! let through is judged by the integration tests of the area. `groups.rs` says which code, which tests, which goal.
+//! A mutant that no test can tell from the original stands in `exceptions.rs` with the reason.
+//!
+//! cargo-mutants works in a scratch worktree of the last commit below the target folder, never in the user's tree. What
+//! was found stands in a journal beside it, so that a run that was stopped goes on where it was.
+//!
+//! Absent on purpose: PostgreSQL. None of this code knows which engine it speaks to; the suite compares the engines.
+
+mod course;
+mod exceptions;
+mod groups;
+mod journal;
+mod mutant;
+mod report;
+mod tool;
+
+use std::path::PathBuf;
+
+use crate::failure::{Context, Failure, Outcome};
+use crate::planted::scratch::Scratch;
+use crate::process;
+use course::{Course, Member};
+use groups::{GROUPS, Group};
+use journal::Journal;
+use tool::Tool;
+
+/// Change the code that guards, in a scratch copy of the last commit, one small change at a time, and see tests fail
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only these groups: authorization, idempotency, tokens, states
+    #[arg(long, num_args = 1.., value_name = "NAME")]
+    group: Vec<String>,
+    /// Only the mutants whose names contain one of these
+    #[arg(long, num_args = 1.., value_name = "WORD")]
+    only: Vec<String>,
+    /// Show the mutants and what is known of them, run nothing
+    #[arg(long)]
+    list: bool,
+    /// Judge anew what the journal has already
+    #[arg(long)]
+    fresh: bool,
+    /// Let what was caught at an earlier commit count, where the code is the same
+    #[arg(long, conflicts_with = "fresh")]
+    accept_earlier: bool,
+    /// Build in this folder instead of one below the target folder
+    #[arg(long, value_name = "FOLDER", env = "PROVOST_MUTANTS_TARGET")]
+    target_dir: Option<PathBuf>,
+    /// Keep what was reached for docs/assurance.md
+    #[arg(long, conflicts_with = "only")]
+    record: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let chosen = arguments.chosen()?;
+    let workplace = workplace()?;
+    let scratch = Scratch::prepare(&workplace)?;
+    let tool = Tool {
+        program: tool::find_or_install()?,
+        scratch: &scratch,
+        target: arguments.target(&workplace),
+        workplace: workplace.clone(),
+        with_nextest: process::works(process::cargo().args(["nextest", "--version"])),
+    };
+    let mut course = Course {
+        tool: &tool,
+        journal: Journal::open(&workplace)?,
+        accept_earlier: arguments.accept_earlier,
+    };
+    if arguments.fresh {
+        course.journal.forget(&scratch.commit);
+    }
+    let mut members = Vec::new();
+    for group in &chosen {
+        members.extend(course.members(group)?);
+    }
+    members.retain(|member| arguments.wants(member));
+    if members.is_empty() {
+        return Err(Failure::new("no mutant is meant"));
+    }
+    if arguments.list {
+        return report::list(&course, &members);
+    }
+    println!("{} mutants at {:.12}.", members.len(), scratch.commit);
+    course.run(&members)?;
+    report::conclude(&course, &chosen, &members, arguments.record)
+}
+
+impl Arguments {
+    fn chosen(&self) -> Outcome<Vec<&'static Group>> {
+        if self.group.is_empty() {
+            return Ok(GROUPS.iter().collect());
+        }
+        let find = |name: &String| {
+            let found = GROUPS.iter().find(|group| group.name == name);
+            found.context(format_args!("there is no group {name}"))
+        };
+        self.group.iter().map(find).collect()
+    }
+
+    fn wants(&self, member: &Member) -> bool {
+        self.only.is_empty() || self.only.iter().any(|word| member.mutant.name.contains(word))
+    }
+
+    fn target(&self, workplace: &std::path::Path) -> PathBuf {
+        let named = self.target_dir.as_ref();
+        named.map_or_else(|| workplace.join("target"), |folder| process::root().join(folder))
+    }
+}
+
+/// The folder of worktree, builds and journal.
+fn workplace() -> Outcome<PathBuf> {
+    let folder = process::target().join("mutants");
+    std::fs::create_dir_all(&folder).context(format_args!("cannot make {}", folder.display()))?;
+    Ok(folder)
+}

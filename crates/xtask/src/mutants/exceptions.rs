@@ -1,0 +1,33 @@
+//! Mutants that no test can tell from the original: they say the same in other words.
+
+/// One of them.
+pub struct Exception {
+    /// File and change, as `--list` shows them, without line and column.
+    pub mutant: &'static str,
+    /// The line of the original, without the spaces around it.
+    pub line: &'static str,
+    pub why: &'static str,
+}
+
+pub const EXCEPTIONS: &[Exception] = &[];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process;
+
+    #[test]
+    fn the_line_of_every_exception_stands_in_its_file() {
+        for exception in EXCEPTIONS {
+            let (file, _) = exception.mutant.split_once(": ").unwrap();
+            let text = std::fs::read_to_string(process::root().join(file)).unwrap();
+            assert!(
+                text.lines().any(|line| line.trim() == exception.line),
+                "{}: {}",
+                exception.mutant,
+                exception.line
+            );
+            assert!(!exception.why.is_empty(), "{}", exception.mutant);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What is known of the mutants, one line for each judgement, kept when a run is stopped.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::mutant::Mutant;
+use crate::failure::{Context, Outcome};
+
+/// What one judge said of one mutant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "result", content = "tests")]
+pub enum Verdict {
+    /// It does not compile.
+    Unviable,
+    /// These tests failed.
+    Caught(Vec<String>),
+    /// The tests did not come to an end.
+    OutOfTime,
+    /// Every test passed.
+    Missed,
+}
+
+/// The judges in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Stage {
+    Unit,
+    Integration,
+}
+
+impl Stage {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unit => "unit",
+            Self::Integration => "integration",
+        }
+    }
+}
+
+/// One judgement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// [`Mutant::identity`].
+    pub mutant: String,
+    pub commit: String,
+    pub stage: Stage,
+    pub verdict: Verdict,
+    pub seconds: u64,
+}
+
+pub struct Journal {
+    file: PathBuf,
+    entries: Vec<Entry>,
+}
+
+impl Journal {
+    /// Reads the journal; a line that a stopped run left half-written is as if it were not there.
+    pub fn open(workplace: &Path) -> Outcome<Self> {
+        let file = workplace.join("journal.jsonl");
+        let text = if file.exists() {
+            std::fs::read_to_string(&file).context(file.display())?
+        } else {
+            String::new()
+        };
+        let entries = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        Ok(Self { file, entries })
+    }
+
+    pub fn add(&mut self, entry: Entry) -> Outcome {
+        let line = serde_json::to_string(&entry).context("cannot write the journal")?;
+        let mut file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.file)
+            .context(self.file.display())?;
+        // The line break comes first, so that a half-written line spoils itself alone.
+        file.write_all(format!("\n{line}").as_bytes())
+            .context(self.file.display())?;
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// Leaves out, in this run, what was found at a commit.
+    pub fn forget(&mut self, commit: &str) {
+        self.entries.retain(|entry| entry.commit != commit);
+    }
+
+    /// What a judge said of a mutant: at this commit, or at an earlier one if that may count. What was missed earlier
+    /// never counts: there may be a test by now.
+    pub fn known(&self, mutant: &Mutant, stage: Stage, commit: &str, accept_earlier: bool) -> Option<&Entry> {
+        self.entries.iter().rev().find(|entry| {
+            let counts = entry.commit == commit || (accept_earlier && entry.verdict != Verdict::Missed);
+            entry.mutant == mutant.identity && entry.stage == stage && counts
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process;
+
+    fn entry(commit: &str, verdict: Verdict) -> Entry {
+        Entry {
+            mutant: "m".into(),
+            commit: commit.into(),
+            stage: Stage::Unit,
+            verdict,
+            seconds: 1,
+        }
+    }
+
+    #[test]
+    fn what_was_missed_earlier_is_judged_again_and_what_was_caught_may_count() {
+        let folder = process::target().join(format!("mutants-journal-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut journal = Journal::open(&folder).unwrap();
+        journal.add(entry("a", Verdict::Missed)).unwrap();
+        let mutant = Mutant::sample("m");
+        let known = |journal: &Journal, commit: &str, earlier| {
+            let entry = journal.known(&mutant, Stage::Unit, commit, earlier);
+            entry.map(|entry| entry.verdict.clone())
+        };
+        assert_eq!(known(&journal, "a", false), Some(Verdict::Missed));
+        assert_eq!(known(&journal, "b", true), None);
+        journal
+            .add(entry("b", Verdict::Caught(vec!["t".into()])))
+            .unwrap();
+        let again = Journal::open(&folder).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(known(&again, "c", false), None);
+        assert_eq!(known(&again, "c", true), Some(Verdict::Caught(vec!["t".into()])));
+        assert_eq!(again.known(&mutant, Stage::Integration, "b", true), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! What is said of the mutants at the end, and what is kept of it.
+
+use super::course::{Course, Member, Standing};
+use super::groups::Group;
+use super::journal::Stage;
+use crate::failure::{Failure, Outcome};
+use crate::record::Record;
+
+/// Shows the mutants and what is known of them.
+pub fn list(course: &Course<'_>, members: &[Member]) -> Outcome {
+    for member in members {
+        let standing = match course.standing(&member.mutant) {
+            Standing::Open => String::new(),
+            Standing::Unviable => " … does not compile".to_owned(),
+            Standing::Caught(stage, tests) => {
+                format!(" … caught by {} tests: {}", stage.word(), tests.join(", "))
+            }
+            Standing::OutOfTime => " … the tests hang".to_owned(),
+            Standing::Equivalent(why) => format!(" … equivalent: {why}"),
+            Standing::Escaped => " … ESCAPED".to_owned(),
+        };
+        println!("{}: {}{standing}", member.group.name, member.mutant.name);
+    }
+    println!("{} mutants.", members.len());
+    Ok(())
+}
+
+/// How many mutants of a group came to which end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    all: usize,
+    unviable: usize,
+    unit: usize,
+    integration: usize,
+    out_of_time: usize,
+    equivalent: usize,
+    escaped: usize,
+    open: usize,
+}
+
+impl Count {
+    fn of(course: &Course<'_>, members: &[Member], group: &Group) -> Self {
+        let mut count = Self::default();
+        for member in members.iter().filter(|member| std::ptr::eq(member.group, group)) {
+            count.all += 1;
+            match course.standing(&member.mutant) {
+                Standing::Open => count.open += 1,
+                Standing::Unviable => count.unviable += 1,
+                Standing::Caught(Stage::Unit, _) => count.unit += 1,
+                Standing::Caught(Stage::Integration, _) => count.integration += 1,
+                Standing::OutOfTime => count.out_of_time += 1,
+                Standing::Equivalent(_) => count.equivalent += 1,
+                Standing::Escaped => count.escaped += 1,
+            }
+        }
+        count
+    }
+
+    /// Tests that hang are noticed, and are told apart in the words.
+    fn noticed(self) -> usize {
+        self.unit + self.integration + self.out_of_time
+    }
+
+    /// Rounded down, so that 100 means all.
+    fn percent(self) -> usize {
+        let judged = self.noticed() + self.escaped;
+        (self.noticed() * 100).checked_div(judged).unwrap_or(100)
+    }
+
+    fn words(self, group: &Group) -> String {
+        let mut parts = vec![
+            format!("{} do not compile", self.unviable),
+            format!("{} are caught by unit tests", self.unit),
+            format!("{} by integration tests", self.integration),
+            format!("{} escape", self.escaped),
+        ];
+        for (count, said) in [
+            (self.out_of_time, "hang"),
+            (self.equivalent, "change nothing that could be seen"),
+            (self.open, "are not judged yet"),
+        ] {
+            if count > 0 {
+                parts.push(format!("{count} {said}"));
+            }
+        }
+        format!(
+            "{} ({}): {} % of {} mutants, {}",
+            group.name,
+            group.about,
+            self.percent(),
+            self.all,
+            parts.join(", ")
+        )
+    }
+}
+
+/// Says what came of each group, and fails when one is below its goal.
+pub fn conclude(course: &Course<'_>, groups: &[&'static Group], members: &[Member], record: bool) -> Outcome {
+    for member in members {
+        if course.standing(&member.mutant) == Standing::Escaped {
+            println!("ESCAPED: {}\n    {}", member.mutant.name, member.mutant.line);
+        }
+    }
+    let mut figures = Vec::new();
+    let mut below = Vec::new();
+    for group in groups {
+        let count = Count::of(course, members, group);
+        if count.all == 0 {
+            continue;
+        }
+        println!("{}.", count.words(group));
+        figures.push(count.words(group));
+        if count.percent() < group.goal || count.open > 0 {
+            below.push(format!("{} ({} %)", group.name, group.goal));
+        }
+    }
+    if !below.is_empty() {
+        return Err(Failure::new(format!("below the goal: {}", below.join(", "))));
+    }
+    if record {
+        let names: Vec<&str> = groups.iter().map(|group| group.name).collect();
+        let commits = course.commits(members);
+        let over = if commits == 1 {
+            String::new()
+        } else {
+            format!(" The runs were at {commits} commits one after the other.")
+        };
+        let figure = format!("{}.{over}", figures.join("; "));
+        let command = format!("cargo xtask mutants --group {}", names.join(" "));
+        Record::new(&["R44"], figure, command).write("mutants")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_escapes_is_never_a_hundred_percent() {
+        let count = Count {
+            all: 1_001,
+            unit: 999,
+            escaped: 1,
+            unviable: 1,
+            ..Count::default()
+        };
+        assert_eq!(count.percent(), 99);
+        assert_eq!(Count { escaped: 0, ..count }.percent(), 100);
+        let half = Count {
+            unit: 0,
+            out_of_time: 1,
+            equivalent: 1,
+            ..count
+        };
+        assert_eq!(half.percent(), 50);
+    }
+}
