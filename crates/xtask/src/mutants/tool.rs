@@ -144,7 +144,8 @@ impl Tool<'_> {
         command
             .arg("mutants")
             .current_dir(self.scratch.folder())
-            .args(["--no-config", "--colors", "never"])
+            // Without it only the default members are looked at.
+            .args(["--workspace", "--no-config", "--colors", "never"])
             .env("CARGO_TARGET_DIR", &self.target)
             .env("CARGO_TERM_COLOR", "never");
         command
