@@ -30,6 +30,7 @@ use tool::Tool;
 
 /// Change the code that guards, in a scratch copy of the last commit, one small change at a time, and see tests fail
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of a command line")]
 pub struct Arguments {
     /// Only these groups: authorization, idempotency, tokens, states
     #[arg(long, num_args = 1.., value_name = "NAME")]
@@ -43,7 +44,7 @@ pub struct Arguments {
     /// Judge anew what the journal has already
     #[arg(long)]
     fresh: bool,
-    /// Let what was caught at an earlier commit count, where the code is the same
+    /// Let what other tests caught earlier count, where the changed code is the same
     #[arg(long, conflicts_with = "fresh")]
     accept_earlier: bool,
     /// Build in this folder instead of one below the target folder
@@ -65,13 +66,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
         workplace: workplace.clone(),
         with_nextest: process::works(process::cargo().args(["nextest", "--version"])),
     };
-    let mut course = Course {
-        tool: &tool,
-        journal: Journal::open(&workplace)?,
-        accept_earlier: arguments.accept_earlier,
-    };
+    let mut course = Course::new(&tool, Journal::open(&workplace)?, arguments.accept_earlier)?;
     if arguments.fresh {
-        course.journal.forget(&scratch.commit);
+        course.begin_anew();
     }
     let mut members = Vec::new();
     for group in &chosen {
@@ -82,7 +79,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
         return Err(Failure::new("no mutant is meant"));
     }
     if arguments.list {
-        return report::list(&course, &members);
+        report::list(&course, &members);
+        return Ok(());
     }
     println!("{} mutants at {:.12}.", members.len(), scratch.commit);
     course.run(&members)?;

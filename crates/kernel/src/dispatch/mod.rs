@@ -235,17 +235,16 @@ async fn settle(
             credential::sessions(shared.credentials.as_ref())?.join(cx, credential, client)
         }
     };
-    kernel.system(organization, action, run).await.map_err(|error| {
-        if error.code() == Code::RateLimited {
+    let done = kernel.system(organization, action, run).await;
+    done.map_err(|error| match (error.code(), is_stranger, error.is_refusal()) {
+        (Code::RateLimited, ..) => {
             kernel
                 .ledger
                 .count_known(&place, &whose, Code::RateLimited.as_str());
-            return Outcome::refused(error, None);
+            Outcome::refused(error, None)
         }
-        if is_stranger && error.is_refusal() {
-            return stranger(kernel, origin, "invalid", credential::invalid_token());
-        }
-        Outcome::refused(error, None)
+        (_, true, true) => stranger(kernel, origin, "invalid", credential::invalid_token()),
+        _ => Outcome::refused(error, None),
     })
 }
 

@@ -455,6 +455,37 @@ fn rights_are_judged_anew_at_every_replay() {
     });
 }
 
+/// Whoever could no longer do it does not get its answer either, which may hold a secret (D1.4 step 9).
+#[test]
+fn what_was_handed_out_is_not_handed_out_again_to_who_holds_less_by_now() {
+    each("narrowed", |app: Arc<App>| async move {
+        let (boss, token) = app.account("boss", "admin", &[]).await;
+        let (other, _) = app.account("other", "admin", &[]).await;
+        let acts = [
+            (format!("/service-accounts/{other}/tokens"), json!({})),
+            (
+                "/directory/users".to_owned(),
+                json!({ "loginName": "eve", "permissionRole": "admin" }),
+            ),
+        ];
+        let acts = acts.map(|(path, body)| (path, with_trio(body, &fresh_key())));
+        let act = async |(path, body): &(String, Value)| {
+            let request = app.request("POST", path).token(&token);
+            request.json(body.clone()).send().await
+        };
+        for one in &acts {
+            act(one).await.ok();
+        }
+        let narrow = json!({ "scopes": ["service_accounts:rotate", "directory:write"] });
+        app.write("PATCH", &format!("/service-accounts/{boss}"), narrow)
+            .await
+            .ok();
+        for one in &acts {
+            act(one).await.refused(403, "escalation_forbidden");
+        }
+    });
+}
+
 #[test]
 fn a_key_is_forgotten_after_thirty_days() {
     each("retention", |app: Arc<App>| async move {

@@ -103,6 +103,19 @@ fn a_gateway_token_opens_its_item_and_nothing_else() {
         let path = format!("/api/headless/v1/organizations/{globex}/skill-registry/reading/content");
         let reply = app.request("GET", "").at(&path).token(&token).send().await;
         reply.refused(403, "organization_forbidden");
+        // The MCP endpoint is none of its doors.
+        let knock = async |token: &str| {
+            let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
+            let request = http::Request::post("/mcp")
+                .header("host", "127.0.0.1")
+                .header("authorization", format!("Bearer {token}"))
+                .header("content-type", "application/json")
+                .header("accept", "application/json, text/event-stream");
+            let request = request.body(body.into()).unwrap();
+            crate::oauth::answer(&app, request).await.status.as_u16()
+        };
+        assert_eq!(knock(&token).await, 401);
+        assert_eq!(knock(&person).await, 200);
     });
 }
 

@@ -1,9 +1,10 @@
 //! The course of a run: what is known, what is open, and the judges one after the other.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use super::exceptions::{EXCEPTIONS, Exception};
-use super::groups::{Group, Set};
+use super::groups::{GROUPS, Group, Set};
 use super::journal::{Entry, Journal, Stage, Verdict};
 use super::mutant::Mutant;
 use super::tool::Tool;
@@ -29,12 +30,42 @@ pub enum Standing {
 }
 
 pub struct Course<'a> {
-    pub tool: &'a Tool<'a>,
-    pub journal: Journal,
-    pub accept_earlier: bool,
+    tool: &'a Tool<'a>,
+    journal: Journal,
+    accept_earlier: bool,
+    /// The trees of the judges' grounds.
+    grounds: BTreeMap<&'static str, String>,
 }
 
-impl Course<'_> {
+impl<'a> Course<'a> {
+    pub fn new(tool: &'a Tool<'a>, journal: Journal, accept_earlier: bool) -> Outcome<Self> {
+        let mut grounds = BTreeMap::new();
+        for set in GROUPS.iter().flat_map(|group| group.sets) {
+            for judge in [&set.unit, &set.integration] {
+                if !grounds.contains_key(judge.ground) {
+                    grounds.insert(judge.ground, tool.tree_of(judge.ground)?);
+                }
+            }
+        }
+        Ok(Self {
+            tool,
+            journal,
+            accept_earlier,
+            grounds,
+        })
+    }
+
+    /// Leaves out what was found on the grounds as they are.
+    pub fn begin_anew(&mut self) {
+        for ground in self.grounds.values() {
+            self.journal.forget(ground);
+        }
+    }
+
+    fn ground(&self, set: &Set, stage: Stage) -> &str {
+        let ground = self.grounds.get(set.judge(stage).ground);
+        ground.map_or("", String::as_str)
+    }
     /// Lists the mutants of a group.
     pub fn members(&self, group: &'static Group) -> Outcome<Vec<Member>> {
         let mut members = Vec::new();
@@ -65,16 +96,14 @@ impl Course<'_> {
     fn judge(&mut self, stage: Stage, set: &'static Set, members: &[Member]) -> Outcome {
         let open: Vec<&Mutant> = members
             .iter()
-            .filter(|member| std::ptr::eq(member.set, set) && self.is_open(&member.mutant, stage))
+            .filter(|member| std::ptr::eq(member.set, set) && self.is_open(member, stage))
             .map(|member| &member.mutant)
             .collect();
         if open.is_empty() {
             return Ok(());
         }
-        let judge = match stage {
-            Stage::Unit => &set.unit,
-            Stage::Integration => &set.integration,
-        };
+        let judge = set.judge(stage);
+        let ground = self.ground(set, stage).to_owned();
         println!(
             "{} mutants before the {} tests of {} {} {}",
             open.len(),
@@ -100,6 +129,7 @@ impl Course<'_> {
             self.journal.add(Entry {
                 mutant: mutant.identity.clone(),
                 commit: tool.scratch.commit.clone(),
+                ground: ground.clone(),
                 stage,
                 verdict: result.verdict,
                 seconds: result.seconds,
@@ -107,29 +137,30 @@ impl Course<'_> {
         })
     }
 
-    fn known(&self, mutant: &Mutant, stage: Stage) -> Option<&Entry> {
+    fn known(&self, member: &Member, stage: Stage) -> Option<&Entry> {
+        let ground = self.ground(member.set, stage);
         self.journal
-            .known(mutant, stage, &self.tool.scratch.commit, self.accept_earlier)
+            .known(&member.mutant, stage, ground, self.accept_earlier)
     }
 
-    fn is_open(&self, mutant: &Mutant, stage: Stage) -> bool {
+    fn is_open(&self, member: &Member, stage: Stage) -> bool {
         let is_missed = |entry: &Entry| entry.verdict == Verdict::Missed;
         match stage {
             Stage::Unit => {
-                self.known(mutant, Stage::Unit).is_none() && self.known(mutant, Stage::Integration).is_none()
+                self.known(member, Stage::Unit).is_none() && self.known(member, Stage::Integration).is_none()
             }
             Stage::Integration => {
-                self.known(mutant, Stage::Unit).is_some_and(is_missed)
-                    && self.known(mutant, Stage::Integration).is_none()
-                    && exception(mutant).is_none()
+                self.known(member, Stage::Unit).is_some_and(is_missed)
+                    && self.known(member, Stage::Integration).is_none()
+                    && exception(&member.mutant).is_none()
             }
         }
     }
 
     /// What is known of a mutant by now.
-    pub fn standing(&self, mutant: &Mutant) -> Standing {
+    pub fn standing(&self, member: &Member) -> Standing {
         let stages = [Stage::Unit, Stage::Integration];
-        let said = stages.map(|stage| self.known(mutant, stage).map(|entry| &entry.verdict));
+        let said = stages.map(|stage| self.known(member, stage).map(|entry| &entry.verdict));
         for (stage, verdict) in stages.into_iter().zip(said) {
             match verdict {
                 Some(Verdict::Unviable) => return Standing::Unviable,
@@ -138,7 +169,7 @@ impl Course<'_> {
                 Some(Verdict::Missed) | None => {}
             }
         }
-        match (exception(mutant), said) {
+        match (exception(&member.mutant), said) {
             (Some(exception), [Some(_), _]) => Standing::Equivalent(exception.why),
             (None, [_, Some(_)]) => Standing::Escaped,
             _ => Standing::Open,
@@ -150,7 +181,7 @@ impl Course<'_> {
         let stages = [Stage::Unit, Stage::Integration];
         let mut commits: Vec<&str> = members
             .iter()
-            .flat_map(|member| stages.map(|stage| self.known(&member.mutant, stage)))
+            .flat_map(|member| stages.map(|stage| self.known(member, stage)))
             .flatten()
             .map(|entry| entry.commit.as_str())
             .collect();

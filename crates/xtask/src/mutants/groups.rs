@@ -1,5 +1,7 @@
 //! What is changed, which tests judge it, and how much of it they must notice.
 
+use super::journal::Stage;
+
 /// Code of one promise.
 pub struct Group {
     pub name: &'static str,
@@ -19,6 +21,15 @@ pub struct Set {
     pub integration: Judge,
 }
 
+impl Set {
+    pub fn judge(&self, stage: Stage) -> &Judge {
+        match stage {
+            Stage::Unit => &self.unit,
+            Stage::Integration => &self.integration,
+        }
+    }
+}
+
 /// A file, or some of its functions.
 pub struct Source {
     pub file: &'static str,
@@ -34,6 +45,8 @@ pub struct Judge {
     pub targets: &'static [&'static str],
     /// A filter expression of nextest; everything when empty.
     pub filter: &'static str,
+    /// What the tests are made of: while it is the same, they say the same.
+    pub ground: &'static str,
 }
 
 const fn file(file: &'static str) -> Source {
@@ -49,6 +62,7 @@ const fn kernel(filter: &'static str) -> Judge {
         package: "provost-kernel",
         targets: &["--lib"],
         filter,
+        ground: "crates/kernel",
     }
 }
 
@@ -57,6 +71,7 @@ const fn areas(filter: &'static str) -> Judge {
         package: "provost-server",
         targets: &["--lib"],
         filter,
+        ground: "crates",
     }
 }
 
@@ -65,6 +80,7 @@ const fn scenarios(filter: &'static str) -> Judge {
         package: "provost-server",
         targets: &["--test", "it"],
         filter,
+        ground: "crates",
     }
 }
 

@@ -46,6 +46,9 @@ pub struct Entry {
     /// [`Mutant::identity`].
     pub mutant: String,
     pub commit: String,
+    /// The tree of what the tests were made of.
+    #[serde(default)]
+    pub ground: String,
     pub stage: Stage,
     pub verdict: Verdict,
     pub seconds: u64,
@@ -86,16 +89,16 @@ impl Journal {
         Ok(())
     }
 
-    /// Leaves out, in this run, what was found at a commit.
-    pub fn forget(&mut self, commit: &str) {
-        self.entries.retain(|entry| entry.commit != commit);
+    /// Leaves out, in this run, what was found on a ground.
+    pub fn forget(&mut self, ground: &str) {
+        self.entries.retain(|entry| entry.ground != ground);
     }
 
-    /// What a judge said of a mutant: at this commit, or at an earlier one if that may count. What was missed earlier
+    /// What a judge said of a mutant: on this ground, or on an earlier one if that may count. What was missed earlier
     /// never counts: there may be a test by now.
-    pub fn known(&self, mutant: &Mutant, stage: Stage, commit: &str, accept_earlier: bool) -> Option<&Entry> {
+    pub fn known(&self, mutant: &Mutant, stage: Stage, ground: &str, accept_earlier: bool) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| {
-            let counts = entry.commit == commit || (accept_earlier && entry.verdict != Verdict::Missed);
+            let counts = entry.ground == ground || (accept_earlier && entry.verdict != Verdict::Missed);
             entry.mutant == mutant.identity && entry.stage == stage && counts
         })
     }
@@ -106,10 +109,11 @@ mod tests {
     use super::*;
     use crate::process;
 
-    fn entry(commit: &str, verdict: Verdict) -> Entry {
+    fn entry(ground: &str, verdict: Verdict) -> Entry {
         Entry {
             mutant: "m".into(),
-            commit: commit.into(),
+            commit: "c".into(),
+            ground: ground.into(),
             stage: Stage::Unit,
             verdict,
             seconds: 1,
@@ -123,8 +127,8 @@ mod tests {
         let mut journal = Journal::open(&folder).unwrap();
         journal.add(entry("a", Verdict::Missed)).unwrap();
         let mutant = Mutant::sample("m");
-        let known = |journal: &Journal, commit: &str, earlier| {
-            let entry = journal.known(&mutant, Stage::Unit, commit, earlier);
+        let known = |journal: &Journal, ground: &str, earlier| {
+            let entry = journal.known(&mutant, Stage::Unit, ground, earlier);
             entry.map(|entry| entry.verdict.clone())
         };
         assert_eq!(known(&journal, "a", false), Some(Verdict::Missed));

@@ -7,9 +7,9 @@ use crate::failure::{Failure, Outcome};
 use crate::record::Record;
 
 /// Shows the mutants and what is known of them.
-pub fn list(course: &Course<'_>, members: &[Member]) -> Outcome {
+pub fn list(course: &Course<'_>, members: &[Member]) {
     for member in members {
-        let standing = match course.standing(&member.mutant) {
+        let standing = match course.standing(member) {
             Standing::Open => String::new(),
             Standing::Unviable => " … does not compile".to_owned(),
             Standing::Caught(stage, tests) => {
@@ -22,7 +22,6 @@ pub fn list(course: &Course<'_>, members: &[Member]) -> Outcome {
         println!("{}: {}{standing}", member.group.name, member.mutant.name);
     }
     println!("{} mutants.", members.len());
-    Ok(())
 }
 
 /// How many mutants of a group came to which end.
@@ -43,7 +42,7 @@ impl Count {
         let mut count = Self::default();
         for member in members.iter().filter(|member| std::ptr::eq(member.group, group)) {
             count.all += 1;
-            match course.standing(&member.mutant) {
+            match course.standing(member) {
                 Standing::Open => count.open += 1,
                 Standing::Unviable => count.unviable += 1,
                 Standing::Caught(Stage::Unit, _) => count.unit += 1,
@@ -97,7 +96,7 @@ impl Count {
 /// Says what came of each group, and fails when one is below its goal.
 pub fn conclude(course: &Course<'_>, groups: &[&'static Group], members: &[Member], record: bool) -> Outcome {
     for member in members {
-        if course.standing(&member.mutant) == Standing::Escaped {
+        if course.standing(member) == Standing::Escaped {
             println!("ESCAPED: {}\n    {}", member.mutant.name, member.mutant.line);
         }
     }

@@ -58,6 +58,14 @@ pub struct Result {
 }
 
 impl Tool<'_> {
+    /// Names what a folder holds at the commit.
+    pub fn tree_of(&self, folder: &str) -> Outcome<String> {
+        let mut git = Command::new("git");
+        git.current_dir(self.scratch.folder())
+            .args(["rev-parse", &format!("HEAD:{folder}")]);
+        Ok(process::output(&mut git)?.trim().to_owned())
+    }
+
     /// Lists the mutants of some code.
     pub fn list(&self, set: &Set) -> Outcome<Vec<Mutant>> {
         let mut mutants = self.of_files(set.sources.iter().map(|source| source.file))?;
@@ -99,8 +107,9 @@ impl Tool<'_> {
         let mut others = self.of_files(files.iter().copied())?;
         others.retain(|mutant| !asked.contains(mutant.name.as_str()));
         // As if a run before had seen them: its filters by name pass over some kinds of mutants.
-        let others: String = others.iter().map(|mutant| format!("{}\n", mutant.name)).collect();
-        std::fs::write(results.join("previously_caught.txt"), others).context(results.display())?;
+        let others: Vec<&str> = others.iter().map(|mutant| mutant.name.as_str()).collect();
+        std::fs::write(results.join("previously_caught.txt"), others.join("\n"))
+            .context(results.display())?;
         let mut command = self.command();
         command.args(["--iterate", "--in-place", "--baseline", "run", "--no-shuffle"]);
         command.args(["--timeout", TEST_LIMIT_SECS, "--build-timeout", BUILD_LIMIT_SECS]);
