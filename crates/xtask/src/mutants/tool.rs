@@ -102,6 +102,7 @@ impl Tool<'_> {
         let results = output.join("mutants.out");
         drop(std::fs::remove_dir_all(&output));
         std::fs::create_dir_all(&results).context(results.display())?;
+        self.see_clean(judge, &output.join("clean.log"))?;
         let files: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.file.as_str()).collect();
         let asked: HashSet<&str> = mutants.iter().map(|mutant| mutant.name.as_str()).collect();
         let mut others = self.of_files(files.iter().copied())?;
@@ -111,7 +112,8 @@ impl Tool<'_> {
         std::fs::write(results.join("previously_caught.txt"), others.join("\n"))
             .context(results.display())?;
         let mut command = self.command();
-        command.args(["--iterate", "--in-place", "--baseline", "run", "--no-shuffle"]);
+        // Its own baseline is of the changed package, whichever package judges.
+        command.args(["--iterate", "--in-place", "--baseline", "skip", "--no-shuffle"]);
         command.args(["--timeout", TEST_LIMIT_SECS, "--build-timeout", BUILD_LIMIT_SECS]);
         command.args(["--profile", "ci", "--test-package", judge.package]);
         command.arg("--output").arg(&output);
@@ -154,6 +156,37 @@ impl Tool<'_> {
         Ok(())
     }
 
+    /// Runs a judge's tests without any mutant: whatever fails there cannot catch one.
+    fn see_clean(&self, judge: &Judge, log: &Path) -> Outcome {
+        let mut tests = process::cargo();
+        process::without_settings(&mut tests);
+        if self.with_nextest {
+            tests.args(["nextest", "run", "--cargo-profile", "ci"]);
+        } else {
+            tests.args(["test", "--profile", "ci"]);
+        }
+        tests.args(["--package", judge.package]).args(judge.targets);
+        if self.with_nextest && !judge.filter.is_empty() {
+            tests.args(["-E", judge.filter]);
+        }
+        let said = File::create(log).context(log.display())?;
+        let errors = said.try_clone().context(log.display())?;
+        tests
+            .current_dir(self.scratch.folder())
+            .env("CARGO_TARGET_DIR", &self.target)
+            .env("CARGO_TERM_COLOR", "never")
+            .stdout(said)
+            .stderr(errors);
+        if process::status(&mut tests)?.success() {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "without any mutant the tests of {} fail, and could not tell one; see {}",
+            judge.package,
+            log.display()
+        )))
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         process::without_settings(&mut command);
@@ -191,7 +224,7 @@ fn follow(
             // 0: all were caught, 2: some were missed, 3: some ran out of time.
             if !matches!(code, Some(0 | 2 | 3)) {
                 return Err(Failure::new(format!(
-                    "cargo-mutants failed, as it does when the tests fail without a mutant; see {}",
+                    "cargo-mutants failed, see {}",
                     log.display()
                 )));
             }
