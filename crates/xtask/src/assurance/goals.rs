@@ -476,7 +476,7 @@ pub const GOALS: &[Goal] = &[
         "Mutation score",
         "all viable mutants of the authorization decision killed, ≥ 90 % in idempotency, tokens, state",
         &[],
-        "Not measured yet.",
+        "Not measured whole yet. Of 166 mutants of the authorization decision 29 do not compile, and all 101 others of roles, scopes, minting and access rules are caught by unit tests; 27 of the dispatcher and of the unit of work, which unit tests do not reach, wait for the integration tests, and 9 of the areas for both. Idempotency, tokens and states are not judged. `cargo xtask mutants --accept-earlier` goes on.",
     ),
     goal(
         "R45",
