@@ -483,7 +483,7 @@ pub const GOALS: &[Goal] = &[
         "Planted bugs",
         "50 planted, ≥ 48 caught by the suites",
         &[],
-        "When they were planted first, 7 of the 50 escaped; each got a test, and the figure is that of the suites with these. No patch stands for a gap between versions, a preview that writes, or an answer before its commit.",
+        "When they were planted first, 7 of the 50 escaped; each got a test, and the figure is that of the suites with these. Three that were added later, 51 to 53, are not in the record: they were planted together, by hand, and each was caught.",
     ),
     goal(
         "R46",
