@@ -15,6 +15,7 @@ mod endure;
 mod failure;
 mod faults;
 mod http;
+mod journal;
 mod mutants;
 mod oidc;
 mod page;

@@ -1,12 +1,8 @@
 //! What is known of the mutants, one line for each judgement, kept when a run is stopped.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-
 use serde::{Deserialize, Serialize};
 
 use super::mutant::Mutant;
-use crate::failure::{Context, Outcome};
 
 /// What one judge said of one mutant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,41 +50,9 @@ pub struct Entry {
     pub seconds: u64,
 }
 
-pub struct Journal {
-    file: PathBuf,
-    entries: Vec<Entry>,
-}
+pub type Journal = crate::journal::Journal<Entry>;
 
 impl Journal {
-    /// Reads the journal; a line that a stopped run left half-written is as if it were not there.
-    pub fn open(workplace: &Path) -> Outcome<Self> {
-        let file = workplace.join("journal.jsonl");
-        let text = if file.exists() {
-            std::fs::read_to_string(&file).context(file.display())?
-        } else {
-            String::new()
-        };
-        let entries = text
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect();
-        Ok(Self { file, entries })
-    }
-
-    pub fn add(&mut self, entry: Entry) -> Outcome {
-        let line = serde_json::to_string(&entry).context("cannot write the journal")?;
-        let mut file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.file)
-            .context(self.file.display())?;
-        // The line break comes first, so that a half-written line spoils itself alone.
-        file.write_all(format!("\n{line}").as_bytes())
-            .context(self.file.display())?;
-        self.entries.push(entry);
-        Ok(())
-    }
-
     /// Leaves out, in this run, what was found on a ground.
     pub fn forget(&mut self, ground: &str) {
         self.entries.retain(|entry| entry.ground != ground);

@@ -1,13 +1,9 @@
 //! What the drill found so far, one line for each planted bug, kept when the drill is stopped.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-
 use serde::{Deserialize, Serialize};
 
 use super::patch::Patch;
 use super::runner::Verdict;
-use crate::failure::{Context, Outcome};
 
 /// The result of one planted bug.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,41 +17,9 @@ pub struct Entry {
     pub seconds: u64,
 }
 
-pub struct Journal {
-    file: PathBuf,
-    entries: Vec<Entry>,
-}
+pub type Journal = crate::journal::Journal<Entry>;
 
 impl Journal {
-    /// Reads the journal; a line that a stopped drill left half-written is as if it were not there.
-    pub fn open(workplace: &Path) -> Outcome<Self> {
-        let file = workplace.join("journal.jsonl");
-        let text = if file.exists() {
-            std::fs::read_to_string(&file).context(file.display())?
-        } else {
-            String::new()
-        };
-        let entries = text
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect();
-        Ok(Self { file, entries })
-    }
-
-    pub fn add(&mut self, entry: Entry) -> Outcome {
-        let line = serde_json::to_string(&entry).context("cannot write the journal")?;
-        let mut file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.file)
-            .context(self.file.display())?;
-        // The line break comes first, so that a half-written line spoils itself alone.
-        file.write_all(format!("\n{line}").as_bytes())
-            .context(self.file.display())?;
-        self.entries.push(entry);
-        Ok(())
-    }
-
     /// What is known of a bug: found at this commit, or caught at an earlier one if that may count.
     pub fn known(&self, patch: &Patch, commit: &str, accept_earlier: bool) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| {
@@ -69,6 +33,7 @@ impl Journal {
 mod tests {
     use super::*;
     use crate::process;
+    use std::io::Write;
 
     #[test]
     fn a_journal_is_read_again_and_a_half_written_line_is_skipped() {

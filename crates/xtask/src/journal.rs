@@ -1,0 +1,46 @@
+//! What a long task found so far, one line for each thing, kept when the task is stopped.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::failure::{Context, Outcome};
+
+/// The lines of one task.
+pub struct Journal<E> {
+    file: PathBuf,
+    pub entries: Vec<E>,
+}
+
+impl<E: Serialize + DeserializeOwned> Journal<E> {
+    /// Reads the journal; a line that a stopped task left half-written is as if it were not there.
+    pub fn open(workplace: &Path) -> Outcome<Self> {
+        let file = workplace.join("journal.jsonl");
+        let text = if file.exists() {
+            std::fs::read_to_string(&file).context(file.display())?
+        } else {
+            String::new()
+        };
+        let entries = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        Ok(Self { file, entries })
+    }
+
+    pub fn add(&mut self, entry: E) -> Outcome {
+        let line = serde_json::to_string(&entry).context("cannot write the journal")?;
+        let mut file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.file)
+            .context(self.file.display())?;
+        // The line break comes first, so that a half-written line spoils itself alone.
+        file.write_all(format!("\n{line}").as_bytes())
+            .context(self.file.display())?;
+        self.entries.push(entry);
+        Ok(())
+    }
+}
