@@ -35,6 +35,9 @@ use fault::{Chosen, Point};
 use station::{Station, Tried};
 use tally::Tally;
 
+/// So many points of a subject may fail to be tried before the rest of it is left out.
+const PATIENCE: usize = 3;
+
 /// Fail every write and sync of every mutation, one at a time, and compare the store with what was answered
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -81,9 +84,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
     println!("{}; {seconds} s", tally.sentence());
     if !tally.violations.is_empty() {
         return Err(Failure::new(format!(
-            "{} violations with seed {seed}; their stores, traces and logs are kept in {}",
+            "{} violations with seed {seed}; their stores, traces and logs are kept in {}:\n{}",
             tally.violations.len(),
-            workplace.folder.display()
+            workplace.folder.display(),
+            tally.violations.join("\n")
         )));
     }
     workplace.remove()?;
@@ -133,7 +137,7 @@ fn try_subjects(arguments: &Arguments, seed: u64, base: &Base, workplace: &Workp
                 try_subject(arguments, random, &mut station, &bench, &subject).unwrap_or_else(|failure| {
                     // The others can be tried nevertheless.
                     let mut untried = Tally::default();
-                    untried.note(subject.id(), None, false, vec![failure.to_string()]);
+                    untried.note(subject.id(), None, false, vec![could_not(&failure)]);
                     station.begin_again();
                     untried
                 });
@@ -190,6 +194,10 @@ impl Subject {
     }
 }
 
+fn could_not(failure: &Failure) -> String {
+    format!("it could not be tried: {failure}")
+}
+
 /// An undisturbed run first; its trace has the points.
 fn try_subject(
     arguments: &Arguments,
@@ -215,10 +223,20 @@ fn try_subject(
     if chosen.is_empty() {
         chosen.extend(random.pick(&all.iter().collect::<Vec<_>>()));
     }
+    let mut untried = 0;
     for point in chosen {
-        let tried = subject
-            .attempt(station, bench, Some(point))
-            .context(point.name(subject.id()))?;
+        let tried = subject.attempt(station, bench, Some(point));
+        let tried = match tried.context(point.name(subject.id())) {
+            Ok(tried) => tried,
+            Err(failure) if untried < PATIENCE => {
+                // The points behind it can be tried nevertheless.
+                untried += 1;
+                station.begin_again();
+                tally.note(subject.id(), Some(point), false, vec![could_not(&failure)]);
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
         tally.note(subject.id(), Some(point), tried.hit, tried.violations);
     }
     tally.millis = began.elapsed().as_millis();

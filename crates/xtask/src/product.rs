@@ -4,13 +4,15 @@ use std::fs::{File, OpenOptions};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
-use crate::{clock, process};
+use crate::{clock, process, random};
 
 /// Builds the binary with a cargo profile and returns its path.
 pub fn build(profile: &str) -> Outcome<PathBuf> {
@@ -163,10 +165,23 @@ pub fn parse_bootstrap(printed: &str) -> Outcome<Bootstrap> {
     })
 }
 
-/// A port that nobody had a moment ago.
+/// Below the ports that systems hand out by themselves, so that no connection takes one before the server does.
+const PORTS: std::ops::Range<u16> = 12_000..32_000;
+
+/// A port that nobody had a moment ago, and that no other thread of this program is given.
 pub fn free_address() -> Outcome<SocketAddr> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("cannot find a free port")?;
-    listener.local_addr().context("cannot find a free port")
+    static TAKEN: AtomicU64 = AtomicU64::new(0);
+    static FIRST: LazyLock<u64> = LazyLock::new(random::fresh_seed);
+    let count = u64::from(PORTS.end - PORTS.start);
+    for _ in 0..count {
+        let place = FIRST.wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed)) % count;
+        let port = PORTS.start + u16::try_from(place).unwrap_or_default();
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        if TcpListener::bind(address).is_ok() {
+            return Ok(address);
+        }
+    }
+    Err(Failure::new("cannot find a free port"))
 }
 
 /// A running server; killed when dropped.
@@ -310,6 +325,16 @@ impl Workplace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_port_is_given_twice_at_once() {
+        let threads: Vec<_> = (0..4)
+            .map(|_| std::thread::spawn(|| [(); 50].map(|()| free_address().unwrap())))
+            .collect();
+        let given: Vec<_> = threads.into_iter().flat_map(|one| one.join().unwrap()).collect();
+        let distinct: std::collections::BTreeSet<_> = given.iter().collect();
+        assert_eq!(distinct.len(), given.len());
+    }
 
     #[test]
     fn init_must_print_all_three_members() {

@@ -106,7 +106,8 @@ impl Bench<'_> {
                 violations: Vec::new(),
             });
         }
-        let must_fail = |point: &&Point| must_fail(subject, point) && !is_done_again(subject, &ended.calls);
+        let again = is_done_again(subject, &self.folder, &ended.calls);
+        let must_fail = |point: &&Point| must_fail(subject, point) && !again;
         if ended.hung {
             violations.push(format!("it did not end within {} s", PATIENCE.as_secs()));
         }
@@ -385,18 +386,21 @@ fn must_fail(subject: Subject, point: &Point) -> bool {
 }
 
 /// Until a restore gives the staged copy its name, its folder is synced for names alone that go away, those of logs. The
-/// sync behind the renaming is another one, and has to succeed. When a store is made, SQLite syncs the folder for a
-/// journal that goes away, and passes over a failure; the product's own sync behind that has to succeed.
-fn is_done_again(subject: Subject, calls: &[Call]) -> bool {
-    let is_folder = |call: &Call| call.name == "fsync" && call.place.ends_with("/data");
+/// sync behind the renaming is another one, and has to succeed. When a store or a backup is made, SQLite syncs the folder
+/// for a journal that goes away, and passes over a failure; the product's own sync behind that has to succeed.
+fn is_done_again(subject: Subject, home: &Path, calls: &[Call]) -> bool {
+    let folder = match subject {
+        Subject::Init | Subject::Restore => home.join("data"),
+        Subject::Backup => home.to_path_buf(),
+        Subject::Start | Subject::Rotate => return false,
+    };
+    let is_folder = |call: &Call| call.name == "fsync" && Path::new(&call.place) == folder;
     let failed = calls.iter().filter(|call| call.injected);
     let last = calls
         .iter()
         .filter(|call| is_folder(call))
         .max_by_key(|call| call.at);
-    [Subject::Init, Subject::Restore].contains(&subject)
-        && failed.clone().all(is_folder)
-        && last.is_some_and(|last| !last.injected)
+    failed.clone().all(is_folder) && last.is_some_and(|last| !last.injected)
 }
 
 fn user(bootstrap: &Bootstrap, name: &str) -> Request {
