@@ -12,15 +12,16 @@ pub mod base;
 pub mod catalogue;
 mod command;
 mod fault;
+mod journal;
 mod judge;
 pub mod maker;
 mod state;
 mod station;
-mod strace;
+pub mod strace;
 mod tally;
 mod threads;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::failure::{Context, Failure, Outcome};
@@ -32,6 +33,7 @@ use base::Base;
 use catalogue::Operation;
 use command::Bench;
 use fault::{Chosen, Point};
+use journal::{Entry, Journal};
 use station::{Station, Tried};
 use tally::Tally;
 
@@ -51,7 +53,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ID")]
     operation: Vec<String>,
     /// Inject this kind of fault alone
-    #[arg(long, value_enum, default_value_t = Chosen::All)]
+    #[arg(long, value_enum, default_value = "all")]
     fault: Chosen,
     /// How many servers are tried at once [default: one for each core]
     #[arg(long)]
@@ -59,8 +61,14 @@ pub struct Arguments {
     /// Test this binary instead of building one
     #[arg(long)]
     binary: Option<PathBuf>,
-    /// Keep what was reached for docs/assurance.md
+    /// Leave out the subjects that an earlier run, which may have been stopped, found nothing wrong with
     #[arg(long)]
+    go_on: bool,
+    /// Let what was tried with an earlier binary count, too
+    #[arg(long, requires = "go_on")]
+    accept_earlier: bool,
+    /// Keep what was reached for docs/assurance.md
+    #[arg(long, conflicts_with_all = ["operation", "fault"])]
     record: bool,
 }
 
@@ -76,10 +84,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
         .binary
         .clone()
         .map_or_else(|| product::build("ci"), Ok)?;
-    let workplace = base::workplace()?;
+    let workplace = base::workplace("faults")?;
     let base = Base::make(&binary, &workplace)?;
     let began = clock::now();
-    let tally = try_subjects(arguments, seed, &base, &workplace)?;
+    let notes = Notes::open(arguments, &binary)?;
+    let tally = try_subjects(arguments, seed, &base, &workplace, &notes)?;
     let seconds = began.elapsed().as_secs();
     println!("{}; {seconds} s", tally.sentence());
     if !tally.violations.is_empty() {
@@ -93,13 +102,70 @@ pub fn run(arguments: &Arguments) -> Outcome {
     workplace.remove()?;
     if arguments.record {
         let command = format!("cargo xtask faults --sample {}", arguments.sample);
-        let record = Record::new(&["R2", "R3", "R8"], tally.sentence(), command).with_seeds(seed.to_string());
+        let mut sentence = format!("{}.", tally.sentence());
+        if tally.binaries.len() > 1 {
+            sentence += &format!(" With {} binaries one after the other.", tally.binaries.len());
+        }
+        let record = Record::new(&["R2", "R3", "R8"], sentence, command).with_seeds(seed.to_string());
         record.write("faults")?;
     }
     Ok(())
 }
 
-fn try_subjects(arguments: &Arguments, seed: u64, base: &Base, workplace: &Workplace) -> Outcome<Tally> {
+/// What earlier runs found, and where this one writes it.
+struct Notes<'a> {
+    arguments: &'a Arguments,
+    binary: u64,
+    journal: Mutex<Journal>,
+}
+
+impl<'a> Notes<'a> {
+    fn open(arguments: &'a Arguments, binary: &Path) -> Outcome<Self> {
+        let folder = crate::process::target().join("xtask/faults");
+        std::fs::create_dir_all(&folder).context(folder.display())?;
+        Ok(Self {
+            arguments,
+            binary: journal::name_of(binary)?,
+            journal: Mutex::new(Journal::open(&folder)?),
+        })
+    }
+
+    fn known(&self, subject: &str) -> Option<Tally> {
+        let Arguments {
+            sample,
+            accept_earlier,
+            go_on,
+            ..
+        } = *self.arguments;
+        let journal = self.journal.lock().ok().filter(|_| go_on)?;
+        let known = journal.known(subject, sample, self.binary, accept_earlier);
+        known.map(|entry| entry.tally.clone())
+    }
+
+    /// One fault of all does not speak for a subject.
+    fn add(&self, subject: &str, tally: &Tally) -> Outcome {
+        let Ok(mut journal) = self.journal.lock() else {
+            return Ok(());
+        };
+        if self.arguments.fault != Chosen::All {
+            return Ok(());
+        }
+        journal.add(Entry {
+            subject: subject.to_owned(),
+            sample: self.arguments.sample,
+            binary: self.binary,
+            tally: tally.clone(),
+        })
+    }
+}
+
+fn try_subjects(
+    arguments: &Arguments,
+    seed: u64,
+    base: &Base,
+    workplace: &Workplace,
+    notes: &Notes<'_>,
+) -> Outcome<Tally> {
     let is_wanted =
         |id: &str| arguments.operation.is_empty() || arguments.operation.iter().any(|one| one == id);
     let operations = std::iter::once(catalogue::CHECKPOINT)
@@ -132,15 +198,31 @@ fn try_subjects(arguments: &Arguments, seed: u64, base: &Base, workplace: &Workp
         loop {
             let next = waiting.lock().ok().and_then(|mut waiting| waiting.next());
             let Some((index, subject)) = next else { return };
+            if let Some(known) = notes.known(subject.id()) {
+                println!(
+                    "{:>3}/{total} {}: known from the journal",
+                    index + 1,
+                    subject.id()
+                );
+                if let Ok(mut tally) = tally.lock() {
+                    tally.add(known);
+                }
+                continue;
+            }
             let random = Random::part(seed, index as u64);
-            let one =
-                try_subject(arguments, random, &mut station, &bench, &subject).unwrap_or_else(|failure| {
-                    // The others can be tried nevertheless.
-                    let mut untried = Tally::default();
-                    untried.note(subject.id(), None, false, vec![could_not(&failure)]);
-                    station.begin_again();
-                    untried
-                });
+            let tried = try_subject(arguments, random, &mut station, &bench, &subject);
+            let tried = tried.and_then(|mut tried| {
+                tried.binaries.insert(notes.binary);
+                notes.add(subject.id(), &tried)?;
+                Ok(tried)
+            });
+            let one = tried.unwrap_or_else(|failure| {
+                // The others can be tried nevertheless.
+                let mut untried = Tally::default();
+                untried.note(subject.id(), None, false, vec![could_not(&failure)]);
+                station.begin_again();
+                untried
+            });
             println!("{:>3}/{total} {}: {}", index + 1, subject.id(), one.line());
             if let Ok(mut tally) = tally.lock() {
                 tally.add(one);
@@ -239,6 +321,6 @@ fn try_subject(
         };
         tally.note(subject.id(), Some(point), tried.hit, tried.violations);
     }
-    tally.millis = began.elapsed().as_millis();
+    tally.millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(tally)
 }

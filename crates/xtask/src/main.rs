@@ -21,6 +21,7 @@ mod oidc;
 mod page;
 mod planted;
 mod postgres;
+mod power;
 mod process;
 mod product;
 mod python;
@@ -72,6 +73,8 @@ enum Task {
     Simulate(simulate::Arguments),
     /// Fail every write and sync of every mutation, one at a time, and compare the store with what was answered
     Faults(faults::Arguments),
+    /// Lose the power at random moments, with what a disk may then hold, and look for what had been acknowledged
+    Power(power::Arguments),
     /// Keep the server busy, full, restarting or under odd bytes, and judge what it does
     #[command(subcommand)]
     Endure(endure::Subject),
@@ -153,6 +156,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Scale(arguments) => scale::run(arguments)?,
         Task::Simulate(arguments) => simulate::run(arguments)?,
         Task::Faults(arguments) => faults::run(arguments)?,
+        Task::Power(arguments) => power::run(arguments)?,
         Task::Endure(subject) => endure::run(subject)?,
         Task::Planted(arguments) => planted::run(arguments)?,
         Task::Coverage(arguments) => coverage::run(arguments)?,

@@ -78,7 +78,7 @@ pub const GOALS: &[Goal] = &[
         "Power loss: un-synced writes vanish or reorder",
         "1 000 crash images, 0 violations",
         &[],
-        "Needs a record of writes and syncs below the product; not built.",
+        "SQLite's files and those beside them; PostgreSQL's disk is its own. Segments of the history and archives of skills are not written meanwhile.",
     ),
     goal(
         "R5",

@@ -16,12 +16,12 @@ pub struct Base {
 }
 
 /// A folder for this run. Syncs cost nothing on a RAM disk, and no injected fault needs a disk.
-pub fn workplace() -> Outcome<Workplace> {
+pub fn workplace(purpose: &str) -> Outcome<Workplace> {
     let memory = Path::new("/dev/shm");
     if !memory.is_dir() {
-        return Workplace::create("faults");
+        return Workplace::create(purpose);
     }
-    let folder = memory.join(format!("provost-faults-{}", std::process::id()));
+    let folder = memory.join(format!("provost-{purpose}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).context(format_args!("cannot create {}", folder.display()))?;
     Ok(Workplace { folder })
 }

@@ -19,6 +19,7 @@
 //! - Faults in sockets, events and the log: no file of the store is behind them.
 
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 use super::strace::Call;
 
@@ -34,7 +35,7 @@ pub enum Chosen {
 }
 
 /// What happens in the n-th call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Fault {
     Kill,
     Eio,

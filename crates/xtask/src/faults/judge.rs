@@ -73,10 +73,7 @@ pub fn judge(
     is_ours: impl Fn(&Call) -> bool,
 ) -> Verdict {
     let injected = calls.iter().any(|call| call.injected && is_ours(call));
-    // A fault of a later call is one of the mutation after it.
-    let in_time = calls
-        .iter()
-        .any(|call| call.injected && is_ours(call) && call.at <= seen.answered);
+    let in_time = is_in_time(calls, seen.answered, &is_ours);
     let killed = point.is_some_and(|point| point.fault == super::fault::Fault::Kill) && seen.answer.is_err();
     let mut violations = Vec::new();
     if let Some(point) = point.filter(|point| injected && point.loses()) {
@@ -96,6 +93,18 @@ pub fn judge(
         hit: injected || killed,
         violations,
     }
+}
+
+/// Whether the fault came before the answer: not behind it, in the mutation that follows, and not behind the moment in which
+/// the writer, its commit made durable, woke whoever sends the answer, in a unit of the product's own.
+fn is_in_time(calls: &[Call], answered: Duration, is_ours: impl Fn(&Call) -> bool) -> bool {
+    let is_sync = |call: &Call| !call.injected && is_ours(call) && call.name.ends_with("sync");
+    let synced = calls.iter().position(is_sync).unwrap_or(calls.len());
+    let is_wake = |call: &&Call| call.name == "write" && call.place.ends_with("[eventfd]");
+    let until_told = synced + calls[synced..].iter().take_while(|call| !is_wake(call)).count();
+    calls[..until_told]
+        .iter()
+        .any(|call| call.injected && is_ours(call) && call.at <= answered)
 }
 
 /// INVARIANT WK-2: after a failed write or sync nothing is acknowledged until a restart.
@@ -218,4 +227,44 @@ fn recorded(seen: &Seen, events: usize) -> Vec<Violation> {
         violations.push("its retry was acknowledged and is not recorded".to_owned());
     }
     violations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_behind_the_answer_is_none_of_the_operation() {
+        let call = |(name, place, injected): &(&str, &str, bool)| Call {
+            thread: 0,
+            name: (*name).into(),
+            number: 1,
+            place: (*place).into(),
+            injected: *injected,
+            at: Duration::from_secs(1),
+        };
+        let (log, wake) = ("/d/provost.db-wal", "anon_inode:[eventfd]");
+        let in_time = |calls: &[(&str, &str, bool)], answered| {
+            let calls: Vec<Call> = calls.iter().map(call).collect();
+            is_in_time(&calls, Duration::from_secs(answered), |call| {
+                call.place.starts_with("/d/")
+            })
+        };
+        assert!(in_time(&[("pwrite64", log, true)], 2));
+        assert!(!in_time(&[("pwrite64", log, true)], 0));
+        assert!(in_time(&[("fsync", log, true), ("write", wake, false)], 2));
+        let committed = [
+            ("write", wake, false),
+            ("fsync", log, false),
+            ("fsync", log, true),
+            ("write", wake, false),
+        ];
+        assert!(in_time(&committed, 2));
+        let told = [
+            ("fsync", log, false),
+            ("write", wake, false),
+            ("fsync", log, true),
+        ];
+        assert!(!in_time(&told, 2));
+    }
 }

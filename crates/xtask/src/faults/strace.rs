@@ -74,19 +74,31 @@ fn strace(output: &Path, calls: &str, injection: Option<&str>) -> Command {
 
 /// Starts a program under strace, every thread and child of it included.
 pub fn around(program: &Command, output: &Path, injection: Option<&str>) -> Command {
-    let mut command = strace(output, CALLS, injection);
-    command
+    with_program(strace(output, CALLS, injection), program)
+}
+
+/// Starts a program under strace that writes down the bytes of its calls, too.
+pub fn recording(program: &Command, output: &Path, calls: &str) -> Command {
+    let mut command = Command::new("strace");
+    // Longer than any write: one that is cut could not be repeated.
+    command.args(["-ttt", "-y", "-xx", "-s", "33554432", "-e", "signal=none", "-e"]);
+    command.arg(format!("trace={calls}")).arg("-o").arg(output);
+    with_program(command, program)
+}
+
+fn with_program(mut strace: Command, program: &Command) -> Command {
+    strace
         .arg("-f")
         .arg("--")
         .arg(program.get_program())
         .args(program.get_args());
     for (name, value) in program.get_envs() {
         match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
+            Some(value) => strace.env(name, value),
+            None => strace.env_remove(name),
         };
     }
-    command
+    strace
 }
 
 /// Attaches to threads and returns once every one of them is traced.

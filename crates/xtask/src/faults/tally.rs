@@ -1,11 +1,13 @@
 //! Counts of points and what they found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 
 use super::fault::{Fault, Point};
 use super::judge::Violation;
 
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Tally {
     pub subjects: usize,
     /// Calls that could be killed at.
@@ -14,7 +16,10 @@ pub struct Tally {
     /// Points whose call was not made again: a run differs a little from the one that was counted.
     pub missed: usize,
     pub violations: Vec<String>,
-    pub millis: u128,
+    /// Which binaries were tested.
+    pub binaries: BTreeSet<u64>,
+    /// Units: milliseconds.
+    pub millis: u64,
 }
 
 impl Tally {
@@ -44,6 +49,7 @@ impl Tally {
             *self.tried.entry(fault).or_default() += count;
         }
         self.violations.extend(other.violations);
+        self.binaries.extend(other.binaries);
     }
 
     pub fn points(&self) -> usize {
@@ -57,7 +63,7 @@ impl Tally {
             self.calls,
             self.points(),
             self.violations.len(),
-            self.millis / (self.points() as u128 + 1),
+            self.millis / (self.points() as u64 + 1),
         )
     }
 

@@ -77,7 +77,8 @@ impl Form {
             .to_string()
             .replace(&scene.app.organization, "{organizationId}");
         if let Some(place) = self.operation {
-            for (name, id) in names(scene, place) {
+            // What is short stands within other words, and nothing within all of them.
+            for (name, id) in names(scene, place).into_iter().filter(|(_, id)| id.len() >= 8) {
                 line = line.replace(&id, &format!("{{{name}}}"));
             }
         }

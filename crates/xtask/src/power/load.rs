@@ -1,0 +1,244 @@
+//! What the traced server is asked for, when it acknowledged what, and whether that is there.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::clock;
+use crate::failure::{Context, Failure, Outcome};
+use crate::faults::maker::trio;
+use crate::http::{Connection, Request};
+use crate::product::Bootstrap;
+use crate::random::Random;
+
+/// How many send changes at the same time: several share a commit then.
+const CLIENTS: usize = 4;
+
+/// What a change was about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    /// A user of this name is there.
+    User(String),
+    /// This token works.
+    Alive(String),
+    /// This token is refused.
+    Dead(String),
+}
+
+/// One acknowledged change. Units: time since the Unix epoch.
+struct Line {
+    sent: Duration,
+    answered: Duration,
+    what: What,
+}
+
+/// Everything that was acknowledged.
+#[derive(Default)]
+pub struct Ledger(Vec<Line>);
+
+/// What must be there when the power goes at a moment.
+#[derive(Default)]
+pub struct Moment {
+    users: Vec<String>,
+    alive: Vec<String>,
+    dead: Vec<String>,
+}
+
+impl Moment {
+    pub fn len(&self) -> usize {
+        self.users.len() + self.alive.len() + self.dead.len()
+    }
+}
+
+impl Ledger {
+    pub fn changes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What was acknowledged before a moment, and not in question again by then.
+    pub fn at(&self, moment: Duration) -> Moment {
+        let mut known = Moment::default();
+        for line in self.0.iter().filter(|line| line.answered < moment) {
+            match &line.what {
+                What::User(name) => known.users.push(name.clone()),
+                What::Dead(token) => known.dead.push(token.clone()),
+                What::Alive(token) => {
+                    let ends = |other: &&Line| other.what == What::Dead(token.clone()) && other.sent < moment;
+                    if self.0.iter().find(ends).is_none() {
+                        known.alive.push(token.clone());
+                    }
+                }
+            }
+        }
+        known
+    }
+}
+
+/// Makes changes from several connections.
+///
+/// Errors: a change that did not succeed.
+pub fn make(address: SocketAddr, bootstrap: &Bootstrap, seed: u64, changes: u64) -> Outcome<Ledger> {
+    let each = changes.div_ceil(CLIENTS as u64);
+    let ledgers: Vec<Outcome<Ledger>> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..CLIENTS)
+            .map(|number| scope.spawn(move || of_client(address, bootstrap, seed, number, each)))
+            .collect();
+        let ended = running.into_iter().map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(Failure::new("a client panicked")))
+        });
+        ended.collect()
+    });
+    let mut all = Ledger::default();
+    for ledger in ledgers {
+        all.0.extend(ledger?.0);
+    }
+    Ok(all)
+}
+
+fn of_client(
+    address: SocketAddr,
+    bootstrap: &Bootstrap,
+    seed: u64,
+    number: usize,
+    changes: u64,
+) -> Outcome<Ledger> {
+    let mut connection = Connection::new(address);
+    let mut random = Random::part(seed, 100 + number as u64);
+    let mut ledger = Ledger::default();
+    // The accounts of this client with the token that works.
+    let mut accounts: Vec<(String, String)> = Vec::new();
+    for count in 0..changes {
+        let name = format!("power-{number}-{count}");
+        let mut send =
+            |method: &'static str, path: &str, body: Option<Value>| -> Outcome<(Duration, Duration, Value)> {
+                let mut request = Request::new(method, bootstrap.path(path), &bootstrap.token);
+                request.headers = trio(&format!("the-key-of-{name}"), &name);
+                request.body = body;
+                let sent = clock::since_epoch();
+                let answer = connection
+                    .send(&request)
+                    .map_err(|lost| lost.why)
+                    .context(&name)?;
+                let answered = clock::since_epoch();
+                if !answer.is_success() {
+                    return Err(Failure::new(format!("{method} {path}: {}", answer.summary())));
+                }
+                let body = if answer.body.is_empty() {
+                    Value::Null
+                } else {
+                    answer.json()?
+                };
+                Ok((sent, answered, body))
+            };
+        let mut note =
+            |(sent, answered): (Duration, Duration), what: What| ledger.0.push(Line { sent, answered, what });
+        let choice = random.between(1, 10);
+        match choice {
+            1..=2 => {
+                let body = json!({ "name": name, "permissionRole": "viewer", "allOfRole": true });
+                let (sent, answered, made) = send("POST", "service-accounts", Some(body))?;
+                let (id, token) = (text(&made, "/serviceAccount/id")?, text(&made, "/token/token")?);
+                note((sent, answered), What::Alive(token.clone()));
+                accounts.push((id, token));
+            }
+            3..=4 if !accounts.is_empty() => {
+                let (id, old) = accounts.swap_remove(0);
+                let (sent, answered, made) = send(
+                    "POST",
+                    &format!("service-accounts/{id}/tokens"),
+                    Some(json!({ "gracePeriodSeconds": 0 })),
+                )?;
+                let token = text(&made, "/token/token")?;
+                note((sent, answered), What::Dead(old));
+                note((sent, answered), What::Alive(token.clone()));
+                accounts.push((id, token));
+            }
+            5 if !accounts.is_empty() => {
+                let (id, token) = accounts.swap_remove(0);
+                let (sent, answered, _) = send("POST", &format!("service-accounts/{id}/disable"), None)?;
+                note((sent, answered), What::Dead(token));
+            }
+            _ => {
+                let login = format!("{name}@example.com");
+                let body = json!({ "loginName": login });
+                let (sent, answered, _) = send("POST", "directory/users", Some(body))?;
+                note((sent, answered), What::User(login));
+            }
+        }
+    }
+    Ok(ledger)
+}
+
+fn text(body: &Value, place: &str) -> Outcome<String> {
+    let found = body.pointer(place).and_then(Value::as_str);
+    found
+        .map(str::to_owned)
+        .context(format_args!("an answer without {place}: {body}"))
+}
+
+/// Looks for what must be there; returns what is not, and what is there by half.
+pub fn missing(connection: &mut Connection, bootstrap: &Bootstrap, moment: &Moment) -> Outcome<Vec<String>> {
+    let users = listed(connection, bootstrap, "directory/users", "users", |user| {
+        user["loginName"].as_str().map(str::to_owned)
+    })?;
+    let made = listed(connection, bootstrap, "audit/events", "events", |event| {
+        let is_user = event["action"] == "createHeadlessDirectoryUser"
+            && event.pointer("/outcome/decision") == Some(&json!("allowed"));
+        let reason = event["reason"].as_str().filter(|_| is_user)?;
+        Some(format!("{reason}@example.com"))
+    })?;
+    let lost = moment.users.iter().filter(|name| !users.contains(*name));
+    let mut wrong: Vec<String> = lost.map(|name| format!("the user {name} is gone")).collect();
+    let ours = |name: &&String| name.starts_with("power-");
+    let halves = users.iter().filter(ours).filter(|name| !made.contains(*name));
+    wrong.extend(halves.map(|name| format!("the user {name} has no audit entry")));
+    let halves = made.iter().filter(|name| !users.contains(*name));
+    wrong.extend(halves.map(|name| format!("the audit entry of the user {name} has no user")));
+    for (tokens, expected) in [(&moment.alive, 200), (&moment.dead, 401)] {
+        for (place, token) in tokens.iter().enumerate() {
+            let answer = connection
+                .send(&Request::get(bootstrap.path("capabilities"), token))
+                .map_err(|lost| lost.why)
+                .context("a token")?;
+            if answer.status != expected {
+                wrong.push(format!(
+                    "token {place} is answered {} instead of {expected}",
+                    answer.status
+                ));
+            }
+        }
+    }
+    let mut request = Request::new("POST", bootstrap.path("directory/users"), &bootstrap.token);
+    request.headers = trio("the-key-after-the-loss", "after the loss");
+    let after = connection.fetch(&request.with_body(json!({ "loginName": "after-the-loss@example.com" })));
+    wrong.extend(after.err().map(|failure| failure.to_string()));
+    Ok(wrong)
+}
+
+/// All pages of a list.
+fn listed(
+    connection: &mut Connection,
+    bootstrap: &Bootstrap,
+    path: &str,
+    member: &str,
+    name: impl Fn(&Value) -> Option<String>,
+) -> Outcome<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    let mut cursor = String::new();
+    loop {
+        let page = format!("{path}?limit=100{cursor}");
+        let shown = connection.fetch(&Request::get(bootstrap.path(&page), &bootstrap.token))?;
+        let items = shown[member]
+            .as_array()
+            .context(format_args!("{path} shows no {member}"))?;
+        found.extend(items.iter().filter_map(&name));
+        match shown["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return Ok(found),
+        }
+    }
+}
