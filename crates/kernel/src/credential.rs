@@ -435,6 +435,23 @@ impl Credential {
     }
 }
 
+/// What a credential is good for at an instant, without the names that anybody may change.
+pub(crate) type Standing = std::result::Result<(String, Permission, bool, bool, Option<String>), Code>;
+
+impl Credential {
+    /// Returns what the credential is good for, to compare two readings of it.
+    pub(crate) fn standing(&self, now: Timestamp) -> Standing {
+        let actor = self.judge(now).map_err(|error| error.code())?;
+        Ok((
+            actor.id,
+            actor.permission,
+            actor.has_role,
+            actor.replay_only,
+            actor.item,
+        ))
+    }
+}
+
 /// Returns the 401 of a token that may only repeat its own rotation and asked for something else.
 pub fn only_replays() -> Error {
     Error::new(Code::TokenRevoked, "the token was revoked").with("presented", true)

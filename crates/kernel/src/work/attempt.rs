@@ -160,6 +160,13 @@ fn head(kernel: &Kernel, organization: &OrganizationId, rows: Option<Rows>) -> R
 }
 
 impl Unit {
+    fn name(&self) -> &str {
+        match &self.run {
+            Run::Operation(call) => call.meta.id,
+            Run::System { action, .. } => action.unwrap_or("housekeeping"),
+        }
+    }
+
     fn call(&self) -> Option<&Call> {
         match &self.run {
             Run::Operation(call) => Some(call),
@@ -294,17 +301,36 @@ impl Batch<'_> {
         };
         let stale = self.credentials.iter().filter(|(_, c)| is_stale(c));
         let stale: Vec<(Kind, String)> = stale.map(|(place, _)| place.clone()).collect();
-        stale.into_iter().try_for_each(|place| self.reread(conn, place))
+        for place in stale {
+            let found = self.read(conn, &place)?;
+            self.credentials.insert(place, found);
+        }
+        // Every test, seed and storm looks for a unit that changes what others may do and does not say so.
+        if cfg!(debug_assertions) {
+            self.check_callers(conn, place)?;
+        }
+        Ok(())
     }
 
-    fn reread(&mut self, conn: &mut Conn, place: (Kind, String)) -> Result<()> {
+    fn read(&self, conn: &mut Conn, (kind, lookup): &(Kind, String)) -> Result<Option<Credential>> {
         let credentials = self.kernel.credentials.as_ref();
-        let (kind, lookup) = (place.0, Param::from(place.1.as_str()));
-        let statement = Caller::statement(kind, credentials)?;
-        let found = conn
-            .tx()
-            .query_opt(statement, &[lookup], |row| Caller::read(kind, credentials, row))?;
-        self.credentials.insert(place, found);
+        let statement = Caller::statement(*kind, credentials)?;
+        let lookup = Param::from(lookup.as_str());
+        conn.tx()
+            .query_opt(statement, &[lookup], |row| Caller::read(*kind, credentials, row))
+    }
+
+    fn check_callers(&self, conn: &mut Conn, place: usize) -> Result<()> {
+        let now = self.kernel.clock.now();
+        for (place_of, known) in &self.credentials {
+            let found = self.read(conn, place_of)?;
+            let [known, found] = [known, &found].map(|one| one.as_ref().map(|one| one.standing(now)));
+            assert!(
+                known == found,
+                "INVARIANT WK-4: {} changed what a caller may do and did not say so: {known:?} is {found:?}",
+                self.units[place].name(),
+            );
+        }
         Ok(())
     }
 

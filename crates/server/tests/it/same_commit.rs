@@ -5,6 +5,7 @@
 //! readers     ↑ judge both: the victim may still do it
 //! ```
 
+use crate::areas::directory::{chunk, import};
 use crate::areas::oauth::{public_client, register};
 use crate::oauth::{code, post, redeeming, user};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
@@ -122,6 +123,45 @@ fn a_session_that_ended_with_its_client_does_nothing_more() {
             let [revoked, late] = in_one_commit(&app, revoke, late).await;
             revoked.ok();
             late.refused(401, "token_revoked");
+        }
+    });
+}
+
+#[test]
+fn a_user_whom_an_import_removed_or_suspended_does_nothing_more() {
+    each("commit_import", |app: Arc<App>| async move {
+        let client = register(&app, public_client("client")).await;
+        for (mode, login, line) in [
+            (
+                "merge",
+                "ann@acme.example",
+                json!({ "type": "user", "loginName": "ann@acme.example", "status": "suspended" }),
+            ),
+            (
+                "replace",
+                "bob@acme.example",
+                json!({ "type": "user", "loginName": "cy@acme.example" }),
+            ),
+        ] {
+            let id = user(&app, login, Some("admin")).await;
+            let code = code(&app, &client, &id, &["policies:read", "mcp:write"], None).await;
+            let reply = post(&app, "/oauth/token", &redeeming(&client, &code)).await;
+            let token = reply.json["access_token"].as_str().unwrap().to_owned();
+            // An import leaves alone whoever was made since it was opened.
+            app.clock.step_ms(10);
+            let import = import(&app, json!({ "format": "jsonl", "mode": mode })).await;
+            chunk(&app, &import, 1, &line.to_string()).await.ok();
+            let before = with_trio(public_client(&format!("before {mode}")), &fresh_key());
+            let request = app.request("POST", "/mcp/clients").token(&token);
+            request.json(before).send().await.ok();
+            let apply = (
+                format!("/directory/imports/{import}/apply"),
+                json!({ "confirm": true }),
+            );
+            let late = with_trio(public_client(&format!("late {mode}")), &fresh_key());
+            let [applied, late] = in_one_commit(&app, apply, ("/mcp/clients".to_owned(), token, late)).await;
+            applied.ok();
+            late.refused(401, "unauthenticated");
         }
     });
 }

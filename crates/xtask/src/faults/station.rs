@@ -250,13 +250,24 @@ impl<'a> Station<'a> {
         if operation.effect == Effect::Keyed {
             return Ok(0);
         }
-        let path = self.base.bootstrap.path("policies/history?limit=100");
-        let shown = connection.fetch(&Request::get(path, &self.base.bootstrap.token))?;
-        let events = shown["events"].as_array().context("a history without events")?;
-        Ok(events
-            .iter()
-            .filter(|event| event.to_string().contains(unique))
-            .count())
+        let (mut count, mut cursor) = (0, String::new());
+        loop {
+            let path = self
+                .base
+                .bootstrap
+                .path(&format!("policies/history?limit=100{cursor}"));
+            let shown = connection.fetch(&Request::get(path, &self.base.bootstrap.token))?;
+            let events = shown["events"].as_array().context("a history without events")?;
+            count += events
+                .iter()
+                .filter(|event| event.to_string().contains(unique))
+                .count();
+            // A call looks at a part of the history.
+            match shown["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return Ok(count),
+            }
+        }
     }
 
     fn remember_secrets(&mut self, answer: &Answer) {
