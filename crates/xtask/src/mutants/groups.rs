@@ -119,10 +119,7 @@ pub const GROUPS: &[Group] = &[
                             "fetch_lost_answer",
                         ],
                     ),
-                    part(
-                        "crates/kernel/src/work/attempt.rs",
-                        &["actor", "refresh", "reread"],
-                    ),
+                    part("crates/kernel/src/work/attempt.rs", &["actor", "refresh", "read"]),
                 ],
                 unit: kernel("test(/^(auth|operation|dispatch|work|credential|error)::/)"),
                 integration: scenarios(

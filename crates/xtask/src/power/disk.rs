@@ -169,7 +169,7 @@ impl Disk {
                 }
             }
             Op::Size { path, size } if path.starts_with(&self.root) => {
-                self.change(path, Change::Size(*size))?
+                self.change(path, Change::Size(*size))?;
             }
             Op::Sync { path } if path.starts_with(&self.root) => self.sync(path)?,
             Op::Folder { path } if path.starts_with(&self.root) => self.put(path, Node::Folder),

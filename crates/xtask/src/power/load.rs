@@ -113,7 +113,7 @@ fn of_client(
     let mut accounts: Vec<(String, String)> = Vec::new();
     for count in 0..changes {
         let name = format!("power-{number}-{count}");
-        let mut send =
+        let mut ask =
             |method: &'static str, path: &str, body: Option<Value>| -> Outcome<(Duration, Duration, Value)> {
                 let mut request = Request::new(method, bootstrap.path(path), &bootstrap.token);
                 request.headers = trio(&format!("the-key-of-{name}"), &name);
@@ -140,14 +140,14 @@ fn of_client(
         match choice {
             1..=2 => {
                 let body = json!({ "name": name, "permissionRole": "viewer", "allOfRole": true });
-                let (sent, answered, made) = send("POST", "service-accounts", Some(body))?;
+                let (sent, answered, made) = ask("POST", "service-accounts", Some(body))?;
                 let (id, token) = (text(&made, "/serviceAccount/id")?, text(&made, "/token/token")?);
                 note((sent, answered), What::Alive(token.clone()));
                 accounts.push((id, token));
             }
             3..=4 if !accounts.is_empty() => {
                 let (id, old) = accounts.swap_remove(0);
-                let (sent, answered, made) = send(
+                let (sent, answered, made) = ask(
                     "POST",
                     &format!("service-accounts/{id}/tokens"),
                     Some(json!({ "gracePeriodSeconds": 0 })),
@@ -159,13 +159,13 @@ fn of_client(
             }
             5 if !accounts.is_empty() => {
                 let (id, token) = accounts.swap_remove(0);
-                let (sent, answered, _) = send("POST", &format!("service-accounts/{id}/disable"), None)?;
+                let (sent, answered, _) = ask("POST", &format!("service-accounts/{id}/disable"), None)?;
                 note((sent, answered), What::Dead(token));
             }
             _ => {
                 let login = format!("{name}@example.com");
                 let body = json!({ "loginName": login });
-                let (sent, answered, _) = send("POST", "directory/users", Some(body))?;
+                let (sent, answered, _) = ask("POST", "directory/users", Some(body))?;
                 note((sent, answered), What::User(login));
             }
         }
