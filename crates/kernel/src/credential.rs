@@ -435,6 +435,12 @@ impl Credential {
     }
 }
 
+/// Returns the 401 of a service account's token whose sessions were revoked (D7.11).
+pub fn cut_at_mcp() -> Error {
+    let message = "the sessions of this token were revoked; rotate the account to connect again";
+    Error::new(Code::TokenRevoked, message).with("presented", true)
+}
+
 /// What a credential is good for at an instant, without the names that anybody may change.
 pub(crate) type Standing = std::result::Result<(String, Permission, bool, bool, Option<String>), Code>;
 

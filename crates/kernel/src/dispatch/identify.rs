@@ -5,7 +5,7 @@ use super::{First, Outcome, Request, Step};
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::credential::{self, Admission, Ask, Caller, Credential, Kind, Presented, Surface, Verifier};
 use crate::db::{Conn, Param, Tx};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::threads::Turn;
 use crate::time::Timestamp;
@@ -246,11 +246,7 @@ pub(super) fn in_snapshot(
         let sessions = credential::sessions(kernel.credentials.as_ref())?;
         match sessions.admit(tx, &credential, client)? {
             Admission::Refused => {
-                let error = Error::new(
-                    Code::TokenRevoked,
-                    "the sessions of this token were revoked; rotate the account to connect again",
-                );
-                let error = error.with("presented", true);
+                let error = credential::cut_at_mcp();
                 kernel.ledger.count_known(
                     &credential.organization,
                     &credential.token_id,

@@ -512,6 +512,7 @@ fn queue(
         bound: decoded.bound,
         path: decoded.path,
         caller: presented.caller.clone(),
+        surface: request.surface.clone(),
         principal_id: actor.id,
         key,
         origin: request.origin.clone(),

@@ -3,7 +3,7 @@
 use super::{Call, Run, Unit};
 use crate::audit::{self, Decision, Head, Note};
 use crate::auth::{Actor, OrganizationId};
-use crate::credential::{self, Caller, Credential, Kind};
+use crate::credential::{self, Admission, Caller, Credential, Kind, Surface};
 use crate::cx::{Cx, Traces};
 use crate::db::{self, Conn, Param, Rows};
 use crate::entropy::UnitRng;
@@ -221,6 +221,9 @@ impl Batch<'_> {
             Ok((actor, Err(error))) => return Ok(refused(error, Some(actor))),
             Err(error) => return Ok(refused(error, None)),
         };
+        if !actor.replay_only && self.is_cut(conn, call)? {
+            return Ok(refused(credential::cut_at_mcp(), Some(actor)));
+        }
         if let Some(stored) = self.stored.get(&call.key_place()).cloned() {
             let (result, traces) = self.in_savepoint(conn, unit, &actor, |cx| {
                 call.bound.recheck(cx)?;
@@ -279,6 +282,23 @@ impl Batch<'_> {
             return Err(credential::only_replays());
         }
         Ok((actor, allowed))
+    }
+
+    /// Whether a session of the caller's token was revoked since its call was let in at the MCP endpoint (WK-4, MS-5).
+    fn is_cut(&self, conn: &mut Conn, call: &Call) -> Result<bool> {
+        let Surface::Mcp(client) = &call.surface else {
+            return Ok(false);
+        };
+        if call.caller.kind != Kind::ServiceAccount {
+            return Ok(false);
+        }
+        let place = (call.caller.kind, call.caller.lookup.clone());
+        let Some(Some(credential)) = self.credentials.get(&place) else {
+            return Ok(false);
+        };
+        let sessions = credential::sessions(self.kernel.credentials.as_ref())?;
+        let admission = sessions.admit(&mut conn.tx(), credential, client)?;
+        Ok(admission == Admission::Refused)
     }
 
     /// Renews what the prologue read and this unit changed, for the units behind it: the rights of the

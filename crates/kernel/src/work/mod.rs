@@ -24,7 +24,7 @@ mod writer;
 pub(crate) use writer::Writers;
 
 use crate::auth::{OrganizationId, Origin};
-use crate::credential::Caller;
+use crate::credential::{Caller, Surface};
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::idempotency::KeyUse;
@@ -58,6 +58,8 @@ pub(crate) struct Call {
     pub bound: Box<dyn Bound>,
     pub path: Value,
     pub caller: Caller,
+    /// By which door it came.
+    pub surface: Surface,
     pub principal_id: String,
     pub key: KeyUse,
     pub origin: Origin,

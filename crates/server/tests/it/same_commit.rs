@@ -7,7 +7,7 @@
 
 use crate::areas::directory::{chunk, import};
 use crate::areas::oauth::{public_client, register};
-use crate::oauth::{code, post, redeeming, user};
+use crate::oauth::{answer, code, post, redeeming, user};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::{Cx, Result, params};
@@ -52,19 +52,25 @@ async fn in_one_commit(
     first: (String, Value),
     second: (String, String, Value),
 ) -> [Reply; 2] {
+    let asked = app.clone();
+    let second = async move {
+        let (path, token, body) = second;
+        asked.request("POST", &path).token(&token).json(body).send().await
+    };
+    in_this_order(app, first, second).await
+}
+
+async fn in_this_order(
+    app: &Arc<App>,
+    first: (String, Value),
+    second: impl Future<Output = Reply> + Send + 'static,
+) -> [Reply; 2] {
     let (mut busy, mut acts) = (JoinSet::new(), JoinSet::new());
     let release = hold(app, &mut busy).await;
     let asked = app.clone();
     acts.spawn(async move { (0, asked.write("POST", &first.0, first.1).await) });
     until(|| app.kernel.waiting_units() == 1).await;
-    let asked = app.clone();
-    acts.spawn(async move {
-        let (path, token, body) = second;
-        (
-            1,
-            asked.request("POST", &path).token(&token).json(body).send().await,
-        )
-    });
+    acts.spawn(async move { (1, second.await) });
     until(|| app.kernel.waiting_units() == 2).await;
     drop(release);
     let mut replies = acts.join_all().await;
@@ -72,6 +78,22 @@ async fn in_one_commit(
     replies.sort_by_key(|(place, _)| *place);
     let [(_, first), (_, second)] = <[_; 2]>::try_from(replies).ok().unwrap();
     [first, second]
+}
+
+/// Makes an account by way of the MCP endpoint.
+async fn make_by_mcp(app: Arc<App>, token: String, name: &'static str) -> Reply {
+    let arguments = new_account(name);
+    let call = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "createHeadlessServiceAccount", "arguments": arguments },
+    });
+    let request = http::Request::post("/mcp?toolsets=all")
+        .header("host", "127.0.0.1")
+        .header("authorization", format!("Bearer {token}"))
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2025-11-25");
+    answer(&app, request.body(call.to_string().into()).unwrap()).await
 }
 
 fn new_account(name: &str) -> Value {
@@ -163,6 +185,26 @@ fn a_user_whom_an_import_removed_or_suspended_does_nothing_more() {
             applied.ok();
             late.refused(401, "unauthenticated");
         }
+    });
+}
+
+#[test]
+fn a_token_whose_session_was_revoked_does_nothing_more_by_mcp() {
+    each("commit_mcp", |app: Arc<App>| async move {
+        let (_, token) = app.account("agent", "admin", &[]).await;
+        let before = make_by_mcp(app.clone(), token.clone(), "before").await;
+        assert_eq!(before.json["result"]["isError"], false, "{}", before.text());
+        let sessions = app.get("/mcp/sessions?status=active").await.ok().clone();
+        let session = sessions["sessions"][0]["id"].as_str().unwrap();
+        let revoke = (
+            format!("/mcp/sessions/{session}/revoke"),
+            json!({ "confirm": true }),
+        );
+        let [revoked, late] = in_this_order(&app, revoke, make_by_mcp(app.clone(), token, "late")).await;
+        revoked.ok();
+        assert!(late.text().contains("token_revoked"), "{}", late.text());
+        let accounts = app.get("/service-accounts?limit=100").await.ok().to_string();
+        assert!(accounts.contains("\"before\"") && !accounts.contains("\"late\""));
     });
 }
 
