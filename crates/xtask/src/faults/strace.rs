@@ -213,7 +213,7 @@ fn parse(text: &str) -> Vec<Call> {
 }
 
 /// The instant in `1795345478.453812`.
-fn instant(text: &str) -> Duration {
+pub fn instant(text: &str) -> Duration {
     let (secs, micros) = text.split_once('.').unwrap_or((text, "0"));
     Duration::from_secs(secs.parse().unwrap_or(0)) + Duration::from_micros(micros.parse().unwrap_or(0))
 }

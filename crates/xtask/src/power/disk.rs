@@ -183,7 +183,7 @@ impl Disk {
             }
             Op::Rename { from, to } if to.starts_with(&self.root) => {
                 let naming = Naming::Rename(from.clone(), to.clone());
-                rename(&mut self.names, &naming);
+                follow(&mut self.names, &naming);
                 self.waiting.push((self.calls, naming));
             }
             _ => {}
@@ -225,7 +225,7 @@ impl Disk {
             self.waiting = elsewhere;
             let here: Vec<(usize, Naming)> = here;
             for (_, naming) in here {
-                rename(&mut self.synced, &naming);
+                follow(&mut self.synced, &naming);
             }
             return Ok(());
         }
@@ -293,7 +293,7 @@ impl Disk {
                 continue;
             }
             if is_there(*call, 0) {
-                rename(&mut names, naming);
+                follow(&mut names, naming);
             } else {
                 stopped.push(folder);
             }
@@ -320,7 +320,7 @@ impl Disk {
     }
 }
 
-fn rename(names: &mut BTreeMap<PathBuf, Node>, naming: &Naming) {
+fn follow(names: &mut BTreeMap<PathBuf, Node>, naming: &Naming) {
     match naming {
         Naming::Put(path, node) => {
             names.insert(path.clone(), *node);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::failure::{Context, Failure, Outcome};
+use crate::faults::strace;
 
 /// The calls that are needed; a program that writes by another one is not understood, which the comparison of the last
 /// state with the disk shows.
@@ -82,7 +83,7 @@ fn parse(text: &str, root: &Path) -> Outcome<Vec<Call>> {
         let Some((at, rest)) = rest.trim_start().split_once(' ') else {
             continue;
         };
-        let at = instant(at);
+        let at = strace::instant(at);
         if let Some(begun) = rest.strip_suffix(" <unfinished ...>") {
             open.insert(thread, (at, begun.to_owned()));
             continue;
@@ -103,12 +104,6 @@ fn parse(text: &str, root: &Path) -> Outcome<Vec<Call>> {
         }
     }
     Ok(calls)
-}
-
-/// The instant in `1795345478.453812`.
-fn instant(text: &str) -> Duration {
-    let (secs, micros) = text.split_once('.').unwrap_or((text, "0"));
-    Duration::from_secs(secs.parse().unwrap_or(0)) + Duration::from_micros(micros.parse().unwrap_or(0))
 }
 
 fn operation(whole: &str, root: &Path) -> Outcome<Option<Op>> {
