@@ -8,6 +8,7 @@ use provost_kernel::auth::{SCOPES, ScopeSet};
 use provost_kernel::db::{Access, Conn, Engine, Location, Param, Statement};
 use provost_kernel::{Secret, Timestamp, params};
 use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor, SessionId};
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 const CLIENTS: usize = 40;
@@ -97,11 +98,10 @@ fn session(number: usize, now: i64) -> (NewSession, usize) {
         ),
         4..9 => (
             SessionActor::ConsoleUser {
-                display: format!(
-                    "Person Number{} of Department {}",
-                    (bits >> 12) % 20_000,
-                    bits % 97
-                ),
+                display: {
+                    let person = (bits >> 12) % 10_000;
+                    format!("Person Number{} of Department {}", 10_000 + person, person % 97)
+                },
                 id: user,
             },
             1,
@@ -162,10 +162,12 @@ fn fill(conn: &mut Conn, is_postgres: bool, organization: &str, count: usize) ->
         // Nobody needs what a crash leaves of this.
         conn.batch("PRAGMA synchronous = OFF").map_err(said)?;
     }
+    let (mut known, mut clients) = (HashMap::new(), HashSet::new());
     for first in (0..count).step_by(ROWS) {
         let mut text = String::from(
-            "INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, actor_display, mcp_client_id, service_account_id, console_user_id, issued_at, last_used_at, expires_at, state, ended_at, revoke_reason, search) VALUES ",
+            "INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, actor, actor_display, mcp_client_id, service_account_id, console_user_id, issued_at, last_used_at, expires_at, state, ended_at, revoke_reason) VALUES ",
         );
+        let mut named = String::new();
         for number in first..(first + ROWS).min(count) {
             // Oldest first, over 80 days.
             let at = now - 80 * DAY_MS + i64::try_from(number)? * (80 * DAY_MS) / i64::try_from(count)?;
@@ -180,26 +182,49 @@ fn fill(conn: &mut Conn, is_postgres: bool, organization: &str, count: usize) ->
             };
             let null = |id: Option<&str>| id.map_or("NULL".to_owned(), |id| format!("'{id}'"));
             let comma = if number == first { "" } else { ", " };
+            let (seq, searched) = (
+                mcp_sessions::seq(&id).map_err(said)?,
+                mcp_sessions::searched(&new.actor),
+            );
+            let actor = *known.entry(searched.clone()).or_insert(seq);
+            if actor == seq {
+                write!(
+                    named,
+                    "INSERT INTO mcp_session_actors (organization_id, actor, display, service_account_id, console_user_id, search) VALUES ('{organization}', {seq}, '{}', '{}', '{}', '{searched}');",
+                    new.actor.display(),
+                    new.actor.service_account().unwrap_or_default(),
+                    new.actor.console_user().unwrap_or_default(),
+                )?;
+            }
+            if let Some(client) = new.client_id.clone().filter(|client| !clients.contains(client)) {
+                write!(
+                    named,
+                    "INSERT INTO mcp_session_clients (organization_id, mcp_client_id, search) VALUES ('{organization}', '{client}', '{client}');"
+                )?;
+                clients.insert(client);
+            }
             write!(
                 text,
-                "{comma}('{organization}', '{id}', {}, '{}', {kind}, '{}', {}, {}, {}, {at}, {at}, {expires}, {state}, {ended}, '{}')",
-                mcp_sessions::seq(&id).map_err(said)?,
+                "{comma}('{organization}', '{id}', {seq}, '{}', {kind}, {actor}, '{}', {}, {}, {}, {at}, {at}, {expires}, {state}, {ended})",
                 new.grant_key,
                 new.actor.display(),
                 null(new.client_id.as_deref()),
                 null(new.actor.service_account()),
                 null(new.actor.console_user()),
-                mcp_sessions::searched(&id, &new),
             )?;
         }
-        conn.batch(&text).map_err(said)?;
+        // What sessions name stands before them.
+        conn.batch(&format!("{named}{text}")).map_err(said)?;
     }
     for (_, made) in &indexes {
         conn.batch(made).map_err(said)?;
     }
     if is_postgres {
         conn.batch("VACUUM ANALYZE mcp_sessions").map_err(said)?;
-        conn.batch("VACUUM ANALYZE mcp_session_counts").map_err(said)?;
+        for table in ["counts", "actors", "clients"] {
+            conn.batch(&format!("VACUUM ANALYZE mcp_session_{table}"))
+                .map_err(said)?;
+        }
     }
     Ok(())
 }
@@ -246,11 +271,25 @@ fn plans(conn: &mut Conn, is_postgres: bool, organization: &str) -> Outcome {
             params![organization, "https://client-07.example/metadata.json"].to_vec()
         } else if is_kinds || COUNTED.contains(&name) {
             params![organization, 0_i64, 2_i64, -1_i64, client, account, 10_001_i64].to_vec()
-        } else if name == "SEARCH" {
-            let (text, words) = ("%number1234 %", "\"123\" AND \"234\" AND \"34 \"");
-            let mut values = params![organization, 0_i64].to_vec();
-            values.extend(std::iter::repeat_n(Param::Null, 6));
-            values.extend(params![text, Param::Null, words, 50_i64, 0_i64].iter().cloned());
+        } else if name.starts_with("NAMED") {
+            let (text, words) = ("%number11234 %", "\"112\" AND \"123\" AND \"234\"");
+            let account = account.map_or(Param::Null, Param::from);
+            let mut values = params![
+                organization,
+                0_i64,
+                0_i64,
+                2_i64,
+                Param::Null,
+                Param::Null,
+                Param::Null,
+                account,
+                text,
+                10_001_i64
+            ]
+            .to_vec();
+            if !name.contains("CLIENT") {
+                values.push(Param::from(if is_postgres { text } else { words }));
+            }
             values
         } else if name == "UNSWEPT" {
             params![organization, 0_i64].to_vec()

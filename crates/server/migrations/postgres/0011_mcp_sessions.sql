@@ -11,6 +11,30 @@ CREATE TABLE mcp_session_kinds (
 );
 CREATE UNIQUE INDEX mcp_session_kinds_by_content ON mcp_session_kinds (organization_id, actor_type, scopes);
 
+-- Whom sessions act for, each under one name, and what a substring search looks at: folded, a line for each of display,
+-- account and user; '' is none. The number is unique everywhere: that of the first session (ADR 0026).
+CREATE TABLE mcp_session_actors (
+  organization_id TEXT COLLATE "C" NOT NULL,
+  actor BIGINT NOT NULL,
+  display TEXT COLLATE "C" NOT NULL,
+  service_account_id TEXT COLLATE "C" NOT NULL,
+  console_user_id TEXT COLLATE "C" NOT NULL,
+  search TEXT COLLATE "C" NOT NULL,
+  PRIMARY KEY (organization_id, actor),
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+);
+CREATE UNIQUE INDEX mcp_session_actors_by_number ON mcp_session_actors (actor);
+CREATE UNIQUE INDEX mcp_session_actors_by_content ON mcp_session_actors (organization_id, service_account_id, console_user_id, display);
+
+-- The clients that sessions name, and their ids folded.
+CREATE TABLE mcp_session_clients (
+  organization_id TEXT COLLATE "C" NOT NULL,
+  mcp_client_id TEXT COLLATE "C" NOT NULL,
+  search TEXT COLLATE "C" NOT NULL,
+  PRIMARY KEY (organization_id, mcp_client_id),
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+);
+
 CREATE TABLE mcp_sessions (
   organization_id TEXT COLLATE "C" NOT NULL,
   id TEXT COLLATE "C" NOT NULL,
@@ -18,6 +42,7 @@ CREATE TABLE mcp_sessions (
   seq BIGINT NOT NULL,
   grant_key TEXT COLLATE "C" NOT NULL,
   kind BIGINT NOT NULL,
+  actor BIGINT NOT NULL,
   actor_display TEXT COLLATE "C",
   mcp_client_id TEXT COLLATE "C",
   client_display TEXT COLLATE "C",
@@ -33,10 +58,10 @@ CREATE TABLE mcp_sessions (
   state BIGINT NOT NULL,
   ended_at BIGINT,
   revoke_reason TEXT COLLATE "C",
-  -- What a substring search looks at, folded, one line for each member.
-  search TEXT COLLATE "C" NOT NULL,
   PRIMARY KEY (organization_id, id),
-  FOREIGN KEY (organization_id, kind) REFERENCES mcp_session_kinds (organization_id, kind)
+  FOREIGN KEY (organization_id, kind) REFERENCES mcp_session_kinds (organization_id, kind),
+  FOREIGN KEY (organization_id, actor) REFERENCES mcp_session_actors (organization_id, actor),
+  FOREIGN KEY (organization_id, mcp_client_id) REFERENCES mcp_session_clients (organization_id, mcp_client_id)
 );
 CREATE UNIQUE INDEX mcp_sessions_by_grant ON mcp_sessions (grant_key);
 CREATE UNIQUE INDEX mcp_sessions_by_seq ON mcp_sessions (seq);
@@ -44,7 +69,8 @@ CREATE UNIQUE INDEX mcp_sessions_by_seq ON mcp_sessions (seq);
 CREATE UNIQUE INDEX mcp_sessions_by_issue ON mcp_sessions (organization_id, seq);
 CREATE INDEX mcp_sessions_by_state ON mcp_sessions (organization_id, state, seq, expires_at);
 CREATE INDEX mcp_sessions_by_kind ON mcp_sessions (organization_id, kind, state, seq, expires_at);
-CREATE INDEX mcp_sessions_by_client ON mcp_sessions (organization_id, mcp_client_id, state, seq, expires_at);
+CREATE INDEX mcp_sessions_by_client ON mcp_sessions (organization_id, mcp_client_id, state, seq, expires_at, kind);
+CREATE INDEX mcp_sessions_by_actor ON mcp_sessions (organization_id, actor, state, seq, expires_at, kind, mcp_client_id);
 CREATE INDEX mcp_sessions_by_client_kind ON mcp_sessions (organization_id, mcp_client_id, kind, state, seq, expires_at);
 CREATE INDEX mcp_sessions_by_account ON mcp_sessions (organization_id, service_account_id, state, seq, expires_at) WHERE service_account_id IS NOT NULL;
 CREATE INDEX mcp_sessions_by_account_kind ON mcp_sessions (organization_id, service_account_id, kind, state, seq, expires_at) WHERE service_account_id IS NOT NULL;
@@ -119,8 +145,8 @@ CREATE TABLE mcp_session_tombstones (
 );
 CREATE UNIQUE INDEX mcp_session_tombstones_by_grant ON mcp_session_tombstones (grant_key);
 
--- The substring index over `search`. Who may not create the extension, or has none, does without: searches are then
--- correct and slower.
+-- The substring indexes over actors and ids. Who may not create the extension, or has none, does without: searches are
+-- then correct and slower.
 DO $$
 DECLARE home text;
 BEGIN
@@ -130,7 +156,8 @@ BEGIN
     CREATE EXTENSION pg_trgm WITH SCHEMA public;
   END IF;
   SELECT n.nspname INTO home FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_trgm';
-  EXECUTE format('CREATE INDEX mcp_sessions_by_text ON mcp_sessions USING gin (search %I.gin_trgm_ops)', home);
+  EXECUTE format('CREATE INDEX mcp_session_actors_by_text ON mcp_session_actors USING gin (search %I.gin_trgm_ops)', home);
+  EXECUTE format('CREATE INDEX mcp_sessions_by_part ON mcp_sessions USING gin (id %I.gin_trgm_ops)', home);
 EXCEPTION WHEN OTHERS THEN
   RAISE NOTICE 'no substring index over sessions: %', SQLERRM;
 END

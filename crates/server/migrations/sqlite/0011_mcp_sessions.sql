@@ -11,6 +11,30 @@ CREATE TABLE mcp_session_kinds (
 ) STRICT;
 CREATE UNIQUE INDEX mcp_session_kinds_by_content ON mcp_session_kinds (organization_id, actor_type, scopes);
 
+-- Whom sessions act for, each under one name, and what a substring search looks at: folded, a line for each of display,
+-- account and user; '' is none. The number is unique everywhere: that of the first session (ADR 0026).
+CREATE TABLE mcp_session_actors (
+  organization_id TEXT NOT NULL,
+  actor INTEGER NOT NULL,
+  display TEXT NOT NULL,
+  service_account_id TEXT NOT NULL,
+  console_user_id TEXT NOT NULL,
+  search TEXT NOT NULL,
+  PRIMARY KEY (organization_id, actor),
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+) STRICT;
+CREATE UNIQUE INDEX mcp_session_actors_by_number ON mcp_session_actors (actor);
+CREATE UNIQUE INDEX mcp_session_actors_by_content ON mcp_session_actors (organization_id, service_account_id, console_user_id, display);
+
+-- The clients that sessions name, and their ids folded.
+CREATE TABLE mcp_session_clients (
+  organization_id TEXT NOT NULL,
+  mcp_client_id TEXT NOT NULL,
+  search TEXT NOT NULL,
+  PRIMARY KEY (organization_id, mcp_client_id),
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+) STRICT;
+
 CREATE TABLE mcp_sessions (
   organization_id TEXT NOT NULL,
   id TEXT NOT NULL,
@@ -18,6 +42,7 @@ CREATE TABLE mcp_sessions (
   seq INTEGER NOT NULL,
   grant_key TEXT NOT NULL,
   kind INTEGER NOT NULL,
+  actor INTEGER NOT NULL,
   actor_display TEXT,
   mcp_client_id TEXT,
   client_display TEXT,
@@ -33,10 +58,10 @@ CREATE TABLE mcp_sessions (
   state INTEGER NOT NULL,
   ended_at INTEGER,
   revoke_reason TEXT,
-  -- What a substring search looks at, folded, one line for each member.
-  search TEXT NOT NULL,
   PRIMARY KEY (organization_id, id),
-  FOREIGN KEY (organization_id, kind) REFERENCES mcp_session_kinds (organization_id, kind)
+  FOREIGN KEY (organization_id, kind) REFERENCES mcp_session_kinds (organization_id, kind),
+  FOREIGN KEY (organization_id, actor) REFERENCES mcp_session_actors (organization_id, actor),
+  FOREIGN KEY (organization_id, mcp_client_id) REFERENCES mcp_session_clients (organization_id, mcp_client_id)
 ) STRICT;
 CREATE UNIQUE INDEX mcp_sessions_by_grant ON mcp_sessions (grant_key);
 CREATE UNIQUE INDEX mcp_sessions_by_seq ON mcp_sessions (seq);
@@ -44,7 +69,8 @@ CREATE UNIQUE INDEX mcp_sessions_by_seq ON mcp_sessions (seq);
 CREATE UNIQUE INDEX mcp_sessions_by_issue ON mcp_sessions (organization_id, seq);
 CREATE INDEX mcp_sessions_by_state ON mcp_sessions (organization_id, state, seq, expires_at);
 CREATE INDEX mcp_sessions_by_kind ON mcp_sessions (organization_id, kind, state, seq, expires_at);
-CREATE INDEX mcp_sessions_by_client ON mcp_sessions (organization_id, mcp_client_id, state, seq, expires_at);
+CREATE INDEX mcp_sessions_by_client ON mcp_sessions (organization_id, mcp_client_id, state, seq, expires_at, kind);
+CREATE INDEX mcp_sessions_by_actor ON mcp_sessions (organization_id, actor, state, seq, expires_at, kind, mcp_client_id);
 CREATE INDEX mcp_sessions_by_client_kind ON mcp_sessions (organization_id, mcp_client_id, kind, state, seq, expires_at);
 CREATE INDEX mcp_sessions_by_account ON mcp_sessions (organization_id, service_account_id, state, seq, expires_at) WHERE service_account_id IS NOT NULL;
 CREATE INDEX mcp_sessions_by_account_kind ON mcp_sessions (organization_id, service_account_id, kind, state, seq, expires_at) WHERE service_account_id IS NOT NULL;
@@ -104,11 +130,18 @@ CREATE TABLE mcp_session_tombstones (
 ) STRICT;
 CREATE UNIQUE INDEX mcp_session_tombstones_by_grant ON mcp_session_tombstones (grant_key);
 
--- The substring index over `search`, by seq. SQLite alone has it as a table; triggers keep it.
-CREATE VIRTUAL TABLE mcp_session_search USING fts5(search, content='', contentless_delete=1, tokenize='trigram case_sensitive 1');
-CREATE TRIGGER mcp_sessions_search_insert AFTER INSERT ON mcp_sessions BEGIN
-  INSERT INTO mcp_session_search (rowid, search) VALUES (NEW.seq, NEW.search);
+-- The substring indexes over actors and ids, by their numbers. SQLite alone has them as tables; triggers keep them.
+CREATE VIRTUAL TABLE mcp_session_actor_parts USING fts5(search, content='', contentless_delete=1, tokenize='trigram case_sensitive 1');
+CREATE TRIGGER mcp_session_actor_parts_insert AFTER INSERT ON mcp_session_actors BEGIN
+  INSERT INTO mcp_session_actor_parts (rowid, search) VALUES (NEW.actor, NEW.search);
 END;
-CREATE TRIGGER mcp_sessions_search_delete AFTER DELETE ON mcp_sessions BEGIN
-  DELETE FROM mcp_session_search WHERE rowid = OLD.seq;
+CREATE TRIGGER mcp_session_actor_parts_delete AFTER DELETE ON mcp_session_actors BEGIN
+  DELETE FROM mcp_session_actor_parts WHERE rowid = OLD.actor;
+END;
+CREATE VIRTUAL TABLE mcp_session_parts USING fts5(id, content='', contentless_delete=1, tokenize='trigram case_sensitive 1');
+CREATE TRIGGER mcp_session_parts_insert AFTER INSERT ON mcp_sessions BEGIN
+  INSERT INTO mcp_session_parts (rowid, id) VALUES (NEW.seq, NEW.id);
+END;
+CREATE TRIGGER mcp_session_parts_delete AFTER DELETE ON mcp_sessions BEGIN
+  DELETE FROM mcp_session_parts WHERE rowid = OLD.seq;
 END;

@@ -27,7 +27,7 @@ fn serve_restored(home: &Home, target: &Home) -> Server {
 fn put_sessions(home: &Home, organization: &str) {
     let session = |number: i64, client: &str, state: i64| {
         format!(
-            "('{organization}', 'mcps_{number}', {number}, 'grant {number}', 1, {client}, 1, 1, 9000000000000, {state}, '')"
+            "('{organization}', 'mcps_{number}', {number}, 'grant {number}', 1, 1, {client}, 1, 1, 9000000000000, {state})"
         )
     };
     let sessions = [
@@ -38,7 +38,9 @@ fn put_sessions(home: &Home, organization: &str) {
     ];
     let sql = format!(
         "INSERT INTO mcp_session_kinds (organization_id, kind, actor_type, scopes) VALUES ('{organization}', 1, 'agent', 'mcp:read'); \
-         INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, mcp_client_id, issued_at, last_used_at, expires_at, state, search) VALUES {}",
+         INSERT INTO mcp_session_actors (organization_id, actor, display, service_account_id, console_user_id, search) VALUES ('{organization}', 1, 'Robot', '', '', 'robot'); \
+         INSERT INTO mcp_session_clients (organization_id, mcp_client_id, search) VALUES ('{organization}', 'client', 'client'), ('{organization}', 'other', 'other'); \
+         INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, actor, mcp_client_id, issued_at, last_used_at, expires_at, state) VALUES {}",
         sessions.join(", ")
     );
     Conn::open(&home.location(), Access::Write)

@@ -8,6 +8,7 @@ mod many;
 use crate::support::App;
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::credential::Credential;
+use provost_kernel::db::{Statement, Tx};
 use provost_kernel::{Code, Cx, Result, Timestamp, params};
 use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor};
 use serde_json::{Value, json};
@@ -58,6 +59,20 @@ async fn assert_counted(app: &App) {
         .await
         .unwrap();
     assert_eq!(found, Vec::<String>::new());
+}
+
+/// How many actors and clients the store knows by name.
+async fn named(app: &App) -> (i64, i64) {
+    const COUNT: &str =
+        "SELECT (SELECT COUNT(*) FROM mcp_session_actors), (SELECT COUNT(*) FROM mcp_session_clients)";
+    static NAMED: Statement = Statement {
+        name: "named",
+        sqlite: COUNT,
+        postgres: COUNT,
+        unscoped: Some("a test counts all of them"),
+    };
+    let read = |tx: &mut Tx<'_>| tx.query_opt(&NAMED, &[], |row| Ok((row.get(0)?, row.get(1)?)));
+    app.kernel.read_system(read).await.unwrap().unwrap()
 }
 
 async fn seen(app: &App, id: &str) -> Value {

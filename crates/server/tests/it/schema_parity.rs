@@ -5,7 +5,7 @@ use provost_kernel::db::{Conn, Engine, Param, Statement, migrate};
 use provost_server::migrations;
 use std::collections::{BTreeMap, BTreeSet};
 
-// SQLite's index of substrings is a virtual table, PostgreSQL's an index that a server without pg_trgm lacks: the one
+// SQLite's indexes of substrings are virtual tables, PostgreSQL's are indexes that a server without pg_trgm lacks: the one
 // thing of the schema that the engines do not share.
 mod ask {
     provost_kernel::statements! {
@@ -17,7 +17,7 @@ mod ask {
         POSTGRES_TABLES = unscoped("a test") "SELECT CAST(table_name AS TEXT) FROM information_schema.tables WHERE table_schema = current_schema() ORDER BY 1";
         POSTGRES_COLUMNS = unscoped("a test") "SELECT CAST(column_name AS TEXT), CAST(data_type AS TEXT), is_nullable = 'NO', COALESCE(CAST(collation_name AS TEXT), '') FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = ?1 ORDER BY ordinal_position";
         POSTGRES_PRIMARY_KEY = unscoped("a test") "SELECT CAST(a.attname AS TEXT) FROM pg_constraint c JOIN pg_class t ON t.oid = c.conrelid JOIN pg_namespace n ON n.oid = t.relnamespace CROSS JOIN LATERAL unnest(c.conkey) WITH ORDINALITY AS k (number, place) JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number WHERE n.nspname = current_schema() AND t.relname = ?1 AND c.contype = 'p' ORDER BY k.place";
-        POSTGRES_INDEXES = unscoped("a test") "SELECT CAST(i.relname AS TEXT), x.indisunique, x.indpred IS NOT NULL, CAST(a.attname AS TEXT) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid AND i.relname <> 'mcp_sessions_by_text' JOIN pg_class t ON t.oid = x.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace CROSS JOIN LATERAL unnest(CAST(x.indkey AS SMALLINT[])) WITH ORDINALITY AS k (number, place) JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number WHERE n.nspname = current_schema() AND t.relname = ?1 AND NOT x.indisprimary ORDER BY i.relname, k.place";
+        POSTGRES_INDEXES = unscoped("a test") "SELECT CAST(i.relname AS TEXT), x.indisunique, x.indpred IS NOT NULL, CAST(a.attname AS TEXT) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid AND i.relname NOT IN ('mcp_session_actors_by_text', 'mcp_sessions_by_part') JOIN pg_class t ON t.oid = x.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace CROSS JOIN LATERAL unnest(CAST(x.indkey AS SMALLINT[])) WITH ORDINALITY AS k (number, place) JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number WHERE n.nspname = current_schema() AND t.relname = ?1 AND NOT x.indisprimary ORDER BY i.relname, k.place";
         POSTGRES_FOREIGN_KEYS = unscoped("a test") "SELECT CAST(c.conname AS TEXT), CAST(f.relname AS TEXT), CAST(a.attname AS TEXT), CAST(b.attname AS TEXT) FROM pg_constraint c JOIN pg_class t ON t.oid = c.conrelid JOIN pg_class f ON f.oid = c.confrelid JOIN pg_namespace n ON n.oid = t.relnamespace CROSS JOIN LATERAL unnest(c.conkey, c.confkey) WITH ORDINALITY AS k (own, other, place) JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.own JOIN pg_attribute b ON b.attrelid = f.oid AND b.attnum = k.other WHERE n.nspname = current_schema() AND t.relname = ?1 AND c.contype = 'f' ORDER BY c.conname, k.place";
         APPLIED = unscoped("a test") "SELECT number, name FROM schema_migrations ORDER BY number";
     }

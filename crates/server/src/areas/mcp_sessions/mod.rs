@@ -29,6 +29,7 @@ mod find;
 mod get;
 mod list;
 mod model;
+mod named;
 mod open;
 mod pages;
 mod ranges;

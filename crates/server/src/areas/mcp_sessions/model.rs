@@ -314,14 +314,12 @@ pub fn instant_behind(seq: i64) -> Timestamp {
     Timestamp::from_ms((seq >> SEQ_BITS) + 1)
 }
 
-/// Returns the text in which substrings are looked for.
-pub fn searched(id: &SessionId, new: &NewSession) -> String {
+/// Returns the text in which substrings of an actor are looked for.
+pub fn searched(actor: &SessionActor) -> String {
     let members = [
-        Some(id.as_str()),
-        Some(new.actor.display()),
-        new.client_id.as_deref(),
-        new.actor.service_account(),
-        new.actor.console_user(),
+        Some(actor.display()),
+        actor.service_account(),
+        actor.console_user(),
     ];
     let mut text = String::new();
     for member in members.into_iter().flatten() {

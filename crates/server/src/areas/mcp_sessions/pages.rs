@@ -1,6 +1,8 @@
 //! The SQL of lists. A *range* is what one index holds together and in order: one state, and one kind if kinds are
 //! asked for, of an organization, a client, an account or both. A page is the newest of several ranges, a total the sum
 //! of their sizes: those of an account are counted, all others are kept by the store with every change.
+//!
+//! A substring names actors, clients and ids; each of the three is looked for where it stands once (ADR 0026).
 
 use super::store::{columns, sessions};
 use provost_kernel::statements;
@@ -175,27 +177,27 @@ macro_rules! scanned {
         concat!(
             " FROM mcp_sessions s WHERE s.organization_id = ?1",
             narrowed!(),
-            " AND (CAST(?9 AS TEXT) IS NULL OR s.search LIKE CAST(?9 AS TEXT) ESCAPE '\\')"
+            " AND (CAST(?9 AS TEXT) IS NULL OR s.id LIKE CAST(?9 AS TEXT) ESCAPE '\\' OR EXISTS (SELECT 1 FROM mcp_session_actors a WHERE a.organization_id = s.organization_id AND a.actor = s.actor AND a.search LIKE CAST(?9 AS TEXT) ESCAPE '\\') OR EXISTS (SELECT 1 FROM mcp_session_clients c WHERE c.organization_id = s.organization_id AND c.mcp_client_id = s.mcp_client_id AND c.search LIKE CAST(?9 AS TEXT) ESCAPE '\\'))"
         )
     };
 }
 
-/// As `scanned`, by way of the substring index: what has the trigrams `?11`, and then the text.
-macro_rules! searched_by_sqlite {
+/// What narrows those whom a substring names: states `?3` to `?4` and of them `?5`, at `?2`, kinds `?6` as a list of
+/// words, client `?7`. All of it stands in the indexes that lead from an actor or a client to its sessions.
+macro_rules! of_named {
     () => {
-        concat!(
-            " FROM mcp_session_search CROSS JOIN mcp_sessions s ON s.seq = mcp_session_search.rowid WHERE mcp_session_search MATCH ?11 AND s.organization_id = ?1 AND s.search LIKE ?9 ESCAPE '\\'",
-            narrowed!()
-        )
+        " AND s.state >= ?3 AND s.state <= ?4 AND (CAST(?5 AS BIGINT) IS NULL OR CASE WHEN s.state <> 0 THEN s.state WHEN s.expires_at <= ?2 THEN 2 ELSE 0 END = CAST(?5 AS BIGINT)) AND (CAST(?6 AS TEXT) IS NULL OR CAST(?6 AS TEXT) LIKE '% ' || s.kind || ' %') AND (CAST(?7 AS TEXT) IS NULL OR s.mcp_client_id = CAST(?7 AS TEXT))"
     };
 }
 
-/// The same. The index takes the pattern; `?11` is there for the other engine.
-macro_rules! searched_by_postgres {
-    () => {
+/// Up to `?10` sessions of the clients whose ids have the text `?9`.
+macro_rules! named_by_client {
+    ($account:literal) => {
         concat!(
-            " FROM mcp_sessions s WHERE s.search LIKE ?9 ESCAPE '\\' AND CAST(?11 AS TEXT) IS NOT NULL AND s.organization_id = ?1",
-            narrowed!()
+            "SELECT s.seq FROM mcp_session_clients c CROSS JOIN mcp_sessions s WHERE c.organization_id = ?1 AND c.search LIKE ?9 ESCAPE '\\' AND s.organization_id = c.organization_id AND s.mcp_client_id = c.mcp_client_id",
+            of_named!(),
+            $account,
+            " LIMIT ?10"
         )
     };
 }
@@ -257,17 +259,22 @@ statements! {
         sqlite: "SELECT 1",
         postgres: "SELECT set_config('plan_cache_mode', 'force_custom_plan', true)",
     };
-    /// The texts of the newest sessions.
-    SAMPLE = "SELECT search FROM mcp_sessions WHERE organization_id = ?1 ORDER BY seq DESC LIMIT ?2";
-    /// One page of a substring of three characters or more.
-    SEARCH = {
-        sqlite: concat!("SELECT s.seq", searched_by_sqlite!(), " ORDER BY mcp_session_search.rowid DESC LIMIT ?12 OFFSET ?13"),
-        postgres: concat!("SELECT s.seq", searched_by_postgres!(), " ORDER BY s.seq DESC LIMIT ?12 OFFSET ?13"),
+    /// The texts of the newest actors.
+    SAMPLE = "SELECT search FROM mcp_session_actors WHERE organization_id = ?1 ORDER BY actor DESC LIMIT ?2";
+    /// Up to `?10` sessions of the actors that have the text `?9`, and the account `?8` if there is one. The index is asked
+    /// for `?11`. PostgreSQL finds the actors first: it would take them for more than they are.
+    NAMED_BY_ACTOR = {
+        sqlite: concat!("SELECT s.seq FROM mcp_session_actor_parts CROSS JOIN mcp_session_actors a ON a.actor = mcp_session_actor_parts.rowid CROSS JOIN mcp_sessions s ON s.organization_id = a.organization_id AND s.actor = a.actor WHERE mcp_session_actor_parts MATCH ?11 AND a.organization_id = ?1 AND a.search LIKE ?9 ESCAPE '\\' AND (?8 IS NULL OR NULLIF(a.service_account_id, '') = ?8)", of_named!(), " LIMIT ?10"),
+        postgres: concat!("WITH a AS MATERIALIZED (SELECT actor FROM mcp_session_actors WHERE organization_id = ?1 AND search LIKE ?9 ESCAPE '\\' AND CAST(?11 AS TEXT) IS NOT NULL AND (CAST(?8 AS TEXT) IS NULL OR NULLIF(service_account_id, '') = CAST(?8 AS TEXT))) SELECT s.seq FROM a JOIN mcp_sessions s ON s.organization_id = ?1 AND s.actor = a.actor WHERE TRUE", of_named!(), " LIMIT ?10"),
     };
-    /// How many there are of it.
-    COUNT_SEARCH = {
-        sqlite: concat!("SELECT COUNT(*) FROM (SELECT s.seq", searched_by_sqlite!(), " LIMIT ?12) AS counted"),
-        postgres: concat!("SELECT COUNT(*) FROM (SELECT s.seq", searched_by_postgres!(), " LIMIT ?12) AS counted"),
+    /// Up to `?10` sessions of the clients that have the text `?9`.
+    NAMED_BY_CLIENT = named_by_client!(" AND CAST(?8 AS TEXT) IS NULL");
+    /// The same of the account `?8`.
+    NAMED_BY_CLIENT_OF_ACCOUNT = named_by_client!(" AND s.service_account_id = ?8");
+    /// Up to `?10` sessions whose ids have the text `?9`, of the account `?8` if there is one. The index is asked for `?11`.
+    NAMED_BY_ID = {
+        sqlite: concat!("SELECT s.seq FROM mcp_session_parts CROSS JOIN mcp_sessions s ON s.seq = mcp_session_parts.rowid WHERE mcp_session_parts MATCH ?11 AND s.organization_id = ?1 AND s.id LIKE ?9 ESCAPE '\\' AND (?8 IS NULL OR s.service_account_id = ?8)", of_named!(), " LIMIT ?10"),
+        postgres: concat!("SELECT s.seq FROM mcp_sessions s WHERE s.id LIKE ?11 ESCAPE '\\' AND s.organization_id = ?1 AND s.id || '' LIKE ?9 ESCAPE '\\' AND (CAST(?8 AS TEXT) IS NULL OR s.service_account_id = CAST(?8 AS TEXT))", of_named!(), " LIMIT ?10"),
     };
     /// The sessions of some numbers. With the organization among the conditions SQLite would read all of it.
     FETCH = unscoped("a seq is unique everywhere, and these came from statements that keep to one organization") concat!("SELECT ", columns!(), sessions!(), "WHERE s.seq IN (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51, ?52, ?53, ?54, ?55, ?56, ?57, ?58, ?59, ?60, ?61, ?62, ?63, ?64, ?65, ?66, ?67, ?68, ?69, ?70, ?71, ?72, ?73, ?74, ?75, ?76, ?77, ?78, ?79, ?80, ?81, ?82, ?83, ?84, ?85, ?86, ?87, ?88, ?89, ?90, ?91, ?92, ?93, ?94, ?95, ?96, ?97, ?98, ?99, ?100)");

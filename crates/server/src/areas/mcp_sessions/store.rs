@@ -8,7 +8,9 @@ use provost_kernel::auth::ScopeSet;
 use provost_kernel::credential::Use;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::Error;
+use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Result, Timestamp, params, statements};
+use std::collections::BTreeSet;
 
 /// The columns of a session and its kind, in the order that [`read`] expects.
 macro_rules! columns {
@@ -48,8 +50,14 @@ statements! {
     KIND = "SELECT kind FROM mcp_session_kinds WHERE organization_id = ?1 AND actor_type = ?2 AND scopes = ?3";
     /// Adds a kind behind the others.
     ADD_KIND = "INSERT INTO mcp_session_kinds (organization_id, kind, actor_type, scopes) VALUES (?1, COALESCE((SELECT MAX(kind) FROM mcp_session_kinds WHERE organization_id = ?1), 0) + 1, ?2, ?3) RETURNING kind";
+    /// The number of an actor.
+    ACTOR = "SELECT actor FROM mcp_session_actors WHERE organization_id = ?1 AND display = ?2 AND service_account_id = ?3 AND console_user_id = ?4";
+    /// Notes an actor, unless its number is taken.
+    ADD_ACTOR = "INSERT INTO mcp_session_actors (organization_id, actor, display, service_account_id, console_user_id, search) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (actor) DO NOTHING";
+    /// Notes a client.
+    ADD_CLIENT = "INSERT INTO mcp_session_clients (organization_id, mcp_client_id, search) VALUES (?1, ?2, ?3) ON CONFLICT (organization_id, mcp_client_id) DO NOTHING";
     /// Opens a session, unless its number is taken.
-    INSERT = "INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, actor_display, mcp_client_id, client_display, service_account_id, console_user_id, token_id, issued_at, last_used_at, expires_at, state, search) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, 0, ?14) ON CONFLICT (seq) DO NOTHING";
+    INSERT = "INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, actor, actor_display, mcp_client_id, client_display, service_account_id, console_user_id, token_id, issued_at, last_used_at, expires_at, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14, 0) ON CONFLICT (seq) DO NOTHING";
     /// Lets a session live longer that has not ended.
     EXTEND = "UPDATE mcp_sessions SET expires_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND state = 0 AND expires_at > ?4 AND expires_at < ?3";
     /// Lets the sessions of a token live until then at most.
@@ -93,7 +101,11 @@ statements! {
     /// Whether anything ended long ago.
     HAS_OLD = "SELECT 1 FROM mcp_sessions WHERE organization_id = ?1 AND ended_at IS NOT NULL AND ended_at < ?2 LIMIT 1";
     /// Forgets sessions that ended long ago.
-    PRUNE = unscoped("the inner query keeps to one organization, and a seq is unique") "DELETE FROM mcp_sessions WHERE seq IN (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND ended_at IS NOT NULL AND ended_at < ?2 ORDER BY ended_at, seq LIMIT ?3)";
+    PRUNE = unscoped("the inner query keeps to one organization, and a seq is unique") "DELETE FROM mcp_sessions WHERE seq IN (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND ended_at IS NOT NULL AND ended_at < ?2 ORDER BY ended_at, seq LIMIT ?3) RETURNING actor, mcp_client_id";
+    /// Forgets an actor without a session: its name is somebody's, and nothing shows it any more.
+    FORGET_ACTOR = "DELETE FROM mcp_session_actors WHERE organization_id = ?1 AND actor = ?2 AND NOT EXISTS (SELECT 1 FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.actor = ?2)";
+    /// Forgets a client without a session.
+    FORGET_CLIENT = "DELETE FROM mcp_session_clients WHERE organization_id = ?1 AND mcp_client_id = ?2 AND NOT EXISTS (SELECT 1 FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.mcp_client_id = ?2)";
     /// Ends every session of an organization, in the unit that restores it.
     END_EVERY = "UPDATE mcp_sessions SET state = 1, ended_at = ?2, revoke_reason = ?3 WHERE organization_id = ?1 AND state = 0 AND expires_at > ?2";
     /// Where the counts of sessions are not those of the rows (MS-9): the difference is how many the count has too many.
@@ -165,17 +177,25 @@ pub fn kind(cx: &mut Cx<'_>, actor_type: &str, scopes: ScopeSet) -> Result<i64> 
     made.ok_or_else(|| Error::internal("a kind of sessions was not made"))
 }
 
-/// Stores a new session; `false` when its number is taken.
+/// Stores a new session, and its actor and client where they are new; `false` when its number is taken. The
+/// organization's chain head is locked.
 pub fn insert(cx: &mut Cx<'_>, id: &SessionId, kind: i64, at: Timestamp, new: &NewSession) -> Result<bool> {
-    let org = cx.org();
+    let (org, seq) = (cx.org(), super::model::seq(id)?);
+    let Some(actor) = actor(cx, &new.actor, seq)? else {
+        return Ok(false);
+    };
+    if let Some(client) = &new.client_id {
+        cx.queue(&ADD_CLIENT, params![org, client.as_str(), name_key(client)])?;
+    }
     let stored = cx.execute(
         &INSERT,
         params![
             org,
             id.as_str(),
-            super::model::seq(id)?,
+            seq,
             new.grant_key.as_str(),
             kind,
+            actor,
             new.actor.display(),
             new.client_id.as_deref(),
             new.client_display.as_deref(),
@@ -184,10 +204,23 @@ pub fn insert(cx: &mut Cx<'_>, id: &SessionId, kind: i64, at: Timestamp, new: &N
             new.token_id.as_deref(),
             at,
             new.expires_at,
-            super::model::searched(id, new),
         ],
     )?;
     Ok(stored == 1)
+}
+
+/// Returns the number of an actor: `seq`, if it is new. `None` when that is another's.
+fn actor(cx: &mut Cx<'_>, actor: &SessionActor, seq: i64) -> Result<Option<i64>> {
+    let org = cx.org();
+    let account = actor.service_account().unwrap_or_default();
+    let user = actor.console_user().unwrap_or_default();
+    let values = params![org, actor.display(), account, user];
+    if let Some(number) = cx.query_opt(&ACTOR, values, |row| row.get(0))? {
+        return Ok(Some(number));
+    }
+    let searched = super::model::searched(actor);
+    let values = params![org, seq, actor.display(), account, user, searched];
+    Ok((cx.execute(&ADD_ACTOR, values)? == 1).then_some(seq))
 }
 
 /// Ends active sessions of a subject up to a number, oldest first, at most `limit`; returns their ids.
@@ -253,10 +286,22 @@ pub fn begun(cx: &mut Cx<'_>, actor: &SessionActor, since: Timestamp, limit: i64
     Ok(found.unwrap_or(0))
 }
 
-/// Forgets up to `limit` sessions that ended long ago; returns how many.
+/// Forgets up to `limit` sessions that ended long ago, and whom no other session names; returns how many.
 pub fn prune(cx: &mut Cx<'_>, limit: i64) -> Result<u64> {
     let (org, before) = (cx.org(), cx.now().plus_secs(-KEPT_SECS));
     // INVARIANT MS-8: a session that ended is not opened again under its issuer's name, also when it is forgotten.
     cx.execute(&BURY, params![org, before, limit, format!("{LASTING_GRANT}%")])?;
-    cx.execute(&PRUNE, params![org, before, limit])
+    let (mut actors, mut clients) = (BTreeSet::new(), BTreeSet::new());
+    let gone = cx.query(&PRUNE, params![org, before, limit], |row| {
+        actors.insert(row.get::<i64>(0)?);
+        clients.extend(row.get::<Option<String>>(1)?);
+        Ok(())
+    })?;
+    for actor in actors {
+        cx.queue(&FORGET_ACTOR, params![org, actor])?;
+    }
+    for client in clients {
+        cx.queue(&FORGET_CLIENT, params![org, client.as_str()])?;
+    }
+    Ok(gone.len() as u64)
 }

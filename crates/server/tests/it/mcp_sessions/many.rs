@@ -124,7 +124,14 @@ fn plans(app: &App) {
         Location::Postgres(_) => Engine::Postgres,
     };
     if engine == Engine::Postgres {
+        // As many more actors as make their index worth asking.
+        let actors = format!(
+            "INSERT INTO mcp_session_actors (organization_id, actor, display, service_account_id, console_user_id, search) SELECT '{}', n, 'Person ' || n, '', 'usr_' || n, 'person ' || n FROM generate_series(1, 3000) AS n",
+            app.organization
+        );
+        conn.batch(&actors).unwrap();
         conn.batch("VACUUM ANALYZE mcp_sessions").unwrap();
+        conn.batch("VACUUM ANALYZE mcp_session_actors").unwrap();
         // A table of some pages that are all wanted is read through; the question is whether an index could serve.
         conn.batch("SET enable_seqscan = off").unwrap();
     }
@@ -195,20 +202,70 @@ fn plans(app: &App) {
         let counted = plan(&mut conn, engine, counted, &values);
         assert!(counted.contains(index), "{name}: {counted}");
     }
-    let (now, none) = (app.now(), Param::Null);
+    let now = app.now();
     let unswept = params![app.organization.as_str(), now].to_vec();
     let unswept = plan(&mut conn, engine, find("UNSWEPT"), &unswept);
     assert!(unswept.contains("mcp_sessions_by_expiry"), "{unswept}");
-    let mut search = params![app.organization.as_str(), now].to_vec();
-    search.extend(std::iter::repeat_n(none.clone(), 6));
-    let text = "%no such text%";
-    let words = "\"no \" AND \"suc\"";
-    search.extend(params![text, Param::Null, words, 50_i64, 0_i64].iter().cloned());
-    let search = plan(&mut conn, engine, find("SEARCH"), &search);
-    let index = if engine == Engine::Sqlite {
-        "mcp_session_search VIRTUAL TABLE INDEX"
-    } else {
-        "mcp_sessions_by_text"
-    };
-    assert!(search.contains(index), "{search}");
+    let named = [
+        (
+            "NAMED_BY_ACTOR",
+            "mcp_session_actor_parts VIRTUAL TABLE INDEX",
+            "mcp_session_actors_by_text",
+        ),
+        (
+            "NAMED_BY_ACTOR",
+            "USING COVERING INDEX mcp_sessions_by_actor (",
+            "mcp_sessions_by_actor",
+        ),
+        (
+            "NAMED_BY_ID",
+            "mcp_session_parts VIRTUAL TABLE INDEX",
+            "mcp_sessions_by_part",
+        ),
+        (
+            "NAMED_BY_CLIENT",
+            "USING COVERING INDEX mcp_sessions_by_client",
+            "mcp_sessions_by_client",
+        ),
+        (
+            "NAMED_BY_CLIENT_OF_ACCOUNT",
+            "USING COVERING INDEX mcp_sessions_by_account_client (",
+            "mcp_sessions_by_",
+        ),
+    ];
+    for (name, sqlite, postgres) in named {
+        let account = if name.contains("ACCOUNT") {
+            Param::from("sa_1")
+        } else {
+            Param::Null
+        };
+        let (org, text) = (app.organization.as_str(), "%no such text%");
+        let mut values = params![
+            org,
+            now,
+            0_i64,
+            2_i64,
+            Param::Null,
+            Param::Null,
+            Param::Null,
+            account,
+            text,
+            10_001_i64
+        ]
+        .to_vec();
+        if !name.contains("CLIENT") {
+            values.push(Param::from(if engine == Engine::Sqlite {
+                "\"no \" AND \"suc\""
+            } else {
+                text
+            }));
+        }
+        let plan = plan(&mut conn, engine, find(name), &values);
+        let index = if engine == Engine::Sqlite {
+            sqlite
+        } else {
+            postgres
+        };
+        assert!(plan.contains(index), "{name}: {plan}");
+    }
 }

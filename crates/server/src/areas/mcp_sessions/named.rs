@@ -1,0 +1,204 @@
+//! Finds the sessions that a substring names: those of the actors and clients that have it, and those whose ids do.
+//!
+//! Of actors and clients there are few beside their sessions, and each stands in the store once (ADR 0026). An id is
+//! chance behind its time, so that few have any three letters of it.
+//!
+//! INVARIANT MS-3: no session is missing that the scan would find, and none is there twice.
+
+use super::find::{Filter, MAX_TOTAL};
+use super::model::SessionId;
+use super::{pages, ranges};
+use provost_kernel::db::{Engine, Statement};
+use provost_kernel::id::TypedId;
+use provost_kernel::{Cx, Result, params};
+use std::collections::BTreeSet;
+
+/// So many of the newest actors tell which trigrams are rare.
+const SAMPLE: i64 = 100;
+/// So many trigrams are looked up: those that more would rule out are few, and each costs.
+const MAX_TRIGRAMS: usize = 5;
+/// Substrings shorter than this have no trigram. Units: characters, folded.
+pub const MIN_INDEXED: usize = 3;
+/// So much of a part of an id is looked up: its end, as ids begin with their time.
+const MAX_PART: usize = 8;
+
+/// Returns the numbers of all sessions of the filter, newest first, at most one more than [`MAX_TOTAL`] of any; `None`
+/// where they are to be read one by one: the scopes that the filter asks for have too many kinds.
+pub fn all(cx: &mut Cx<'_>, filter: &Filter<'_>, text: &str) -> Result<Option<Vec<i64>>> {
+    let Some(kinds) = ranges::kinds(cx, filter)? else {
+        return Ok(None);
+    };
+    let kinds = kinds.map(|kinds| {
+        kinds
+            .iter()
+            .fold(String::from(" "), |list, kind| format!("{list}{kind} "))
+    });
+    let (org, now) = (cx.org(), cx.now());
+    let state = filter.status.map(|status| status.state().code());
+    // What has run out and is not written down stands among the active ones.
+    let states = match state {
+        Some(state) if state < 2 => (state, state),
+        _ => (0, 2),
+    };
+    let pattern = containing(text);
+    let mut found = BTreeSet::new();
+    let mut read = |cx: &mut Cx<'_>, statement: &'static Statement, words: Option<&str>| -> Result<bool> {
+        let mut values = params![
+            org,
+            now,
+            states.0,
+            states.1,
+            state,
+            kinds.as_deref(),
+            filter.client,
+            filter.account,
+            pattern.as_str(),
+            MAX_TOTAL + 1,
+        ]
+        .to_vec();
+        values.extend(words.map(Into::into));
+        cx.query(statement, &values, |row| {
+            found.insert(row.get::<i64>(0)?);
+            Ok(())
+        })?;
+        Ok(i64::try_from(found.len()).unwrap_or(i64::MAX) > MAX_TOTAL)
+    };
+    let engine = cx.tx().engine();
+    let of_client = match filter.account {
+        None => &pages::NAMED_BY_CLIENT,
+        Some(_) => &pages::NAMED_BY_CLIENT_OF_ACCOUNT,
+    };
+    let mut is_enough = read(cx, of_client, None)?;
+    if !is_enough {
+        let words = match engine {
+            Engine::Sqlite => rare_trigrams(cx, text)?,
+            Engine::Postgres => pattern.clone(),
+        };
+        is_enough = read(cx, &pages::NAMED_BY_ACTOR, Some(&words))?;
+    }
+    if !is_enough && may_be_in_an_id(text) {
+        let end = end_of(text);
+        let words = match engine {
+            Engine::Sqlite => anded(trigrams(end)),
+            Engine::Postgres => {
+                cx.query(&pages::PLAN_ANEW, params![], |_| Ok(()))?;
+                containing(end)
+            }
+        };
+        read(cx, &pages::NAMED_BY_ID, Some(&words))?;
+    }
+    Ok(Some(found.into_iter().rev().collect()))
+}
+
+/// Says whether every session's id has this folded text: it is a part of what all ids begin with.
+pub fn is_in_every_id(text: &str) -> bool {
+    lead().contains(text)
+}
+
+/// What ids begin with.
+fn lead() -> String {
+    format!("{}_", SessionId::PREFIX)
+}
+
+/// Says whether an id can have this folded text: letters that its alphabet lacks tell that most names are none.
+fn may_be_in_an_id(text: &str) -> bool {
+    let (before, rest) = match text.split_once('_') {
+        Some((before, rest)) => (before, rest),
+        None => ("", text),
+    };
+    let is_digit = |c: char| c.is_ascii_digit() || (c.is_ascii_lowercase() && !"ilou".contains(c));
+    let is_lead = before.is_empty() || SessionId::PREFIX.ends_with(before);
+    // A text without a `_` may stand before it as well; that is in every id and not looked for.
+    is_lead && rest.chars().all(is_digit)
+}
+
+/// Returns the end of a text, all of it if it is short.
+fn end_of(text: &str) -> &str {
+    let skipped = text.chars().count().saturating_sub(MAX_PART);
+    text.char_indices()
+        .nth(skipped)
+        .map_or(text, |(at, _)| &text[at..])
+}
+
+fn trigrams(text: &str) -> BTreeSet<String> {
+    let chars: Vec<char> = text.chars().collect();
+    let parts = chars.windows(MIN_INDEXED).map(|part| part.iter().collect());
+    parts.collect()
+}
+
+/// Returns a question to SQLite's index: the trigrams of a text that fewest of the newest actors have. Asked for the
+/// whole text it would read what it holds of every trigram, and of common ones that is most of it.
+fn rare_trigrams(cx: &mut Cx<'_>, text: &str) -> Result<String> {
+    let org = cx.org();
+    let sample = cx.query(&pages::SAMPLE, params![org, SAMPLE], |row| row.get::<String>(0))?;
+    let mut counted: Vec<(usize, String)> = trigrams(text)
+        .into_iter()
+        .map(|part| (sample.iter().filter(|known| known.contains(&part)).count(), part))
+        .collect();
+    counted.sort();
+    // One that every fourth has rules out less than it costs, unless there is no better one.
+    let rare = counted.iter().take_while(|(count, _)| count * 4 <= sample.len());
+    let wanted = rare.count().clamp(1, MAX_TRIGRAMS);
+    counted.truncate(wanted);
+    Ok(anded(counted.into_iter().map(|(_, part)| part)))
+}
+
+/// In the index's language quotes alone mean something within quotes.
+fn anded(parts: impl IntoIterator<Item = String>) -> String {
+    let quoted = parts
+        .into_iter()
+        .map(|part| format!("\"{}\"", part.replace('"', "\"\"")));
+    quoted.collect::<Vec<_>>().join(" AND ")
+}
+
+/// Returns a pattern for what contains a text.
+pub fn containing(text: &str) -> String {
+    format!("%{}%", escaped(text))
+}
+
+/// Returns a pattern that matches exactly this text.
+pub fn escaped(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use provost_kernel::entropy::UnitRng;
+    use provost_kernel::{Timestamp, text::name_key};
+
+    #[test]
+    fn whatever_is_in_an_id_may_be() {
+        let mut rng = UnitRng::new([5; 32]);
+        for n in 0..200 {
+            let id = SessionId::mint(Timestamp::from_ms(1_795_144_500_000 + n * 77_777_777), &mut rng);
+            let id = name_key(id.as_str());
+            for begin in 0..id.len() {
+                for end in begin + 1..=id.len() {
+                    let part = &id[begin..end];
+                    assert!(may_be_in_an_id(part) || is_in_every_id(part), "{part} of {id}");
+                    assert!(part.ends_with(end_of(part)) && end_of(part).len() == part.len().min(MAX_PART));
+                }
+            }
+        }
+        for never in [
+            "sa_0123",
+            "usr_01",
+            "robot",
+            "department 7",
+            "mcps_01_",
+            "x_mcps",
+            "é",
+            "01-",
+        ] {
+            assert!(!may_be_in_an_id(never) && !is_in_every_id(never), "{never}");
+        }
+    }
+}
