@@ -160,7 +160,8 @@ fn fill(conn: &mut Conn, is_postgres: bool, organization: &str, count: usize) ->
     conn.hurry(false).map_err(said)?;
     if !is_postgres {
         // Nobody needs what a crash leaves of this.
-        conn.batch("PRAGMA synchronous = OFF").map_err(said)?;
+        conn.batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -262144")
+            .map_err(said)?;
     }
     let (mut known, mut clients) = (HashMap::new(), HashSet::new());
     for first in (0..count).step_by(ROWS) {
@@ -215,6 +216,10 @@ fn fill(conn: &mut Conn, is_postgres: bool, organization: &str, count: usize) ->
         }
         // What sessions name stands before them.
         conn.batch(&format!("{named}{text}")).map_err(said)?;
+        if !is_postgres {
+            // Nobody else does, and a long log is slow to read.
+            conn.batch("PRAGMA wal_checkpoint(PASSIVE)").map_err(said)?;
+        }
     }
     for (_, made) in &indexes {
         conn.batch(made).map_err(said)?;

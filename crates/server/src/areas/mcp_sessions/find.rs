@@ -2,8 +2,8 @@
 //!
 //! Three ways lead to the same answer. Exact filters are ranges of indexes (`ranges.rs`): actor type, scope and toolset
 //! name kinds, of which an organization has few. A substring names actors, clients and ids (`named.rs`). Everything else
-//! reads what there is: short substrings and those that more sessions have than are counted, far pages, and the moments
-//! in which a job writes the end of many sessions down.
+//! reads what there is: pages of substrings that more sessions have than are counted, far pages, and the moments in which
+//! a job writes the end of many sessions down.
 //!
 //! INVARIANT MS-3: every way gives the sessions of the filter at the instant of the request, in the order of `issuedAt`,
 //!   `id`, and each exactly once.
@@ -89,7 +89,7 @@ fn numbers(
     // What is not written down yet, and a user, stand in no index of these.
     let is_indexed = cuts.is_empty() && filter.user.is_none();
     match text {
-        Some(text) if is_indexed && text.chars().count() >= named::MIN_INDEXED => {
+        Some(text) if is_indexed => {
             let Some(all) = named::all(cx, filter, text)? else {
                 return scanned(cx, filter, Some(text), (limit, offset));
             };

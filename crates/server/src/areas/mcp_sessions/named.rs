@@ -18,7 +18,7 @@ const SAMPLE: i64 = 100;
 /// So many trigrams are looked up: those that more would rule out are few, and each costs.
 const MAX_TRIGRAMS: usize = 5;
 /// Substrings shorter than this have no trigram. Units: characters, folded.
-pub const MIN_INDEXED: usize = 3;
+const MIN_INDEXED: usize = 3;
 /// So much of a part of an id is looked up: its end, as ids begin with their time.
 const MAX_PART: usize = 8;
 
@@ -41,7 +41,7 @@ pub fn all(cx: &mut Cx<'_>, filter: &Filter<'_>, text: &str) -> Result<Option<Ve
         _ => (0, 2),
     };
     let pattern = containing(text);
-    let mut found = BTreeSet::new();
+    let mut found: Vec<i64> = Vec::new();
     let mut read = |cx: &mut Cx<'_>, statement: &'static Statement, words: Option<&str>| -> Result<bool> {
         let mut values = params![
             org,
@@ -57,37 +57,38 @@ pub fn all(cx: &mut Cx<'_>, filter: &Filter<'_>, text: &str) -> Result<Option<Ve
         ]
         .to_vec();
         values.extend(words.map(Into::into));
-        cx.query(statement, &values, |row| {
-            found.insert(row.get::<i64>(0)?);
-            Ok(())
-        })?;
+        found.extend(cx.query(statement, &values, |row| row.get::<i64>(0))?);
+        // Whoever is named twice counts once.
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        found.dedup();
         Ok(i64::try_from(found.len()).unwrap_or(i64::MAX) > MAX_TOTAL)
     };
-    let engine = cx.tx().engine();
     let of_client = match filter.account {
         None => &pages::NAMED_BY_CLIENT,
         Some(_) => &pages::NAMED_BY_CLIENT_OF_ACCOUNT,
     };
+    let is_indexed = text.chars().count() >= MIN_INDEXED;
+    let engine = cx.tx().engine();
     let mut is_enough = read(cx, of_client, None)?;
     if !is_enough {
-        let words = match engine {
-            Engine::Sqlite => rare_trigrams(cx, text)?,
-            Engine::Postgres => pattern.clone(),
+        let (statement, words) = match engine {
+            Engine::Sqlite if is_indexed => (&pages::NAMED_BY_ACTOR, rare_trigrams(cx, text)?),
+            _ => (&pages::NAMED_BY_SHORT_ACTOR, String::new()),
         };
-        is_enough = read(cx, &pages::NAMED_BY_ACTOR, Some(&words))?;
+        is_enough = read(cx, statement, Some(&words))?;
     }
     if !is_enough && may_be_in_an_id(text) {
-        let end = end_of(text);
-        let words = match engine {
-            Engine::Sqlite => anded(trigrams(end)),
+        let (statement, words) = match engine {
+            _ if !is_indexed => (&pages::NAMED_BY_SHORT_ID, String::new()),
+            Engine::Sqlite => (&pages::NAMED_BY_ID, anded(trigrams(end_of(text)))),
             Engine::Postgres => {
                 cx.query(&pages::PLAN_ANEW, params![], |_| Ok(()))?;
-                containing(end)
+                (&pages::NAMED_BY_ID, containing(end_of(text)))
             }
         };
-        read(cx, &pages::NAMED_BY_ID, Some(&words))?;
+        read(cx, statement, Some(&words))?;
     }
-    Ok(Some(found.into_iter().rev().collect()))
+    Ok(Some(found))
 }
 
 /// Says whether every session's id has this folded text: it is a part of what all ids begin with.

@@ -190,6 +190,47 @@ macro_rules! of_named {
     };
 }
 
+/// Up to `?10` sessions of the actors that have the text `?9`, found in one way.
+macro_rules! named_by_actor {
+    ($from:literal, $by:literal) => {
+        concat!(
+            "SELECT s.seq FROM ",
+            $from,
+            " CROSS JOIN mcp_sessions s ON s.organization_id = a.organization_id AND s.actor = a.actor WHERE ",
+            $by,
+            " AND a.organization_id = ?1 AND a.search LIKE ?9 ESCAPE '\\' AND (?8 IS NULL OR NULLIF(a.service_account_id, '') = ?8)",
+            of_named!(),
+            " LIMIT ?10"
+        )
+    };
+}
+
+/// The same for PostgreSQL, whose index takes the pattern; `?11` is there for the other engine.
+macro_rules! named_by_actors {
+    () => {
+        concat!(
+            "WITH a AS MATERIALIZED (SELECT actor FROM mcp_session_actors WHERE organization_id = ?1 AND search LIKE ?9 ESCAPE '\\' AND CAST(?11 AS TEXT) IS NOT NULL AND (CAST(?8 AS TEXT) IS NULL OR NULLIF(service_account_id, '') = CAST(?8 AS TEXT))) SELECT s.seq FROM a JOIN mcp_sessions s ON s.organization_id = ?1 AND s.actor = a.actor WHERE TRUE",
+            of_named!(),
+            " LIMIT ?10"
+        )
+    };
+}
+
+/// Up to `?10` sessions whose ids have the text `?9`, found in one way.
+macro_rules! named_by_id {
+    ($from:literal, $by:literal) => {
+        concat!(
+            "SELECT s.seq FROM ",
+            $from,
+            " WHERE ",
+            $by,
+            " AND s.organization_id = ?1 AND s.id || '' LIKE ?9 ESCAPE '\\' AND (CAST(?8 AS TEXT) IS NULL OR s.service_account_id = CAST(?8 AS TEXT))",
+            of_named!(),
+            " LIMIT ?10"
+        )
+    };
+}
+
 /// Up to `?10` sessions of the clients whose ids have the text `?9`.
 macro_rules! named_by_client {
     ($account:literal) => {
@@ -264,8 +305,13 @@ statements! {
     /// Up to `?10` sessions of the actors that have the text `?9`, and the account `?8` if there is one. The index is asked
     /// for `?11`. PostgreSQL finds the actors first: it would take them for more than they are.
     NAMED_BY_ACTOR = {
-        sqlite: concat!("SELECT s.seq FROM mcp_session_actor_parts CROSS JOIN mcp_session_actors a ON a.actor = mcp_session_actor_parts.rowid CROSS JOIN mcp_sessions s ON s.organization_id = a.organization_id AND s.actor = a.actor WHERE mcp_session_actor_parts MATCH ?11 AND a.organization_id = ?1 AND a.search LIKE ?9 ESCAPE '\\' AND (?8 IS NULL OR NULLIF(a.service_account_id, '') = ?8)", of_named!(), " LIMIT ?10"),
-        postgres: concat!("WITH a AS MATERIALIZED (SELECT actor FROM mcp_session_actors WHERE organization_id = ?1 AND search LIKE ?9 ESCAPE '\\' AND CAST(?11 AS TEXT) IS NOT NULL AND (CAST(?8 AS TEXT) IS NULL OR NULLIF(service_account_id, '') = CAST(?8 AS TEXT))) SELECT s.seq FROM a JOIN mcp_sessions s ON s.organization_id = ?1 AND s.actor = a.actor WHERE TRUE", of_named!(), " LIMIT ?10"),
+        sqlite: named_by_actor!("mcp_session_actor_parts CROSS JOIN mcp_session_actors a ON a.actor = mcp_session_actor_parts.rowid", "mcp_session_actor_parts MATCH ?11"),
+        postgres: named_by_actors!(),
+    };
+    /// The same of a text that no index has.
+    NAMED_BY_SHORT_ACTOR = {
+        sqlite: named_by_actor!("mcp_session_actors a", "?11 IS NOT NULL"),
+        postgres: named_by_actors!(),
     };
     /// Up to `?10` sessions of the clients that have the text `?9`.
     NAMED_BY_CLIENT = named_by_client!(" AND CAST(?8 AS TEXT) IS NULL");
@@ -273,9 +319,11 @@ statements! {
     NAMED_BY_CLIENT_OF_ACCOUNT = named_by_client!(" AND s.service_account_id = ?8");
     /// Up to `?10` sessions whose ids have the text `?9`, of the account `?8` if there is one. The index is asked for `?11`.
     NAMED_BY_ID = {
-        sqlite: concat!("SELECT s.seq FROM mcp_session_parts CROSS JOIN mcp_sessions s ON s.seq = mcp_session_parts.rowid WHERE mcp_session_parts MATCH ?11 AND s.organization_id = ?1 AND s.id LIKE ?9 ESCAPE '\\' AND (?8 IS NULL OR s.service_account_id = ?8)", of_named!(), " LIMIT ?10"),
-        postgres: concat!("SELECT s.seq FROM mcp_sessions s WHERE s.id LIKE ?11 ESCAPE '\\' AND s.organization_id = ?1 AND s.id || '' LIKE ?9 ESCAPE '\\' AND (CAST(?8 AS TEXT) IS NULL OR s.service_account_id = CAST(?8 AS TEXT))", of_named!(), " LIMIT ?10"),
+        sqlite: named_by_id!("mcp_session_parts CROSS JOIN mcp_sessions s ON s.seq = mcp_session_parts.rowid", "mcp_session_parts MATCH ?11"),
+        postgres: named_by_id!("mcp_sessions s", "s.id LIKE ?11 ESCAPE '\\'"),
     };
+    /// The same of a text that no index has.
+    NAMED_BY_SHORT_ID = named_by_id!("mcp_sessions s", "CAST(?11 AS TEXT) IS NOT NULL");
     /// The sessions of some numbers. With the organization among the conditions SQLite would read all of it.
     FETCH = unscoped("a seq is unique everywhere, and these came from statements that keep to one organization") concat!("SELECT ", columns!(), sessions!(), "WHERE s.seq IN (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51, ?52, ?53, ?54, ?55, ?56, ?57, ?58, ?59, ?60, ?61, ?62, ?63, ?64, ?65, ?66, ?67, ?68, ?69, ?70, ?71, ?72, ?73, ?74, ?75, ?76, ?77, ?78, ?79, ?80, ?81, ?82, ?83, ?84, ?85, ?86, ?87, ?88, ?89, ?90, ?91, ?92, ?93, ?94, ?95, ?96, ?97, ?98, ?99, ?100)");
 }
