@@ -219,8 +219,11 @@ fn move_trio(form: &mut Form, body: &mut Value, dice: &mut Dice) {
         return;
     };
     let both = dice.chance(3);
-    if !both {
-        // Whether the rest is valid without them, the schema does not say.
+    let is_whole = ["reason", "idempotencyKey"]
+        .iter()
+        .all(|member| members.contains_key(*member));
+    if !both || !is_whole {
+        // Whether the rest is valid without them, the schema does not say; what a body lacks, a header may give.
         form.wrong = None;
     }
     for (member, header) in [("reason", "x-reason"), ("idempotencyKey", "idempotency-key")] {
