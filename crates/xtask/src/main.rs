@@ -9,6 +9,7 @@ mod assurance;
 mod bench;
 mod clients;
 mod clock;
+mod corrupt;
 mod coverage;
 mod crash;
 mod endure;
@@ -73,6 +74,8 @@ enum Task {
     Simulate(simulate::Arguments),
     /// Fail every write and sync of every mutation, one at a time, and compare the store with what was answered
     Faults(faults::Arguments),
+    /// Spoil one page of a closed store at a time, and look for answers that are silently wrong
+    Corrupt(corrupt::Arguments),
     /// Lose the power at random moments, with what a disk may then hold, and look for what had been acknowledged
     Power(power::Arguments),
     /// Keep the server busy, full, restarting or under odd bytes, and judge what it does
@@ -156,6 +159,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Scale(arguments) => scale::run(arguments)?,
         Task::Simulate(arguments) => simulate::run(arguments)?,
         Task::Faults(arguments) => faults::run(arguments)?,
+        Task::Corrupt(arguments) => corrupt::run(arguments)?,
         Task::Power(arguments) => power::run(arguments)?,
         Task::Endure(subject) => endure::run(subject)?,
         Task::Planted(arguments) => planted::run(arguments)?,

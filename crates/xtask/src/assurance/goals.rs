@@ -88,7 +88,7 @@ pub const GOALS: &[Goal] = &[
             "every_flipped_byte_of_a_segment_is_refused_or_harmless",
             "every_cut_of_a_segment_is_refused",
         ],
-        "Segments of the history are covered at every byte; the pages of the store are not corrupted at random.",
+        "Not reached: some answers about accounts are silently wrong, as rows of the store have no checksum of their own; no token was ever let do what it may not. Segments of the history are covered at every byte. `cargo xtask corrupt --count 10000` is the full size.",
     ),
     goal(
         "R6",
@@ -328,7 +328,7 @@ pub const GOALS: &[Goal] = &[
         "Soak",
         "one hour of mixed load: flat memory and descriptors, no 5xx, WAL < 64 MiB",
         &[],
-        "`cargo xtask endure soak --minutes 60` is the full size.",
+        "`cargo xtask endure soak --minutes 60` is the full size. It found that freed memory was held on to; since that was mended, nine minutes were seen, from 66 to 69 MiB.",
     ),
     begin(
         "Security",
