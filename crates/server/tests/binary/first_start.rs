@@ -1,6 +1,6 @@
 //! The first start, the second, several at once, and the end.
 
-use crate::harness::{get, home, homes, succeed};
+use crate::harness::{Server, get, home, homes, succeed};
 use provost_kernel::db::{Access, Conn};
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -292,6 +292,27 @@ fn a_recovered_organization_has_a_new_admin_and_an_audit_entry() {
             "{said}"
         );
         assert_eq!(count("nobody"), Some(0));
+    }
+}
+
+/// The allocator reads its options before the program begins: a server begins again to set one that nobody set.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_gives_freed_memory_back_unless_it_is_told_otherwise() {
+    let home = home("purge");
+    for (said, expected) in [(None, "0"), (Some("250"), "250")] {
+        let mut command = home.command(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
+        command.env_remove("MIMALLOC_PURGE_DELAY");
+        command.envs(said.map(|delay| ("MIMALLOC_PURGE_DELAY", delay)));
+        let server = Server::start(command, &home.path("stdout"));
+        let environment = std::fs::read(format!("/proc/{}/environ", server.child.id())).unwrap();
+        let delays: Vec<String> = environment
+            .split(|byte| *byte == 0)
+            .filter_map(|entry| entry.strip_prefix(b"MIMALLOC_PURGE_DELAY="))
+            .map(|delay| String::from_utf8_lossy(delay).into_owned())
+            .collect();
+        assert_eq!(delays, [expected]);
+        assert_eq!(server.stop(), 0);
     }
 }
 
