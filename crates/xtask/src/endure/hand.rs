@@ -79,6 +79,8 @@ pub struct Hand<'a> {
     keys: u64,
     /// Whether this one also makes backtests; a few do.
     makes_backtests: bool,
+    /// How many parts of the past that backtests ask about it has imported.
+    past: u64,
     running: Option<String>,
     lost: Option<Lost>,
     told: Arc<Mutex<Told>>,
@@ -92,6 +94,7 @@ impl<'a> Hand<'a> {
             random: Random::part(scene.seed, 40_000 + number as u64),
             keys: 0,
             makes_backtests: number < 2,
+            past: 0,
             running: None,
             lost: None,
             told: Arc::default(),

@@ -76,7 +76,7 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
     let mut connection = Connection::new(server.address);
     for number in 0..(arguments.thousand_events * 1_000).div_ceil(LINES) {
         let key = format!("{seed:016x}-{number}");
-        connection.fetch(&import(&scene.bootstrap, &key, LINES))?;
+        connection.fetch(&import(&scene.bootstrap, &key, LINES, 2))?;
     }
     let mut hands: Vec<Hand<'_>> = (0..arguments.connections)
         .map(|number| Hand::new(&scene, number))

@@ -13,6 +13,14 @@ const MOST_ACCOUNTS: usize = 6;
 const TOOL: &str = "getHeadlessServiceAccount";
 const REVISION: &str = "2025-11-25";
 
+/// Every hand that makes backtests imports so many parts of this size into the days that they ask about. Nothing else is
+/// recorded there: a backtest of all that there is would take more of the server with every minute of the load.
+const PAST_PARTS: u64 = 5;
+const PAST_EVENTS: usize = 1000;
+const PAST_DAYS: u64 = 20;
+/// Where all other imports go.
+const RECENT_DAYS: u64 = 2;
+
 impl Hand<'_> {
     pub(super) fn get(&self, rest: &str) -> Request {
         let bootstrap = &self.scene.bootstrap;
@@ -106,7 +114,7 @@ impl Hand<'_> {
 
     pub(super) fn import(&mut self) -> Request {
         let count = usize::try_from(self.random.between(1, 40)).unwrap_or(1);
-        import(&self.scene.bootstrap, &self.key(), count)
+        import(&self.scene.bootstrap, &self.key(), count, RECENT_DAYS)
     }
 
     pub(super) fn call(&mut self) -> Request {
@@ -123,25 +131,30 @@ impl Hand<'_> {
         request
     }
 
-    /// Makes a backtest, or asks how the last one is.
+    /// Makes a backtest, or asks how the last one is; before the first there is a past to be imported.
     pub(super) fn backtest(&mut self) -> (Act, Request) {
         if let Some(id) = &self.running {
             return (Act::Poll, self.get(&format!("policies/backtests/{id}")));
+        }
+        if self.past < PAST_PARTS {
+            self.past += 1;
+            let past = import(&self.scene.bootstrap, &self.key(), PAST_EVENTS, PAST_DAYS);
+            return (Act::Import, past);
         }
         let body = json!({
             "candidate": { "kind": "inline", "family": "content", "definition": {
                 "id": "endurance", "name": "Endurance", "action": "block", "evaluateOn": ["pre_tool", "post_tool"],
                 "acknowledgeBroadScope": true, "message": "not now",
                 "conditions": { "all": [{ "field": "tool.id", "op": "eq", "value": "tool-3" }] } } },
-            "window": { "from": days_ago(30), "to": days_ago(0) },
+            "window": { "from": days_ago(PAST_DAYS + 1), "to": days_ago(PAST_DAYS - 1) },
         });
         (Act::Backtest, self.post("POST", "policies/backtests", body))
     }
 }
 
-/// An import of so many events of the day before yesterday, told apart by its key.
-pub fn import(bootstrap: &Bootstrap, key: &str, count: usize) -> Request {
-    let at = days_ago(2);
+/// An import of so many events of so many days ago, told apart by its key.
+pub fn import(bootstrap: &Bootstrap, key: &str, count: usize, days: u64) -> Request {
+    let at = days_ago(days);
     let line = |number: usize| {
         json!({ "id": format!("{key}-{number}"), "at": at, "occasion": "post_tool",
                 "attributes": { "tool.id": format!("tool-{}", number % 5) } })
