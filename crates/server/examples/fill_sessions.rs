@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use provost_kernel::auth::{SCOPES, ScopeSet};
-use provost_kernel::db::{Access, Conn, Engine, Location, Param, Statement};
+use provost_kernel::db::{Access, Conn, Engine, Location, Param, Statement, to_postgres};
 use provost_kernel::{Secret, Timestamp, params};
 use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor, SessionId};
 use std::collections::{HashMap, HashSet};
@@ -261,8 +261,15 @@ fn plans(conn: &mut Conn, is_postgres: bool, organization: &str) -> Outcome {
     } else {
         Engine::Sqlite
     };
+    if is_postgres {
+        plans_of_merged(conn, organization)?;
+    }
     for statement in mcp_sessions::PAGE_STATEMENTS {
         let name = statement.name.rsplit("::").next().unwrap_or_default();
+        if is_postgres && !(name.starts_with("NAMED") || name == "UNSWEPT") {
+            // What is above stands for the lists of exact filters.
+            continue;
+        }
         let (client, account) = ("https://client-07.example/metadata.json", id("sa", 3));
         let client = (name.contains("CLIENT") || name.contains("BOTH")).then_some(client);
         let account = (name.contains("ACCOUNT") || name.contains("BOTH")).then_some(account.as_str());
@@ -317,6 +324,49 @@ fn plans(conn: &mut Conn, is_postgres: bool, organization: &str) -> Outcome {
         let lines = conn.read(|tx| tx.query(asked, &values, |row| row.get::<String>(column)));
         println!("{name}\n  {}", brief(lines.map_err(said)?).join("\n  "));
     }
+    Ok(())
+}
+
+/// The plans of exact filters on PostgreSQL, which are made once for all values.
+fn plans_of_merged(conn: &mut Conn, organization: &str) -> Outcome {
+    conn.batch("SET plan_cache_mode = force_generic_plan")
+        .map_err(said)?;
+    for statement in mcp_sessions::MERGED_STATEMENTS {
+        let name = statement.name.rsplit("::").next().unwrap_or_default();
+        let others = match name {
+            "PLAN_ONCE" => continue,
+            "TOTALS" => "100",
+            _ if name.starts_with("TOTAL_OF") => "10001",
+            _ => "50, 50, 100, ''",
+        };
+        let client = if name.contains("CLIENT") || name.contains("BOTH") {
+            "'https://client-07.example/metadata.json'"
+        } else {
+            "NULL"
+        };
+        let account = if name.contains("ACCOUNT") || name.contains("BOTH") {
+            format!("'{}'", id("sa", 3))
+        } else {
+            "NULL".to_owned()
+        };
+        let prepared = format!("PREPARE merged AS {}", to_postgres(statement.postgres));
+        conn.batch(&prepared).map_err(said)?;
+        let asked: &'static Statement = Box::leak(Box::new(Statement {
+            name: statement.name,
+            sqlite: "",
+            postgres: leaked(format!(
+                "EXPLAIN (ANALYZE, COSTS OFF, SUMMARY OFF) EXECUTE merged('{organization}', -1, NULL, {client}, {account}, NULL, '% mcp:read %', NULL, {others})"
+            )),
+            unscoped: Some("a plan"),
+        }));
+        let lines = conn
+            .tx()
+            .query(asked, &[], |row| row.get::<String>(0))
+            .map_err(said)?;
+        println!("{name}\n  {}", brief(lines).join("\n  "));
+        conn.batch("DEALLOCATE merged").map_err(said)?;
+    }
+    conn.batch("RESET plan_cache_mode").map_err(said)?;
     Ok(())
 }
 

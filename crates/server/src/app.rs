@@ -76,6 +76,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         backtests::STATEMENTS,
         mcp_sessions::STATEMENTS,
         mcp_sessions::PAGE_STATEMENTS,
+        mcp_sessions::MERGED_STATEMENTS,
         mcp_sessions::CREDENTIAL_STATEMENTS,
         oauth::STATEMENTS,
         oauth::CLIENT_STATEMENTS,

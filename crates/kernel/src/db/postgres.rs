@@ -28,9 +28,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio_postgres::Client;
 
-/// `idle_in_transaction_session_timeout`: a frozen server must not stall the others through its locks.
+/// `idle_in_transaction_session_timeout`: a frozen server must not stall the others through its locks. `jit`: compiling a
+/// statement takes longer than any of ours runs.
 const SESSION: &str = "SET lock_timeout = '5s'; SET statement_timeout = '10s';
-    SET idle_in_transaction_session_timeout = '2s'; SET synchronous_commit = on; SET TimeZone = 'UTC'";
+    SET idle_in_transaction_session_timeout = '2s'; SET synchronous_commit = on; SET jit = off;
+    SET TimeZone = 'UTC'";
 
 const SESSION_READ: &str = "SET default_transaction_read_only = on";
 

@@ -67,12 +67,12 @@ CREATE UNIQUE INDEX mcp_sessions_by_grant ON mcp_sessions (grant_key);
 CREATE UNIQUE INDEX mcp_sessions_by_seq ON mcp_sessions (seq);
 -- Each holds all that a filter and a count need, in the order of a list: no row is read to be passed over.
 CREATE UNIQUE INDEX mcp_sessions_by_issue ON mcp_sessions (organization_id, seq);
-CREATE INDEX mcp_sessions_by_state ON mcp_sessions (organization_id, state, seq, expires_at);
+CREATE INDEX mcp_sessions_by_state ON mcp_sessions (organization_id, state, seq, expires_at, kind);
 CREATE INDEX mcp_sessions_by_kind ON mcp_sessions (organization_id, kind, state, seq, expires_at);
 CREATE INDEX mcp_sessions_by_client ON mcp_sessions (organization_id, mcp_client_id, state, seq, expires_at, kind);
 CREATE INDEX mcp_sessions_by_actor ON mcp_sessions (organization_id, actor, state, seq, expires_at, kind, mcp_client_id);
 CREATE INDEX mcp_sessions_by_client_kind ON mcp_sessions (organization_id, mcp_client_id, kind, state, seq, expires_at);
-CREATE INDEX mcp_sessions_by_account ON mcp_sessions (organization_id, service_account_id, state, seq, expires_at) WHERE service_account_id IS NOT NULL;
+CREATE INDEX mcp_sessions_by_account ON mcp_sessions (organization_id, service_account_id, state, seq, expires_at, kind) WHERE service_account_id IS NOT NULL;
 CREATE INDEX mcp_sessions_by_account_kind ON mcp_sessions (organization_id, service_account_id, kind, state, seq, expires_at) WHERE service_account_id IS NOT NULL;
 CREATE INDEX mcp_sessions_by_account_client ON mcp_sessions (organization_id, service_account_id, mcp_client_id, state, seq, expires_at, kind) WHERE service_account_id IS NOT NULL;
 CREATE INDEX mcp_sessions_by_user ON mcp_sessions (organization_id, console_user_id, state, seq, expires_at) WHERE console_user_id IS NOT NULL;

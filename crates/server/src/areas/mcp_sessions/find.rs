@@ -1,7 +1,7 @@
 //! Finds the sessions of a filter: one page, newest first, and how many there are in all.
 //!
-//! Three ways lead to the same answer. Exact filters are ranges of indexes (`ranges.rs`): actor type, scope and toolset
-//! name kinds, of which an organization has few. A substring names actors, clients and ids (`named.rs`). Everything else
+//! Three ways lead to the same answer. Exact filters are ranges of indexes (`ranges.rs`, on PostgreSQL `merged.rs`): actor
+//! type, scope and toolset name kinds, of which an organization has few. A substring names actors, clients and ids (`named.rs`). Everything else
 //! reads what there is: pages of substrings that more sessions have than are counted, far pages, and the moments in which
 //! a job writes the end of many sessions down.
 //!
@@ -10,9 +10,9 @@
 
 use super::model::{Cut, Session, State};
 use super::view::StatusFilter;
-use super::{named, pages, ranges, store};
+use super::{merged, named, pages, ranges, store};
 use provost_kernel::auth::{ScopeSet, TOOLSETS};
-use provost_kernel::db::Param;
+use provost_kernel::db::{Engine, Param};
 use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Result, params};
 use std::collections::HashMap;
@@ -63,13 +63,17 @@ pub fn page(cx: &mut Cx<'_>, filter: &Filter<'_>, limit: i64, offset: i64) -> Re
             ..Found::default()
         });
     }
-    let org = cx.org();
-    let cuts = store::cuts(&mut cx.tx(), org)?;
     // A substring that every id has narrows nothing.
     let text = filter
         .text
         .map(name_key)
         .filter(|text| !named::is_in_every_id(text));
+    let is_merged = cx.tx().engine() == Engine::Postgres && text.is_none() && filter.user.is_none();
+    if is_merged && let Some(found) = merged::page(cx, filter, limit, offset)? {
+        return Ok(found);
+    }
+    let org = cx.org();
+    let cuts = store::cuts(&mut cx.tx(), org)?;
     let (seqs, total) = numbers(cx, filter, text.as_deref(), &cuts, (limit, offset))?;
     Ok(Found {
         sessions: fetch(cx, &seqs, &cuts)?,
