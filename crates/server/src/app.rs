@@ -81,6 +81,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         oauth::STATEMENTS,
         oauth::CLIENT_STATEMENTS,
         store::STATEMENTS,
+        crate::closing::STATEMENTS,
     ];
     all.extend(directory::statements());
     all.extend(crate::commands::statements());

@@ -5,6 +5,7 @@ pub mod app;
 pub mod areas;
 pub mod background;
 pub mod cli;
+pub mod closing;
 pub mod commands;
 pub mod config;
 pub mod html;

@@ -4,7 +4,7 @@
 //! kept in the store, and a start with a wrong or missing key refuses with a sentence that names the key.
 
 use crate::areas::resource_credentials::secrets::sealing_keys_in_use;
-use crate::migrations;
+use crate::{closing, migrations};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Call, Conn, Location, Param, migrate};
 use provost_kernel::error::{Error, Result};
@@ -37,9 +37,9 @@ statements! {
     ADD_ORGANIZATION = "INSERT INTO organizations (organization_id, name, created_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
 }
 
-/// Migrates a store and binds it to its keys.
+/// Migrates a store, binds it to its keys, and compares it with what it was when it was closed.
 ///
-/// Errors: a sentence for a store that is newer than the program, edited, or made with other keys; `Broken` when it
+/// Errors: a sentence for a store that is newer than the program, edited, damaged, or made with other keys; `Broken` when it
 /// cannot be written.
 pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
     let mut conn = Conn::open(location, Access::Write)?;
@@ -47,6 +47,7 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
     migrate(&mut conn, migrations::ALL, now)?;
     let (spent, known) = split_spent(&mut conn, keys)?;
     keys.verify(&known)?;
+    closing::check(&mut conn, keys)?;
     let values = keys.check_values();
     let mut new: Vec<Call<'_>> = values
         .iter()

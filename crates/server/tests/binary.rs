@@ -6,6 +6,8 @@
 mod audit;
 #[path = "binary/backtests.rs"]
 mod backtests;
+#[path = "binary/closing.rs"]
+mod closing;
 #[path = "binary/decisions.rs"]
 mod decisions;
 #[path = "binary/first_start.rs"]

@@ -120,6 +120,32 @@ impl<'r> Row<'r> {
         }
     }
 
+    /// Appends every column with its kind and length, so that two rows that differ make different bytes.
+    pub fn frame(&self, bytes: &mut Vec<u8>) {
+        let columns = match self.source {
+            Source::Sqlite(row) => row.as_ref().column_count(),
+            Source::Kept(values) => values.len(),
+            Source::Postgres(row) => row.len(),
+        };
+        for index in 0..columns {
+            let number;
+            let (kind, content): (u8, &[u8]) = match self.value(index) {
+                Value::Null => (0, &[]),
+                Value::Int(int) => {
+                    number = int.to_be_bytes();
+                    (1, &number)
+                }
+                Value::Bool(bool) => (2, if bool { &[1] } else { &[0] }),
+                Value::Text(text) => (3, text.as_bytes()),
+                Value::Bytes(content) => (4, content),
+                Value::Foreign => (5, &[]),
+            };
+            bytes.push(kind);
+            bytes.extend((content.len() as u64).to_be_bytes());
+            bytes.extend(content);
+        }
+    }
+
     /// Copies the columns of a SQLite row, which is gone when the statement moves on.
     pub(super) fn keep(&self) -> Vec<rusqlite::types::Value> {
         let Source::Sqlite(row) = self.source else {

@@ -72,6 +72,8 @@ pub enum MacPurpose {
     PreviewToken,
     /// What a policy's plan was judged from.
     PlanToken,
+    /// What a store was when it was closed.
+    ClosedStore,
 }
 
 impl MacPurpose {
@@ -84,6 +86,7 @@ impl MacPurpose {
         Self::Cursor,
         Self::PreviewToken,
         Self::PlanToken,
+        Self::ClosedStore,
     ];
 
     /// Returns the master key's purpose and the HKDF info. Changing an info invalidates what is stored.
@@ -96,6 +99,7 @@ impl MacPurpose {
             Self::PlanToken => (Purpose::Request, b"provost/mac/plan-token/v1"),
             Self::ChainHead => (Purpose::Audit, b"provost/mac/chain-head/v1"),
             Self::AuditValue => (Purpose::Audit, b"provost/mac/audit-value/v1"),
+            Self::ClosedStore => (Purpose::Audit, b"provost/mac/closed-store/v1"),
         }
     }
 }

@@ -80,6 +80,7 @@ fn own_command() -> Command {
         .subcommand(
             group("store", "Look after the store")
                 .subcommand(store::Check::command())
+                .subcommand(store::Accept::command())
                 .subcommand(store::Backup::command())
                 .subcommand(store::Restore::command())
                 .subcommand(store::Move::command()),
@@ -125,6 +126,7 @@ fn run(matches: &ArgMatches) -> Outcome {
         ["keys", "import"] => read::<keys::Import>(inner)?.run(),
         ["keys", "rotate"] => read::<keys::Rotate>(inner)?.run(),
         ["store", "check"] => read::<store::Check>(inner)?.run(),
+        ["store", "accept"] => read::<store::Accept>(inner)?.run(),
         ["store", "backup"] => read::<store::Backup>(inner)?.run(),
         ["store", "restore"] => read::<store::Restore>(inner)?.run(),
         ["store", "move"] => read::<store::Move>(inner)?.run(),

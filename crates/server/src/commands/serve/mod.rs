@@ -16,7 +16,7 @@ use super::store_flags::{Absent, Place, StoreFlags, make_private};
 use super::{logging, metrics};
 use crate::areas::audit;
 use crate::config::{Config, check_public_url, sign_in_providers};
-use crate::{app, background, mcp};
+use crate::{app, background, closing, mcp};
 use provost_kernel::Kernel;
 use provost_kernel::db::Location;
 use provost_kernel::expose::edge::{Edge, EdgeSettings, Tls, serve};
@@ -158,7 +158,9 @@ impl Serve {
             .with(config.oauth.settings()?)
             .with(sign_in_providers(&config.oauth.sign_in)?)
             .with(config.history.open(&config.store.data_dir(), runtime.handle())?);
+        let location = place.location.clone();
         let kernel = place.start_with(settings(&config, url.clone())?, extras)?;
+        let stopped = kernel.clone();
         let server = Server {
             config: &config,
             tls,
@@ -169,6 +171,12 @@ impl Serve {
         };
         let outcome = runtime.block_on(server.run(self));
         runtime.shutdown_background();
+        // Nothing of this process writes any more. Without the mark the store is whole as well.
+        if outcome.is_ok()
+            && let Err(error) = closing::mark(&location, &stopped.keys)
+        {
+            tracing::warn!(%error, cause = error.private(), "the store could not be marked as closed");
+        }
         outcome
     }
 

@@ -4,7 +4,7 @@ use super::{segments, unhurried};
 use crate::areas::{mcp_sessions, service_accounts, skill_registry};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::store_flags::StoreFlags;
-use crate::migrations;
+use crate::{closing, migrations};
 use provost_kernel::audit::Head;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn, Engine, Location, Tx, is_migrated};
@@ -36,7 +36,7 @@ statements! {
 }
 
 /// Check that the store is whole: the file, the references, the version, the keys, the audit log's ends, the
-/// tokens, the counts of sessions, the segments of recorded history. `provost audit verify` reads the audit log itself.
+/// tokens, the counts of sessions, the segments of recorded history, and that a closed store is what it was. `provost audit verify` reads the audit log itself.
 ///
 /// Runs beside a server. Exit code 0: nothing was found; 1: every finding is a sentence on standard error.
 #[derive(clap::Parser)]
@@ -119,6 +119,7 @@ fn look(location: &Location, keys: &Keys, now: Timestamp, findings: &mut Vec<Str
         let known = tx.query(&KEY_CHECKS, params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
         found.extend(keys.verify(&known).err().map(|error| error.to_string()));
         chains(tx, keys, &mut found)?;
+        found.extend(closing::finding_of_closed(tx, keys)?);
         found.extend(service_accounts::broken_invariants(tx, now)?);
         found.extend(skill_registry::broken_invariants(tx)?);
         found.extend(mcp_sessions::broken_invariants(tx)?);

@@ -1,5 +1,6 @@
 //! `provost store`: looking after the store (D12.9, D12.10).
 
+mod accept;
 mod backup;
 mod check;
 mod copy;
@@ -9,6 +10,7 @@ mod restored_line;
 mod schema;
 mod segments;
 
+pub use accept::Accept;
 pub use backup::{Backup, open};
 pub use check::Check;
 pub use move_store::Move;

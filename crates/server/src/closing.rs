@@ -1,0 +1,167 @@
+//! What a store was when it was closed: rot of its accounts and tokens is found before anybody is answered (R5).
+//!
+//! SQLite has no checksums of its pages, so a flipped bit in a row is an answer like any other. A server that stops
+//! leaves a keyed hash of everybody who may act; the next one compares before it serves, and takes the hash away before
+//! the first change. A server that was killed leaves none: what it had written it had just read.
+//!
+//! ```text
+//! serving → closed with a hash     a graceful stop
+//! closed  → serving                the hash fits, or something acted on the store since
+//! closed  → refused                it does not; `provost store accept` goes on with what is there, and says so in the log
+//! ```
+//!
+//! INVARIANT ST-2: a store whose accounts, tokens or their indexes changed while it was closed is not served; one that
+//!   Provost's own commands changed is.
+//!
+//! Absent on purpose: PostgreSQL, which has checksums of its pages and of which no server knows whether it is the last;
+//! the audit log, whose chain says the same of itself; what nobody's rights depend on.
+
+use crate::migrations;
+use provost_kernel::audit::hex;
+use provost_kernel::db::{Access, Call, Conn, Engine, Location, Param, Statement, Tx};
+use provost_kernel::error::{Error, Result};
+use provost_kernel::keys::{Keys, MacPurpose};
+use provost_kernel::merkle::{self, Hash};
+use provost_kernel::{params, statements};
+
+statements! {
+    /// The hash that the store was closed with.
+    MARK = "SELECT value FROM installation WHERE name = 'closed'";
+    /// Notes it.
+    SET_MARK = "INSERT INTO installation (name, value) VALUES ('closed', ?1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    /// Takes it away.
+    DROP_MARK = "DELETE FROM installation WHERE name = 'closed'";
+    /// Every organization.
+    ORGANIZATIONS = unscoped("the hash is over everybody") "SELECT organization_id, name, created_at FROM organizations ORDER BY organization_id";
+    /// Every account.
+    ACCOUNTS = unscoped("the hash is over everybody") "SELECT organization_id, id, name, name_key, description, permission_role, scopes, status, owner_console_user_id, created_at, updated_at, disabled_at, deleted_at FROM service_accounts ORDER BY organization_id, id";
+    /// Every token.
+    TOKENS = unscoped("the hash is over everybody") "SELECT organization_id, id, service_account_id, lookup_id, name, token_prefix, mac, pepper_id, scopes, created_at, updated_at, expires_at, last_used_at, last_used_ip, revoked_at, revoke_reason, superseded_by_id, self_rotated, replay_pending, expiry_warned_days, hidden_at FROM service_account_tokens ORDER BY organization_id, id";
+    /// The ends of the audit log, by which the store says that something acted on it.
+    HEADS = unscoped("the hash is over everybody") "SELECT organization_id, seq, hash FROM chain_heads ORDER BY organization_id";
+    /// What SQLite finds wrong with the tables and indexes of the above.
+    DAMAGE = unscoped("the file holds every organization") {
+        sqlite: "SELECT integrity_check FROM pragma_integrity_check('organizations') UNION ALL SELECT integrity_check FROM pragma_integrity_check('service_accounts') UNION ALL SELECT integrity_check FROM pragma_integrity_check('service_account_tokens')",
+        postgres: "SELECT 'ok'::text",
+    };
+}
+
+/// What nobody may have changed.
+const GUARDED: [&Statement; 3] = [&ORGANIZATIONS, &ACCOUNTS, &TOKENS];
+
+/// Notes what the store is, when nobody writes to it any more.
+///
+/// Errors: as reading and writing does; the store is whole without the note.
+pub fn mark(location: &Location, keys: &Keys) -> Result<()> {
+    if location.engine() == Engine::Postgres {
+        return Ok(());
+    }
+    let mut conn = Conn::open(location, Access::Write)?;
+    let value = conn.read(|tx| {
+        let content = keys.mac(MacPurpose::ClosedStore, &[&content(tx)?]);
+        Ok(format!(
+            "{} {} {}",
+            migrations::ALL.len(),
+            hex(&heads(tx)?),
+            hex(&content)
+        ))
+    })?;
+    write(&mut conn, &SET_MARK, vec![Param::from(value)])
+}
+
+/// Compares a migrated store with what it was when it was closed, and takes the note away.
+///
+/// Errors: a sentence that says what to do, for a store that changed.
+pub fn check(conn: &mut Conn, keys: &Keys) -> Result<()> {
+    let Some(mark) = conn.read(read_mark)? else {
+        return Ok(());
+    };
+    if conn.engine() == Engine::Sqlite
+        && let Some(finding) = conn.read(|tx| finding(tx, keys, &mark))?
+    {
+        return Err(Error::unavailable(format!(
+            "the store changed while it was closed: {finding}. Restore a backup. If you changed it yourself, or want to \
+             go on with what is there, `provost store accept` does"
+        )));
+    }
+    write(conn, &DROP_MARK, Vec::new())
+}
+
+/// Takes the note of a store away, whatever it says, and returns whether there was one.
+pub fn accept(conn: &mut Conn) -> Result<bool> {
+    let is_marked = conn.read(read_mark)?.is_some();
+    write(conn, &DROP_MARK, Vec::new())?;
+    Ok(is_marked)
+}
+
+/// Says what is wrong with a store that was closed, if anything is.
+pub fn finding_of_closed(tx: &mut Tx<'_>, keys: &Keys) -> Result<Option<String>> {
+    match read_mark(tx)? {
+        Some(mark) => finding(tx, keys, &mark),
+        None => Ok(None),
+    }
+}
+
+fn read_mark(tx: &mut Tx<'_>) -> Result<Option<String>> {
+    tx.query_opt(&MARK, params![], |row| row.get(0))
+}
+
+fn finding(tx: &mut Tx<'_>, keys: &Keys, mark: &str) -> Result<Option<String>> {
+    let words: Vec<&str> = mark.split(' ').collect();
+    let &[migrations, known_heads, known] = words.as_slice() else {
+        return Ok(Some("its note of what it was cannot be read".to_owned()));
+    };
+    // A version with other tables, or a command that acted since: then the note is of another store.
+    if migrations != migrations::ALL.len().to_string() || known_heads != hex(&heads(tx)?) {
+        return Ok(None);
+    }
+    let content = content(tx)?;
+    let known: Option<Vec<u8>> = (0..known.len())
+        .step_by(2)
+        .map(|at| {
+            known
+                .get(at..at + 2)
+                .and_then(|byte| u8::from_str_radix(byte, 16).ok())
+        })
+        .collect();
+    if !known.is_some_and(|known| keys.mac_matches(MacPurpose::ClosedStore, &[&content], &known)) {
+        return Ok(Some(
+            "its organizations, service accounts or tokens are not those that were there".to_owned(),
+        ));
+    }
+    let damage = tx.query(&DAMAGE, params![], |row| row.get::<String>(0))?;
+    Ok(damage.into_iter().find(|line| line != "ok"))
+}
+
+fn content(tx: &mut Tx<'_>) -> Result<Hash> {
+    let mut hash = merkle::leaf(b"");
+    for statement in GUARDED {
+        hash = folded(tx, statement, hash)?;
+    }
+    Ok(hash)
+}
+
+fn heads(tx: &mut Tx<'_>) -> Result<Hash> {
+    folded(tx, &HEADS, merkle::leaf(b""))
+}
+
+/// Adds every row of a statement to a hash.
+fn folded(tx: &mut Tx<'_>, statement: &'static Statement, mut hash: Hash) -> Result<Hash> {
+    let mut bytes = Vec::new();
+    tx.query(statement, params![], |row| {
+        bytes.clear();
+        row.frame(&mut bytes);
+        hash = merkle::node(&hash, &merkle::leaf(&bytes));
+        Ok(())
+    })?;
+    Ok(merkle::node(&hash, &merkle::leaf(statement.name.as_bytes())))
+}
+
+fn write(conn: &mut Conn, statement: &'static Statement, params: Vec<Param<'_>>) -> Result<()> {
+    conn.begin(&[])?;
+    let done = conn.commit(&[Call { statement, params }]);
+    if done.is_err() {
+        conn.rollback();
+    }
+    done.map(drop)
+}
