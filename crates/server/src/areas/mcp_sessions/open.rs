@@ -80,32 +80,48 @@ pub fn extend(cx: &mut Cx<'_>, id: &SessionId, expires_at: Timestamp) -> Result<
 /// INVARIANT MS-5: a token of which one session was revoked, for whatever but the disabling of its account, comes to the
 /// MCP endpoint under no client's name.
 pub fn admit_at_mcp(tx: &mut Tx<'_>, credential: &Credential, client: &McpClient) -> Result<Admission> {
-    // A session lives as long as its token, whose time was judged before: no instant is needed here.
-    let now = Timestamp::EPOCH;
     let (org, token) = (credential.organization.as_str(), credential.token_id.as_str());
-    if tx
-        .query_opt(&store::BLAMED, params![org, token], |_| Ok(()))?
-        .is_some()
-    {
+    let grant = grant_key(token, client);
+    let mut is_blamed = false;
+    let mut are_ending = false;
+    // A session lives as long as its token, whose time was judged before: no instant is needed here.
+    let known = tx.query_opt(&store::ADMITTED, params![org, token, grant.as_str()], |row| {
+        (is_blamed, are_ending) = (row.get(0)?, row.get(1)?);
+        let last_used_at = row.get::<Option<Timestamp>>(3)?;
+        Ok(row.get::<Option<String>>(2)?.zip(last_used_at))
+    })?;
+    if is_blamed {
         return Ok(Admission::Refused);
     }
-    let cuts = store::cuts(tx, org)?;
-    if !cuts.is_empty() {
-        // Rare, and then read as it will be written down.
-        let of_token = params![org, token, State::Active.code(), i64::MAX];
-        let all = tx.query(&store::OF_TOKEN, of_token, store::read)?;
-        let is_blamed = |session: Session| {
-            let session = session.at(now, &cuts);
-            session.state == State::Revoked
-                && session
-                    .ended
-                    .is_some_and(|ended| ended.reason != ACCOUNT_DISABLED)
-        };
-        if all.into_iter().any(is_blamed) {
-            return Ok(Admission::Refused);
-        }
+    if are_ending {
+        return admit_of_ending(tx, credential, &grant);
     }
-    let grant = grant_key(token, client);
+    Ok(match known.flatten() {
+        Some((session_id, last_used_at)) => Admission::Known {
+            session_id,
+            last_used_at,
+        },
+        None => Admission::New,
+    })
+}
+
+/// The same while ends of many sessions are being written down: rare, and then all is read as it will be written.
+fn admit_of_ending(tx: &mut Tx<'_>, credential: &Credential, grant: &str) -> Result<Admission> {
+    let now = Timestamp::EPOCH;
+    let (org, token) = (credential.organization.as_str(), credential.token_id.as_str());
+    let cuts = store::cuts(tx, org)?;
+    let of_token = params![org, token, State::Active.code(), i64::MAX];
+    let all = tx.query(&store::OF_TOKEN, of_token, store::read)?;
+    let is_blamed = |session: Session| {
+        let session = session.at(now, &cuts);
+        session.state == State::Revoked
+            && session
+                .ended
+                .is_some_and(|ended| ended.reason != ACCOUNT_DISABLED)
+    };
+    if all.into_iter().any(is_blamed) {
+        return Ok(Admission::Refused);
+    }
     let known = tx.query_opt(&store::GRANTED, params![org, grant], store::read)?;
     let known = known.map(|session| session.at(now, &cuts));
     Ok(match known.filter(|session| session.state == State::Active) {
