@@ -9,6 +9,7 @@
 //!   `id`, and each exactly once.
 
 use super::model::{Cut, Session, State};
+use super::named::Named;
 use super::view::StatusFilter;
 use super::{merged, named, pages, ranges, store};
 use provost_kernel::auth::{ScopeSet, TOOLSETS};
@@ -93,17 +94,11 @@ fn numbers(
     // What is not written down yet, and a user, stand in no index of these.
     let is_indexed = cuts.is_empty() && filter.user.is_none();
     match text {
-        Some(text) if is_indexed => {
-            let Some(all) = named::all(cx, filter, text)? else {
-                return scanned(cx, filter, Some(text), (limit, offset));
-            };
-            let total = i64::try_from(all.len()).unwrap_or(i64::MAX);
-            if total <= MAX_TOTAL {
-                return Ok((page_of(all, limit, offset), total));
-            }
-            // More than are counted: the newest are soon met.
-            Ok((scan(cx, filter, Some(text), (limit, offset))?, total))
-        }
+        Some(text) if is_indexed => match named::newest(cx, filter, text, limit.saturating_add(offset))? {
+            Named::Newest(seqs, total) => Ok((page_of(seqs, limit, offset), total)),
+            Named::Many => Ok((scan(cx, filter, Some(text), (limit, offset))?, MAX_TOTAL + 1)),
+            Named::Unknown => scanned(cx, filter, Some(text), (limit, offset)),
+        },
         None if is_indexed && offset <= MAX_MERGED => match ranges::kinds(cx, filter)? {
             Some(kinds) => ranges::merged(cx, filter, kinds.as_deref(), limit, offset),
             None => scanned(cx, filter, None, (limit, offset)),

@@ -7,8 +7,8 @@
 
 use super::find::{Filter, MAX_TOTAL};
 use super::model::SessionId;
-use super::{pages, ranges};
-use provost_kernel::db::{Engine, Statement};
+use super::{merged, pages, ranges};
+use provost_kernel::db::{Engine, Param, Statement};
 use provost_kernel::id::TypedId;
 use provost_kernel::{Cx, Result, params};
 use std::collections::BTreeSet;
@@ -17,78 +17,170 @@ use std::collections::BTreeSet;
 const SAMPLE: i64 = 100;
 /// So many trigrams are looked up: those that more would rule out are few, and each costs.
 const MAX_TRIGRAMS: usize = 5;
+/// So many clients are read one by one when they have more sessions than are counted.
+const MAX_CLIENTS: usize = 8;
 /// Substrings shorter than this have no trigram. Units: characters, folded.
 const MIN_INDEXED: usize = 3;
 /// So much of a part of an id is looked up: its end, as ids begin with their time.
 const MAX_PART: usize = 8;
 
-/// Returns the numbers of all sessions of the filter, newest first, at most one more than [`MAX_TOTAL`] of any; `None`
-/// where they are to be read one by one: the scopes that the filter asks for have too many kinds.
-pub fn all(cx: &mut Cx<'_>, filter: &Filter<'_>, text: &str) -> Result<Option<Vec<i64>>> {
+/// What a substring names.
+pub enum Named {
+    /// These, newest first, and how many there are in all. Of more than [`MAX_TOTAL`] it is the newest, as many as were
+    /// wanted.
+    Newest(Vec<i64>, i64),
+    /// More than [`MAX_TOTAL`]: the newest are soon met.
+    Many,
+    /// The scopes that the filter asks for have too many kinds.
+    Unknown,
+}
+
+/// Returns the newest sessions of the filter that have this text, or all of them.
+pub fn newest(cx: &mut Cx<'_>, filter: &Filter<'_>, text: &str, wanted: i64) -> Result<Named> {
     let Some(kinds) = ranges::kinds(cx, filter)? else {
-        return Ok(None);
+        return Ok(Named::Unknown);
     };
-    let kinds = kinds.map(|kinds| {
-        kinds
-            .iter()
-            .fold(String::from(" "), |list, kind| format!("{list}{kind} "))
-    });
-    let (org, now) = (cx.org(), cx.now());
-    let state = filter.status.map(|status| status.state().code());
-    // What has run out and is not written down stands among the active ones.
-    let states = match state {
-        Some(state) if state < 2 => (state, state),
-        _ => (0, 2),
+    let mut search = Search::of(cx, filter, kinds.as_deref(), text);
+    let clients = search.clients(cx)?;
+    // Far pages, and what the store does not count, are read.
+    let is_counted = filter.account.is_none() && clients.len() <= MAX_CLIENTS && wanted <= MAX_TOTAL;
+    let of_clients = if is_counted {
+        ranges::known(cx, filter, &clients, kinds.as_deref())?
+    } else {
+        0
     };
-    let pattern = containing(text);
-    let mut found: Vec<i64> = Vec::new();
-    let mut read = |cx: &mut Cx<'_>, statement: &'static Statement, words: Option<&str>| -> Result<bool> {
-        let mut values = params![
+    let are_many = of_clients > MAX_TOTAL;
+    if are_many {
+        for client in &clients {
+            let filter = Filter {
+                client: Some(client),
+                text: None,
+                ..*filter
+            };
+            search
+                .found
+                .extend(newest_of_client(cx, &filter, kinds.as_deref(), wanted)?);
+        }
+    } else if !clients.is_empty() {
+        let of_client = match filter.account {
+            None => &pages::NAMED_BY_CLIENT,
+            Some(_) => &pages::NAMED_BY_CLIENT_OF_ACCOUNT,
+        };
+        if search.read(cx, of_client, None)? {
+            return Ok(Named::Many);
+        }
+    }
+    if search.by_actor(cx)? || search.by_id(cx)? {
+        return Ok(Named::Many);
+    }
+    let found = search.found;
+    let counted = i64::try_from(found.len()).unwrap_or(i64::MAX);
+    Ok(Named::Newest(found, if are_many { of_clients } else { counted }))
+}
+
+/// The numbers of a client's newest sessions.
+fn newest_of_client(
+    cx: &mut Cx<'_>,
+    filter: &Filter<'_>,
+    kinds: Option<&[i64]>,
+    wanted: i64,
+) -> Result<Vec<i64>> {
+    if cx.tx().engine() == Engine::Sqlite {
+        return Ok(ranges::merged(cx, filter, kinds, wanted, 0)?.0);
+    }
+    // Nothing is being written down: a list with a text is read in another way then.
+    let found = merged::page(cx, filter, wanted, 0)?.unwrap_or_default();
+    cx.query(&pages::PLAN_ANEW, params![], |_| Ok(()))?;
+    Ok(found.sessions.into_iter().map(|session| session.seq).collect())
+}
+
+/// One substring and what was found of it.
+struct Search<'a> {
+    values: Vec<Param<'a>>,
+    text: &'a str,
+    found: Vec<i64>,
+}
+
+impl<'a> Search<'a> {
+    fn of(cx: &Cx<'a>, filter: &Filter<'a>, kinds: Option<&[i64]>, text: &'a str) -> Self {
+        let kinds = kinds.map(|kinds| {
+            kinds
+                .iter()
+                .fold(String::from(" "), |list, kind| format!("{list}{kind} "))
+        });
+        let (org, now) = (cx.org(), cx.now());
+        let state = filter.status.map(|status| status.state().code());
+        // What has run out and is not written down stands among the active ones.
+        let states = match state {
+            Some(state) if state < 2 => (state, state),
+            _ => (0, 2),
+        };
+        let values = params![
             org,
             now,
             states.0,
             states.1,
             state,
-            kinds.as_deref(),
+            kinds,
             filter.client,
             filter.account,
-            pattern.as_str(),
+            containing(text),
             MAX_TOTAL + 1,
-        ]
-        .to_vec();
-        values.extend(words.map(Into::into));
-        found.extend(cx.query(statement, &values, |row| row.get::<i64>(0))?);
+        ];
+        Self {
+            values: values.to_vec(),
+            text,
+            found: Vec::new(),
+        }
+    }
+
+    /// The clients that have the text, of those that the filter leaves; one more than are read one by one says that
+    /// there are more.
+    fn clients(&self, cx: &mut Cx<'_>) -> Result<Vec<String>> {
+        let most = i64::try_from(MAX_CLIENTS + 1).unwrap_or(i64::MAX);
+        let [org, client, pattern] = [0, 6, 8].map(|place| self.values[place].clone());
+        let values = [org, pattern, client, Param::from(most)];
+        cx.query(&pages::NAMED_CLIENTS, &values, |row| row.get(0))
+    }
+
+    /// Adds what a statement finds, each once and newest first; says whether that is more than are counted.
+    fn read(&mut self, cx: &mut Cx<'_>, statement: &'static Statement, words: Option<&str>) -> Result<bool> {
+        let mut values = self.values.clone();
+        values.extend(words.map(|words| Param::from(words.to_owned())));
+        let read = cx.query(statement, &values, |row| row.get::<i64>(0))?;
+        let is_more = |found: &[i64]| i64::try_from(found.len()).is_ok_and(|found| found > MAX_TOTAL);
+        let is_cut = is_more(&read);
+        self.found.extend(read);
         // Whoever is named twice counts once.
-        found.sort_unstable_by(|a, b| b.cmp(a));
-        found.dedup();
-        Ok(i64::try_from(found.len()).unwrap_or(i64::MAX) > MAX_TOTAL)
-    };
-    let of_client = match filter.account {
-        None => &pages::NAMED_BY_CLIENT,
-        Some(_) => &pages::NAMED_BY_CLIENT_OF_ACCOUNT,
-    };
-    let is_indexed = text.chars().count() >= MIN_INDEXED;
-    let engine = cx.tx().engine();
-    let mut is_enough = read(cx, of_client, None)?;
-    if !is_enough {
-        let (statement, words) = match engine {
-            Engine::Sqlite if is_indexed => (&pages::NAMED_BY_ACTOR, rare_trigrams(cx, text)?),
+        self.found.sort_unstable_by(|a, b| b.cmp(a));
+        self.found.dedup();
+        Ok(is_cut || is_more(&self.found))
+    }
+
+    fn by_actor(&mut self, cx: &mut Cx<'_>) -> Result<bool> {
+        let is_indexed = self.text.chars().count() >= MIN_INDEXED;
+        let (statement, words) = match cx.tx().engine() {
+            Engine::Sqlite if is_indexed => (&pages::NAMED_BY_ACTOR, rare_trigrams(cx, self.text)?),
             _ => (&pages::NAMED_BY_SHORT_ACTOR, String::new()),
         };
-        is_enough = read(cx, statement, Some(&words))?;
+        self.read(cx, statement, Some(&words))
     }
-    if !is_enough && may_be_in_an_id(text) {
-        let (statement, words) = match engine {
+
+    fn by_id(&mut self, cx: &mut Cx<'_>) -> Result<bool> {
+        if !may_be_in_an_id(self.text) {
+            return Ok(false);
+        }
+        let is_indexed = self.text.chars().count() >= MIN_INDEXED;
+        let (statement, words) = match cx.tx().engine() {
             _ if !is_indexed => (&pages::NAMED_BY_SHORT_ID, String::new()),
-            Engine::Sqlite => (&pages::NAMED_BY_ID, anded(trigrams(end_of(text)))),
+            Engine::Sqlite => (&pages::NAMED_BY_ID, anded(trigrams(end_of(self.text)))),
             Engine::Postgres => {
                 cx.query(&pages::PLAN_ANEW, params![], |_| Ok(()))?;
-                (&pages::NAMED_BY_ID, containing(end_of(text)))
+                (&pages::NAMED_BY_ID, containing(end_of(self.text)))
             }
         };
-        read(cx, statement, Some(&words))?;
+        self.read(cx, statement, Some(&words))
     }
-    Ok(Some(found))
 }
 
 /// Says whether every session's id has this folded text: it is a part of what all ids begin with.

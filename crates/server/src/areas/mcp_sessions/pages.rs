@@ -313,6 +313,8 @@ statements! {
         sqlite: named_by_actor!("mcp_session_actors a", "?11 IS NOT NULL"),
         postgres: named_by_actors!(),
     };
+    /// The clients that have the text `?2`, `?4` at most; of one only, if `?3` says which.
+    NAMED_CLIENTS = "SELECT mcp_client_id FROM mcp_session_clients WHERE organization_id = ?1 AND search LIKE ?2 ESCAPE '\\' AND (CAST(?3 AS TEXT) IS NULL OR mcp_client_id = CAST(?3 AS TEXT)) ORDER BY mcp_client_id LIMIT ?4";
     /// Up to `?10` sessions of the clients that have the text `?9`.
     NAMED_BY_CLIENT = named_by_client!(" AND CAST(?8 AS TEXT) IS NULL");
     /// The same of the account `?8`.

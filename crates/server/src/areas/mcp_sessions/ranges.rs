@@ -109,12 +109,7 @@ pub fn merged(
     limit: i64,
     offset: i64,
 ) -> Result<(Vec<i64>, i64)> {
-    let states: &[i64] = match filter.status {
-        None => &[0, 1, 2],
-        Some(StatusFilter::Active) => &[0],
-        Some(StatusFilter::Revoked) => &[1],
-        Some(StatusFilter::Expired) => &[2],
-    };
+    let states = states(filter);
     // Active is what has not run out; among the others the time does not matter.
     let ends_behind = if filter.status == Some(StatusFilter::Active) {
         cx.now()
@@ -236,6 +231,29 @@ fn values<'a>(
     values.extend(between.iter().copied().map(Param::from));
     values.extend((0..width).map(|place| Param::from(*slots.get(place).unwrap_or(&NONE))));
     values
+}
+
+/// Returns how many sessions clients have at least, by the store's own counts.
+pub fn known(cx: &mut Cx<'_>, filter: &Filter<'_>, clients: &[String], kinds: Option<&[i64]>) -> Result<i64> {
+    let mut total = 0;
+    for client in clients {
+        let filter = Filter {
+            client: Some(client),
+            ..*filter
+        };
+        total += kept(cx, &filter, kinds, states(&filter))?;
+    }
+    Ok(total)
+}
+
+/// The states that a filter asks for, as the store has them.
+fn states(filter: &Filter<'_>) -> &'static [i64] {
+    match filter.status {
+        None => &[0, 1, 2],
+        Some(StatusFilter::Active) => &[0],
+        Some(StatusFilter::Revoked) => &[1],
+        Some(StatusFilter::Expired) => &[2],
+    }
 }
 
 /// Returns how many sessions of these states there are, by the store's own counts. What has run out counts as active there

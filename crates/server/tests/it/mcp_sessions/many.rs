@@ -108,6 +108,13 @@ async fn texts(app: &App) {
     for (named, plain) in [
         ("query=aNN&limit=7&offset=13", "limit=7&offset=13"),
         ("query=MCPS&limit=7&offset=13", "limit=7&offset=13"),
+        // Both clients have it, and together more sessions than are counted.
+        ("query=D&limit=7&offset=13", "limit=7&offset=13"),
+        ("query=ed&limit=5&offset=9990", "limit=5&offset=9990"),
+        (
+            "query=oomeD&clientId=doomed&status=active&limit=7&offset=13",
+            "clientId=doomed&status=active&limit=7&offset=13",
+        ),
         (
             "query=spare&status=active&limit=3&offset=5048",
             "clientId=spared&limit=3&offset=5048",
@@ -182,6 +189,15 @@ fn plans(app: &App) {
         let values = params![app.organization.as_str(), "somebody", 0_i64, 2000_i64].to_vec();
         let counted = plan(&mut conn, engine, counted, &values);
         assert!(counted.contains(index), "{name}: {counted}");
+    }
+    let admitted = mcp_sessions::STATEMENTS
+        .iter()
+        .find(|s| s.name.ends_with("::ADMITTED"))
+        .unwrap();
+    let values = params![app.organization.as_str(), "tok_1", "mcp tok_1 client"].to_vec();
+    let admitted = plan(&mut conn, engine, admitted, &values);
+    for index in ["mcp_sessions_by_grant", "mcp_sessions_by_token"] {
+        assert!(admitted.contains(index), "{index}: {admitted}");
     }
     let now = app.now();
     let unswept = params![app.organization.as_str(), now].to_vec();
