@@ -283,6 +283,8 @@ fn plans(conn: &mut Conn, is_postgres: bool, organization: &str) -> Outcome {
             params![organization, "https://client-07.example/metadata.json"].to_vec()
         } else if is_kinds || COUNTED.contains(&name) {
             params![organization, 0_i64, 2_i64, -1_i64, client, account, 10_001_i64].to_vec()
+        } else if name == "NAMED_CLIENTS" {
+            params![organization, "%client-07%", Param::Null, 9_i64].to_vec()
         } else if name.starts_with("NAMED") {
             let (text, words) = ("%number11234 %", "\"112\" AND \"123\" AND \"234\"");
             let account = account.map_or(Param::Null, Param::from);
