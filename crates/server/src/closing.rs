@@ -17,6 +17,7 @@
 //! the audit log, whose chain says the same of itself; what nobody's rights depend on.
 
 use crate::migrations;
+use crate::store::{self, SET_FACT};
 use provost_kernel::audit::hex;
 use provost_kernel::db::{Access, Call, Conn, Engine, Location, Param, Statement, Tx};
 use provost_kernel::error::{Error, Result};
@@ -25,12 +26,8 @@ use provost_kernel::merkle::{self, Hash};
 use provost_kernel::{params, statements};
 
 statements! {
-    /// The hash that the store was closed with.
-    MARK = "SELECT value FROM installation WHERE name = 'closed'";
-    /// Notes it.
-    SET_MARK = "INSERT INTO installation (name, value) VALUES ('closed', ?1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-    /// Takes it away.
-    DROP_MARK = "DELETE FROM installation WHERE name = 'closed'";
+    /// Takes a fact away.
+    DROP_FACT = "DELETE FROM installation WHERE name = ?1";
     /// Every organization.
     ORGANIZATIONS = unscoped("the hash is over everybody") "SELECT organization_id, name, created_at FROM organizations ORDER BY organization_id";
     /// Every account.
@@ -46,6 +43,8 @@ statements! {
     };
 }
 
+/// The fact that holds the hash.
+const MARK: &str = "closed";
 /// What nobody may have changed.
 const GUARDED: [&Statement; 3] = [&ORGANIZATIONS, &ACCOUNTS, &TOKENS];
 
@@ -66,7 +65,7 @@ pub fn mark(location: &Location, keys: &Keys) -> Result<()> {
             hex(&content)
         ))
     })?;
-    write(&mut conn, &SET_MARK, vec![Param::from(value)])
+    write(&mut conn, &SET_FACT, vec![Param::from(MARK), Param::from(value)])
 }
 
 /// Compares a migrated store with what it was when it was closed, and takes the note away.
@@ -84,13 +83,13 @@ pub fn check(conn: &mut Conn, keys: &Keys) -> Result<()> {
              go on with what is there, `provost store accept` does"
         )));
     }
-    write(conn, &DROP_MARK, Vec::new())
+    write(conn, &DROP_FACT, vec![Param::from(MARK)])
 }
 
 /// Takes the note of a store away, whatever it says, and returns whether there was one.
 pub fn accept(conn: &mut Conn) -> Result<bool> {
     let is_marked = conn.read(read_mark)?.is_some();
-    write(conn, &DROP_MARK, Vec::new())?;
+    write(conn, &DROP_FACT, vec![Param::from(MARK)])?;
     Ok(is_marked)
 }
 
@@ -103,7 +102,7 @@ pub fn finding_of_closed(tx: &mut Tx<'_>, keys: &Keys) -> Result<Option<String>>
 }
 
 fn read_mark(tx: &mut Tx<'_>) -> Result<Option<String>> {
-    tx.query_opt(&MARK, params![], |row| row.get(0))
+    store::fact(tx, MARK)
 }
 
 fn finding(tx: &mut Tx<'_>, keys: &Keys, mark: &str) -> Result<Option<String>> {
