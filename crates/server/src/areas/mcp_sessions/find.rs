@@ -1,9 +1,9 @@
 //! Finds the sessions of a filter: one page, newest first, and how many there are in all.
 //!
 //! Three ways lead to the same answer. Exact filters are ranges of indexes (`ranges.rs`, on PostgreSQL `merged.rs`): actor
-//! type, scope and toolset name kinds, of which an organization has few. A substring names actors, clients and ids (`named.rs`). Everything else
-//! reads what there is: pages of substrings that more sessions have than are counted, far pages, and the moments in which
-//! a job writes the end of many sessions down.
+//! type, scope and toolset name kinds, of which an organization has few. A substring names actors, clients and ids
+//! (`named.rs`). Everything else reads what there is: pages of substrings that more sessions have than are counted, far
+//! pages, and the moments in which a job writes the end of many sessions down.
 //!
 //! INVARIANT MS-3: every way gives the sessions of the filter at the instant of the request, in the order of `issuedAt`,
 //!   `id`, and each exactly once.
@@ -22,6 +22,7 @@ use std::collections::HashMap;
 pub const MAX_TOTAL: i64 = 10_000;
 /// Pages behind this are read by a scan: merging ranges holds all that stands before them.
 const MAX_MERGED: i64 = 10_000;
+
 /// What a list narrows to; all of it at once (D7.7).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter<'a> {
@@ -41,6 +42,19 @@ pub struct Filter<'a> {
     pub toolset: Option<&'a str>,
     /// A substring of its members, not folded.
     pub text: Option<&'a str>,
+}
+
+impl Filter<'_> {
+    /// Returns what the scopes of a kind are compared with: all of them stand in one text, with a space around each.
+    pub fn scope_pattern(&self) -> Option<String> {
+        self.scope.map(|scope| format!("% {} %", named::escaped(scope)))
+    }
+
+    /// The same for the toolset, which every scope begins with.
+    pub fn toolset_pattern(&self) -> Option<String> {
+        self.toolset
+            .map(|toolset| format!("% {}:%", named::escaped(toolset)))
+    }
 }
 
 /// One page.
@@ -157,10 +171,6 @@ fn scan(
 /// The values of a scan.
 fn narrowing<'a>(cx: &Cx<'_>, filter: &Filter<'a>, text: Option<&str>) -> Vec<Param<'a>> {
     let state = filter.status.map(|status| status.state().code());
-    let scope = filter.scope.map(|scope| format!("% {} %", named::escaped(scope)));
-    let toolset = filter
-        .toolset
-        .map(|toolset| format!("% {}:%", named::escaped(toolset)));
     let (org, now) = (cx.org(), cx.now());
     params![
         org.to_owned(),
@@ -169,8 +179,8 @@ fn narrowing<'a>(cx: &Cx<'_>, filter: &Filter<'a>, text: Option<&str>) -> Vec<Pa
         filter.client,
         filter.account,
         filter.actor_type,
-        scope,
-        toolset,
+        filter.scope_pattern(),
+        filter.toolset_pattern(),
         text.map(named::containing),
         filter.user,
     ]

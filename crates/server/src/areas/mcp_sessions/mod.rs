@@ -29,6 +29,7 @@ mod find;
 mod get;
 mod list;
 mod merged;
+mod merged_pages;
 mod model;
 mod named;
 mod open;
@@ -45,7 +46,7 @@ pub use end::{
     HANDLER, account_left, end, end_all_of_client, end_all_of_service_account, end_all_of_user, end_every,
     token_in_grace, token_revoked, user_left,
 };
-pub use merged::STATEMENTS as MERGED_STATEMENTS;
+pub use merged_pages::STATEMENTS as MERGED_STATEMENTS;
 pub use model::{LASTING_GRANT, NewSession, SessionActor, SessionId, searched, seq};
 pub use open::{admit_at_mcp, extend, open, open_at_mcp};
 pub use pages::STATEMENTS as PAGE_STATEMENTS;

@@ -340,7 +340,7 @@ fn plans_of_merged(conn: &mut Conn, app: &App) {
         ("TOTAL_OF_ACCOUNT", ["mcp_sessions_by_account", "Limit"]),
         ("TOTAL_OF_BOTH", ["mcp_sessions_by_account", "Limit"]),
     ] {
-        let full = format!("provost_server::areas::mcp_sessions::merged::{name}");
+        let full = format!("provost_server::areas::mcp_sessions::merged_pages::{name}");
         let statement = mcp_sessions::MERGED_STATEMENTS
             .iter()
             .find(|s| s.name == full)
