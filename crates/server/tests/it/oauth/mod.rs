@@ -201,10 +201,15 @@ pub fn redeeming<'a>(client: &'a str, code: &'a str) -> Vec<(&'a str, &'a str)> 
 
 /// A client, a user with a role, and the answer to a code that was redeemed.
 pub async fn signed_in(app: &App) -> (String, String, Value) {
+    signed_in_as(app, "viewer", &["policies:read"]).await
+}
+
+/// The same with other rights.
+pub async fn signed_in_as(app: &App, role: &str, scopes: &[&str]) -> (String, String, Value) {
     let unique = crate::support::fresh_key();
     let client = register(app, public_client(&unique)).await;
-    let user = user(app, &format!("{unique}@acme.example"), Some("viewer")).await;
-    let code = code(app, &client, &user, &["policies:read"], None).await;
+    let user = user(app, &format!("{unique}@acme.example"), Some(role)).await;
+    let code = code(app, &client, &user, scopes, None).await;
     let reply = post(app, "/oauth/token", &redeeming(&client, &code)).await;
     assert_eq!(reply.status.as_u16(), 200, "{}", reply.text());
     (client, user, reply.json)

@@ -2,9 +2,10 @@
 
 use super::values::Document;
 use crate::areas;
+use crate::oauth;
 use crate::samples::{self, Target};
 use crate::support::{App, Dice, Reply};
-use provost_kernel::auth::Role;
+use provost_kernel::auth::{Role, SCOPES};
 use provost_kernel::expose::openapi;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -173,6 +174,19 @@ async fn callers(app: &App) -> (Vec<Caller>, Vec<String>) {
             role: Some(role),
         });
         ids.push(id);
+    }
+    for (name, role, scopes) in [
+        ("delegated admin", Role::Admin, &SCOPES[..]),
+        ("delegated viewer", Role::Viewer, &["policies:read"]),
+    ] {
+        let (_, user, signed) = oauth::signed_in_as(app, role.as_str(), scopes).await;
+        let token = signed["access_token"].as_str().unwrap().to_owned();
+        callers.push(Caller {
+            name,
+            token: Some(token),
+            role: Some(role),
+        });
+        ids.push(user);
     }
     let (id, disabled) = app.account("is disabled", "admin", &[]).await;
     let path = format!("/service-accounts/{id}/disable");
