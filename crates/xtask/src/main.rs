@@ -33,6 +33,7 @@ mod scale;
 mod schemathesis;
 mod simulate;
 mod suite;
+mod supply;
 mod torment;
 mod tour;
 
@@ -87,6 +88,8 @@ enum Task {
     Coverage(coverage::Arguments),
     /// Change the code that guards, in a scratch copy of the last commit, one small change at a time, and see tests fail
     Mutants(mutants::Arguments),
+    /// Count the crates of the binary, write its bill of materials, and build it twice to compare the bits
+    Supply(supply::Arguments),
     /// Storm the whole application with hostile requests, and look for what must not be
     Torment(torment::Arguments),
     /// Write docs/assurance.md from the records of the runs
@@ -164,6 +167,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Endure(subject) => endure::run(subject)?,
         Task::Planted(arguments) => planted::run(arguments)?,
         Task::Coverage(arguments) => coverage::run(arguments)?,
+        Task::Supply(arguments) => supply::run(arguments)?,
         Task::Mutants(arguments) => mutants::run(arguments)?,
         Task::Torment(arguments) => torment::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,

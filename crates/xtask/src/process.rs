@@ -153,6 +153,23 @@ pub fn find_or_install(name: &str) -> Outcome {
     Ok(())
 }
 
+/// Returns a program of crates.io in one version, built below the target folder if it is not there.
+pub fn find_or_install_crate(name: &str, version: &str) -> Outcome<PathBuf> {
+    let root = target().join(format!("tools/{name}-{version}"));
+    let program = root.join("bin").join(name);
+    if program.is_file() {
+        return Ok(program);
+    }
+    println!("Installing {name} {version} into {} …", root.display());
+    let mut cargo = cargo();
+    cargo
+        .args(["install", "--locked", "--quiet", "--root"])
+        .arg(&root);
+    cargo.args(["--version", &format!("={version}"), name]);
+    run(&mut cargo)?;
+    Ok(program)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

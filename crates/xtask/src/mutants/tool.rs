@@ -25,19 +25,7 @@ const TEST_LIMIT_SECS: &str = "1200";
 
 /// Returns the program, built below the target folder if it is not there.
 pub fn find_or_install() -> Outcome<PathBuf> {
-    let root = process::target().join(format!("tools/cargo-mutants-{VERSION}"));
-    let program = root.join("bin/cargo-mutants");
-    if program.is_file() {
-        return Ok(program);
-    }
-    eprintln!("installing cargo-mutants {VERSION} into {}", root.display());
-    let mut cargo = process::cargo();
-    cargo
-        .args(["install", "--locked", "--quiet", "--root"])
-        .arg(&root)
-        .args(["--version", &format!("={VERSION}"), "cargo-mutants"]);
-    process::run(&mut cargo)?;
-    Ok(program)
+    process::find_or_install_crate("cargo-mutants", VERSION)
 }
 
 /// Everything that its runs have in common.
