@@ -96,7 +96,7 @@ pub const GOALS: &[Goal] = &[
         "Restart time",
         "p99 ≤ 2 s to /readyz after a kill with a store of 1 GB, 1 M audit entries, 100 k tokens; 100 cycles",
         &[],
-        "`cargo xtask endure restarts --cycles 100 --tokens 100000 --entries 1000000` is built and was not run at this size.",
+        "The store was larger than the goal asks for. PostgreSQL restarts by itself and was not measured.",
     ),
     goal(
         "R7",
@@ -270,7 +270,7 @@ pub const GOALS: &[Goal] = &[
                 "no_request_is_a_fault",
                 "requests_of_the_corpus_are_answered_as_before",
             ],
-            "No caller is a delegated user.",
+            "Delegated users are among the callers since 2026-11-23; the record is older.",
         ),
     ),
     goal(

@@ -27,11 +27,12 @@ impl Counted {
         let folder = folder.join("counts");
         std::fs::create_dir_all(&folder).context("cannot make a folder")?;
         // The server's own arguments follow; the process keeps its id. On one processor it has one worker: several look
-        // for work that there is not, which is most of the noise.
+        // for work that there is not, which is most of the noise. The program begins once more with its settings of memory,
+        // which to valgrind is a child.
         let script = folder.join("provost");
         let text = format!(
-            "#!/bin/sh\nexec taskset -c 0 valgrind --tool=callgrind --dump-line=no --vgdb=full --vgdb-prefix='{0}/pipe' \
-             --callgrind-out-file='{0}/count' '{1}' \"$@\"\n",
+            "#!/bin/sh\nexec taskset -c 0 valgrind --tool=callgrind --trace-children=yes --dump-line=no --vgdb=full \
+             --vgdb-prefix='{0}/pipe' --callgrind-out-file='{0}/count' '{1}' \"$@\"\n",
             folder.display(),
             installation.binary.display()
         );
