@@ -111,7 +111,7 @@ fn jwk(key: &Ed25519KeyPair) -> Value {
     json!({ "kty": "OKP", "crv": "Ed25519", "x": URL_SAFE_NO_PAD.encode(key.public_key()) })
 }
 
-fn thumbprint(key: &Ed25519KeyPair) -> String {
+pub fn thumbprint(key: &Ed25519KeyPair) -> String {
     let x = URL_SAFE_NO_PAD.encode(key.public_key());
     let text = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
     URL_SAFE_NO_PAD.encode(aws_lc_rs::digest::digest(
@@ -125,7 +125,7 @@ fn proof(key: &Ed25519KeyPair, token: &str, now: i64, id: &str, url: &str) -> St
     proof_of("GET", key, token, now, id, url)
 }
 
-fn proof_of(method: &str, key: &Ed25519KeyPair, token: &str, now: i64, id: &str, url: &str) -> String {
+pub fn proof_of(method: &str, key: &Ed25519KeyPair, token: &str, now: i64, id: &str, url: &str) -> String {
     let header = json!({ "alg": "EdDSA", "typ": "dpop+jwt", "jwk": jwk(key) });
     let ath = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, token.as_bytes());
     let claims = json!({

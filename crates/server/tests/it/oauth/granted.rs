@@ -267,6 +267,25 @@ fn a_token_of_a_trusted_issuer_is_exchanged_for_what_its_user_may() {
         let mut typed = form;
         typed[2].1 = "urn:ietf:params:oauth:token-type:jwt";
         refused(&client.ask(&app, &typed).await, 400, "invalid_request");
+        for (name, value, error) in [
+            ("requested_token_type", ID_TOKEN, "invalid_request"),
+            ("audience", API, "invalid_target"),
+            ("actor_token", good.as_str(), "invalid_request"),
+            ("actor_token_type", ID_TOKEN, "invalid_request"),
+        ] {
+            let mut more = form.to_vec();
+            more.push((name, value));
+            refused(&client.ask(&app, &more).await, 400, error);
+        }
+        // Who does not prove itself exchanges nothing, whoever's word it brings.
+        let public = register(&app, public_client("public")).await;
+        let mut unproved = form.to_vec();
+        unproved.push(("client_id", &public));
+        refused(
+            &post(&app, "/oauth/token", &unproved).await,
+            400,
+            "unauthorized_client",
+        );
         app.kernel.stop().await;
     });
 }

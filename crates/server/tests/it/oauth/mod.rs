@@ -2,6 +2,7 @@
 
 mod accepted;
 mod asked;
+mod bound;
 mod granted;
 mod refresh;
 mod revoked;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::support::each;
 
-fn refreshing<'a>(client: &'a str, token: &'a str) -> Vec<(&'a str, &'a str)> {
+pub fn refreshing<'a>(client: &'a str, token: &'a str) -> Vec<(&'a str, &'a str)> {
     vec![
         ("grant_type", "refresh_token"),
         ("client_id", client),
