@@ -112,8 +112,11 @@ fn write_bill(workplace: &Path) -> Outcome<usize> {
     ]);
     process::output(&mut tool)?;
     let written = crate_folder(scratch.folder()).join("provost_bin.cdx.json");
-    let text = std::fs::read(&written).context(format_args!("{TOOL} left no {}", written.display()))?;
-    let bill: Bill = serde_json::from_slice(&text).context("the bill of materials cannot be read")?;
+    let text =
+        std::fs::read_to_string(&written).context(format_args!("{TOOL} left no {}", written.display()))?;
+    // Our own crates are named by the folder that they were in, which says nothing to others.
+    let text = text.replace(&*scratch.folder().to_string_lossy(), "/provost");
+    let bill: Bill = serde_json::from_str(&text).context("the bill of materials cannot be read")?;
     if bill.bom_format != "CycloneDX" || bill.components.is_empty() {
         return Err(Failure::new("the bill of materials lists nothing"));
     }

@@ -129,7 +129,7 @@ pub const GOALS: &[Goal] = &[
             "a_stop_finishes_what_was_begun_and_closes_what_is_idle",
             "a_server_that_stops_leaves_its_run_to_the_next",
         ],
-        "`cargo xtask endure stops --cycles 1000 --thousand-events 1000` is the full size.",
+        "The thousand stops were on SQLite.",
     ),
     begin(
         "Idempotency, concurrency, state machines",
