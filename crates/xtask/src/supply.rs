@@ -137,9 +137,13 @@ fn crate_folder(tree: &Path) -> PathBuf {
 
 /// Builds the last commit in two folders and returns the digest of both binaries.
 fn build_twice(workplace: &Path) -> Outcome<String> {
-    let mut digests = Vec::new();
+    // Both before either is built: a commit that is made meanwhile would be in one of them.
+    let mut trees = Vec::new();
     for folder in FOLDERS {
-        let scratch = Scratch::prepare(&workplace.join(folder))?;
+        trees.push(Scratch::prepare(&workplace.join(folder))?);
+    }
+    let mut digests = Vec::new();
+    for scratch in &trees {
         println!(
             "Building {:.12} in {} …",
             scratch.commit,
