@@ -450,7 +450,7 @@ pub const GOALS: &[Goal] = &[
         "Memory safety and dependencies",
         "no unsafe code of ours; ≤ 350 crates; reproducible build; bill of materials",
         &[],
-        "`#![forbid(unsafe_code)]` holds in every crate; advisories, reproducibility and the bill of materials were not run.",
+        "`#![forbid(unsafe_code)]` holds in every crate. `cargo xtask supply --no-build` counts 394 crates of others, more than the goal, and writes a bill of materials. Builds are not reproducible yet: two of them in two folders differ, first of all by the day and time that mimalloc's sources hold, so that `cargo xtask supply` fails without `--no-build`. Advisories were not looked up.",
     ),
     goal(
         "R42",

@@ -277,7 +277,7 @@ fn a_token_of_a_trusted_issuer_is_exchanged_for_what_its_user_may() {
             more.push((name, value));
             refused(&client.ask(&app, &more).await, 400, error);
         }
-        // Who does not prove itself exchanges nothing, whoever's word it brings.
+        // Who was not registered for exchanges exchanges nothing, whoever's word it brings.
         let public = register(&app, public_client("public")).await;
         let mut unproved = form.to_vec();
         unproved.push(("client_id", &public));
