@@ -3,11 +3,12 @@
 use crate::call::{self, By};
 use crate::catalogue::Catalogue;
 use crate::content::{Document, Prompt};
-use crate::express::Express;
+use crate::express::{Ask, Express};
 use crate::guard::Guard;
 use crate::handler::Handler;
 use crate::selection::{self, Selection};
 use crate::session::{self, Session};
+use crate::splice::splice;
 use crate::{Options, client, message};
 use axum::Router;
 use axum::body::Body;
@@ -15,9 +16,9 @@ use axum::extract::Request;
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
-use http::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_LENGTH};
+use http::header::{ACCEPT, ALLOW, AUTHORIZATION};
 use http::{HeaderMap, HeaderValue, Method, request};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use provost_kernel::auth::{Actor, Origin};
 use provost_kernel::credential::Presented;
 use provost_kernel::dispatch::{self, Knock, McpClient, Outcome, Surface, identify_and_call};
@@ -87,12 +88,14 @@ impl Asked {
             return None;
         }
         let message = self.message.as_ref()?.as_ref().ok()?;
-        let express = Express::read(message, &self.headers)?;
+        let Ask::Call(call) = Express::read(message, &self.headers)?.ask else {
+            return None;
+        };
         let (place, tool) = shared
             .catalogue
-            .find(express.name, actor, self.selection.as_ref().ok()?)?;
+            .find(call.name, actor, self.selection.as_ref().ok()?)?;
         let entry = &shared.kernel.registry.entries()[place];
-        let arguments = express.request().arguments.unwrap_or_default();
+        let arguments = call.request().arguments.unwrap_or_default();
         let by = By {
             actor,
             presented,
@@ -291,7 +294,7 @@ async fn serve(
     });
     let is_done = outcome.is_some();
     let begun = outcome.map(|outcome| (outcome, started));
-    let mut response = match call(shared, message, &parts.headers, &caller, begun).await {
+    let mut response = match express(shared, message, &parts.headers, &caller, begun).await {
         Some(response) => response,
         // What was done is not done again.
         None if is_done => return Err(refused(&Error::internal("the result of a call was not written"))),
@@ -306,9 +309,9 @@ async fn serve(
     finish(shared, response, &caller, accept).await
 }
 
-/// Answers a call in the usual form of a tool that is listed for its caller, with its outcome if it was done when its
-/// caller was found; nothing for every other message.
-async fn call(
+/// Answers a list, or a call of a tool that is listed for its caller, in the usual form, the call with its outcome if it
+/// was done when its caller was found; nothing for every other message.
+async fn express(
     shared: &Arc<Shared>,
     message: &Value,
     headers: &HeaderMap,
@@ -316,14 +319,20 @@ async fn call(
     begun: Option<(Outcome, Duration)>,
 ) -> Option<Response> {
     let express = Express::read(message, headers)?;
-    let found = shared
-        .catalogue
-        .find(express.name, &caller.actor, &caller.selection);
-    let (_, tool) = found?;
+    let catalogue = &shared.catalogue;
+    let call = match &express.ask {
+        Ask::List(cursor) => {
+            let page = catalogue.page(&caller.actor, &caller.selection, *cursor)?;
+            caller.effect(Effect::Tools(page.tools));
+            return express.answer_list(page.next);
+        }
+        Ask::Call(call) => call,
+    };
+    let (_, tool) = catalogue.find(call.name, &caller.actor, &caller.selection)?;
     let handler = Handler(shared.clone());
     let result = match begun {
         Some((outcome, started)) => handler.conclude(tool, outcome, started, caller),
-        None => handler.call(express.request(), caller).await.ok()?,
+        None => handler.call(call.request(), caller).await.ok()?,
     };
     express.answer(result)
 }
@@ -354,8 +363,13 @@ async fn finish(
                 &caller.sender.surface,
             ));
         }
-        Some(Effect::Tools(tools)) => splice(response, b"\"tools\":[]", &[b"\"tools\":", &tools]).await,
-        Some(Effect::Content(members)) => splice(response, b"\"content\":[]", &[members.as_bytes()]).await,
+        Some(Effect::Tools(tools)) => {
+            let name = Bytes::from_static(b"\"tools\":");
+            splice(response, b"\"tools\":[]", [name, tools]).await
+        }
+        Some(Effect::Content(members)) => {
+            splice(response, b"\"content\":[]", [Bytes::new(), members.into()]).await
+        }
     };
     spliced.map_err(|error| respond(&error, id, accept))
 }
@@ -424,21 +438,4 @@ async fn hand_over(
     parts.extensions.insert(caller);
     let request = http::Request::from_parts(parts, Full::new(body));
     protocol.handle(request).await.map(Body::new)
-}
-
-/// Puts bytes in the place of an empty member of the library's response. The member's name stands in quotes that no
-/// text of the response can hold, so its first occurrence is the member.
-async fn splice(response: Response, place: &[u8], bytes: &[&[u8]]) -> Result<Response, Error> {
-    let (mut parts, body) = response.into_parts();
-    let body = body.collect().await.map_err(Error::internal)?.to_bytes();
-    let start = body.windows(place.len()).position(|window| window == place);
-    let start = start.ok_or_else(|| Error::internal("a result without its place"))?;
-    let mut whole = Vec::with_capacity(body.len() + bytes.iter().map(|part| part.len()).sum::<usize>());
-    whole.extend_from_slice(&body[..start]);
-    for part in bytes {
-        whole.extend_from_slice(part);
-    }
-    whole.extend_from_slice(&body[start + place.len()..]);
-    parts.headers.remove(CONTENT_LENGTH);
-    Ok(Response::from_parts(parts, Body::from(whole)))
 }

@@ -1,13 +1,14 @@
-//! Calls of tools without the detour: what the library would do for a call that is beyond doubt, in a fraction of its
-//! time (it reads a message as each of its methods in turn, and starts a service with channels for each request).
+//! Lists and calls of tools without the detour: what the library would do for a message that is beyond doubt, in a
+//! fraction of its time (it reads a message as each of its methods in turn, and starts a service with channels for each
+//! request).
 //!
-//! INVARIANT ME-6: a call that is answered here gets the bytes that the library would send. Whatever is not exactly the
+//! INVARIANT ME-6: a message that is answered here gets the bytes that the library would send. Whatever is not exactly the
 //! usual form, right or wrong, is the library's to judge.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
-use rmcp::model::{CallToolRequestParams, CallToolResult, ClientCapabilities};
+use rmcp::model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ListToolsResult, ServerResult};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -16,46 +17,31 @@ const LEGACY: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// A call in the usual form.
+const LIST: &str = "tools/list";
+const CALL: &str = "tools/call";
+
+/// A message in the usual form.
 pub(crate) struct Express<'a> {
     id: &'a Value,
-    pub name: &'a str,
-    arguments: Option<&'a Map<String, Value>>,
+    pub ask: Ask<'a>,
     is_modern: bool,
 }
 
-impl<'a> Express<'a> {
-    /// Reads a call; nothing for what is not beyond doubt.
-    pub fn read(message: &'a Value, headers: &HeaderMap) -> Option<Self> {
-        let members = message.as_object()?;
-        let known = ["jsonrpc", "id", "method", "params"];
-        if members.len() != known.len() || !known.iter().all(|name| members.contains_key(*name)) {
-            return None;
-        }
-        let params = members["params"].as_object()?;
-        if members["method"] != "tools/call"
-            || params
-                .keys()
-                .any(|name| !matches!(name.as_str(), "name" | "arguments" | "_meta"))
-            || !has_usual_media_types(headers)
-        {
-            return None;
-        }
-        let name = params.get("name")?.as_str()?;
-        let arguments = match params.get("arguments") {
-            Some(arguments) => Some(arguments.as_object()?),
-            None => None,
-        };
-        let id = &members["id"];
-        let is_usual_id = id.is_string() || id.as_u64().is_some_and(|id| u32::try_from(id).is_ok());
-        Some(Self {
-            id: is_usual_id.then_some(id)?,
-            name,
-            arguments,
-            is_modern: is_modern(params.get("_meta"), name, headers)?,
-        })
-    }
+/// What a message asks for.
+pub(crate) enum Ask<'a> {
+    /// The tools behind a cursor.
+    List(Option<&'a str>),
+    /// That a tool is called.
+    Call(Call<'a>),
+}
 
+/// A call of a tool.
+pub(crate) struct Call<'a> {
+    pub name: &'a str,
+    arguments: Option<&'a Map<String, Value>>,
+}
+
+impl Call<'_> {
     pub fn request(&self) -> CallToolRequestParams {
         let request = CallToolRequestParams::new(self.name.to_owned());
         match self.arguments {
@@ -63,17 +49,67 @@ impl<'a> Express<'a> {
             None => request,
         }
     }
+}
 
-    /// Returns the message of a result.
-    pub fn answer(&self, mut result: CallToolResult) -> Option<axum::response::Response> {
+impl<'a> Express<'a> {
+    /// Reads a message; nothing for what is not beyond doubt.
+    pub fn read(message: &'a Value, headers: &HeaderMap) -> Option<Self> {
+        let members = message.as_object()?;
+        let mut names = members.keys().map(String::as_str);
+        if names.any(|name| !matches!(name, "jsonrpc" | "id" | "method" | "params")) {
+            return None;
+        }
+        let params = match members.get("params") {
+            Some(params) => Some(params.as_object()?),
+            None => None,
+        };
+        let method = members.get("method")?.as_str()?;
+        let ask = match method {
+            LIST => list(params)?,
+            CALL => call(params?)?,
+            _ => return None,
+        };
+        let name = match &ask {
+            Ask::List(_) => None,
+            Ask::Call(call) => Some(call.name),
+        };
+        if !has_usual_media_types(headers) {
+            return None;
+        }
+        let id = members.get("id")?;
+        let is_usual_id = id.is_string() || id.as_u64().is_some_and(|id| u32::try_from(id).is_ok());
+        let meta = params.and_then(|params| params.get("_meta"));
+        Some(Self {
+            id: is_usual_id.then_some(id)?,
+            ask,
+            is_modern: is_modern(meta, method, name, headers)?,
+        })
+    }
+
+    /// Returns the message of a call's result.
+    pub fn answer(&self, result: CallToolResult) -> Option<axum::response::Response> {
+        self.respond(ServerResult::CallToolResult(result))
+    }
+
+    /// Returns the message of a list without its tools, which goes on at `next`.
+    pub fn answer_list(&self, next: Option<String>) -> Option<axum::response::Response> {
+        self.respond(ServerResult::ListToolsResult(ListToolsResult {
+            next_cursor: next,
+            ..ListToolsResult::default()
+        }))
+    }
+
+    fn respond(&self, mut result: ServerResult) -> Option<axum::response::Response> {
         #[derive(Serialize)]
         struct Answer<'a> {
             jsonrpc: &'static str,
             id: &'a Value,
-            result: CallToolResult,
+            result: ServerResult,
         }
-        if !self.is_modern {
-            result.result_type = None;
+        if self.is_modern {
+            result.fill_missing_cache_hints();
+        } else {
+            result.strip_result_type_for_legacy_peer();
         }
         let answer = Answer {
             jsonrpc: "2.0",
@@ -86,6 +122,32 @@ impl<'a> Express<'a> {
         response.headers_mut().insert(CONTENT_TYPE, json);
         Some(response)
     }
+}
+
+type Members = Map<String, Value>;
+
+fn has_only(params: &Members, names: &[&str]) -> bool {
+    params.keys().all(|name| names.contains(&name.as_str()))
+}
+
+fn list(params: Option<&Members>) -> Option<Ask<'_>> {
+    let Some(params) = params else {
+        return Some(Ask::List(None));
+    };
+    let cursor = match params.get("cursor") {
+        Some(cursor) => Some(cursor.as_str()?),
+        None => None,
+    };
+    has_only(params, &["cursor", "_meta"]).then_some(Ask::List(cursor))
+}
+
+fn call(params: &Members) -> Option<Ask<'_>> {
+    let arguments = match params.get("arguments") {
+        Some(arguments) => Some(arguments.as_object()?),
+        None => None,
+    };
+    let name = params.get("name")?.as_str()?;
+    has_only(params, &["name", "arguments", "_meta"]).then_some(Ask::Call(Call { name, arguments }))
 }
 
 /// The only value of a header.
@@ -102,8 +164,9 @@ fn has_usual_media_types(headers: &HeaderMap) -> bool {
     takes("application/json") && takes("text/event-stream") && sent.starts_with("application/json")
 }
 
-/// Says by which lifecycle a call is made; nothing when headers and message do not say the same.
-fn is_modern(meta: Option<&Value>, name: &str, headers: &HeaderMap) -> Option<bool> {
+/// Says by which lifecycle a message is sent; nothing when headers and message do not say the same. `name` is that of the
+/// tool, where there is one.
+fn is_modern(meta: Option<&Value>, method: &str, name: Option<&str>, headers: &HeaderMap) -> Option<bool> {
     let said = |header| headers.contains_key(header);
     let has_parameters = headers.keys().any(|name| name.as_str().starts_with("mcp-param-"));
     if has_parameters {
@@ -120,13 +183,14 @@ fn is_modern(meta: Option<&Value>, name: &str, headers: &HeaderMap) -> Option<bo
         };
         return is_legacy.then_some(false);
     };
-    let is_plain = name
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    let is_said = match name {
+        Some(name) => name.bytes().all(is_plain) && only(headers, "mcp-name") == Some(name),
+        None => !said("mcp-name"),
+    };
     let agrees = version == MODERN
         && only(headers, "mcp-protocol-version") == Some(MODERN)
-        && only(headers, "mcp-method") == Some("tools/call")
-        && only(headers, "mcp-name") == Some(name)
+        && only(headers, "mcp-method") == Some(method)
         && capabilities.is_some_and(|declared| ClientCapabilities::deserialize(declared).is_ok());
-    (agrees && is_plain).then_some(true)
+    (agrees && is_said).then_some(true)
 }

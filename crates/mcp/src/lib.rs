@@ -38,6 +38,7 @@ mod handler;
 mod message;
 mod selection;
 mod session;
+mod splice;
 
 pub use content::{Argument, Document, Prompt};
 pub use endpoint::service;

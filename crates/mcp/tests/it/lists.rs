@@ -272,3 +272,47 @@ fn long_lists_have_pages() {
         }
     });
 }
+
+#[test]
+fn a_list_by_the_short_way_is_what_the_library_lists() {
+    each("mcp_express_list", |app: Arc<App>| async move {
+        let viewer = app.token("acme", "viewer", "viewer", &["policies:read"]).await;
+        let nobody = app.token("acme", "nobody", "viewer", &[]).await;
+        let cases = [
+            json!({}),
+            json!({ "cursor": "dG9vbHM6Mw" }),
+            json!({ "cursor": "no" }),
+        ];
+        for (token, params) in [&app.admin, &viewer, &nobody]
+            .into_iter()
+            .flat_map(|token| cases.iter().map(move |params| (token, params)))
+        {
+            for modern in [true, false] {
+                let mut bodies = Vec::new();
+                // What the short way does not know goes the long way.
+                for unusual in [false, true] {
+                    let mut params = params.clone();
+                    if unusual {
+                        params["unusual"] = json!(1);
+                    }
+                    let request = if modern {
+                        app.modern("tools/list", params)
+                    } else {
+                        let list = json!({ "jsonrpc": "2.0", "id": "one", "method": "tools/list", "params": params });
+                        app.request(list.to_string())
+                    };
+                    let answer = app.send(by(token, request)).await;
+                    let [media_type, length] =
+                        ["content-type", "content-length"].map(|name| answer.headers.get(name).cloned());
+                    bodies.push((answer.status, media_type, length, answer.bytes));
+                }
+                assert_eq!(bodies[0], bodies[1], "{params} {modern}");
+            }
+        }
+        let bare = app.request(r#"{"jsonrpc":"2.0","id":"one","method":"tools/list"}"#);
+        let whole = app.request(r#"{"jsonrpc":"2.0","id":"one","method":"tools/list","params":{}}"#);
+        let tools = app.send(whole).await.bytes;
+        assert!(tools.len() > 2000);
+        assert_eq!(app.send(bare).await.bytes, tools);
+    });
+}
