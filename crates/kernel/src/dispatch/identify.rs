@@ -1,7 +1,7 @@
 //! Who a request comes from, before what it wants is looked at: step 3 of D1.4, on every surface.
 
 use super::record::{failed, known_but_dead, note_use, note_use_of, stranger};
-use super::{First, Outcome, Request, Step};
+use super::{First, Joining, Outcome, Request, Step};
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::credential::{self, Admission, Ask, Caller, Credential, Kind, Presented, Surface, Verifier};
 use crate::db::{Conn, Param, Tx};
@@ -255,8 +255,12 @@ pub(super) fn in_snapshot(
                 return Ok(Found::Refused(failed(kernel, origin, error)));
             }
             Admission::New => {
-                let first = First::Join(Box::new(credential), client.clone());
-                return Ok(Found::First(actor.organization, first));
+                let joining = Joining {
+                    caller: presented.caller.clone(),
+                    token_id: credential.token_id,
+                    client: client.clone(),
+                };
+                return Ok(Found::First(actor.organization, First::Join(Box::new(joining))));
             }
             Admission::Known {
                 session_id,

@@ -18,9 +18,9 @@ pub use identify::{Identity, Knock, identify_and_call};
 pub(crate) use in_flight::InFlight;
 
 use crate::auth::{Actor, OrganizationId, Origin};
-use crate::credential::{self, Credential, Kind, Verified};
+use crate::credential::{self, Caller, Credential, Credentials, Kind, Verified};
 use crate::cx::{Cx, Later, Traces};
-use crate::db::{Conn, Tx};
+use crate::db::{Conn, Param, Tx};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, buckets};
 use crate::operation::{self, Answer, Entry, authorize};
@@ -104,7 +104,35 @@ enum Step {
 enum First {
     Use(String),
     Open(Arc<Verified>),
-    Join(Box<Credential>, McpClient),
+    Join(Box<Joining>),
+}
+
+/// A service account's token that comes to the MCP endpoint as a client for the first time.
+#[derive(Clone)]
+struct Joining {
+    caller: Caller,
+    token_id: String,
+    client: McpClient,
+}
+
+impl Joining {
+    /// Opens the session.
+    ///
+    /// INVARIANT MS-5: whoever was disabled or lost the token since a reader looked opens none.
+    ///
+    /// Errors: those of a token that may not come.
+    fn open(&self, cx: &mut Cx<'_>, credentials: &dyn Credentials) -> Result<()> {
+        let statement = Caller::statement(self.caller.kind, credentials)?;
+        let lookup = [Param::from(self.caller.lookup.as_str())];
+        let found = cx.query_opt(statement, &lookup, |row| {
+            Caller::read(self.caller.kind, credentials, row)
+        })?;
+        let credential = found.ok_or_else(credential::invalid_token)?;
+        if credential.judge(cx.now())?.replay_only {
+            return Err(Error::new(Code::TokenRevoked, "the token was rotated"));
+        }
+        credential::sessions(credentials)?.join(cx, &credential, &self.client)
+    }
 }
 
 /// An answer to a read whose bytes come later ([`Cx::later`]).
@@ -215,12 +243,12 @@ async fn settle(
     first: First,
 ) -> std::result::Result<(), Outcome> {
     let shared = kernel.clone();
-    let is_stranger = matches!(first, First::Open(_));
+    let (is_stranger, is_joining) = (matches!(first, First::Open(_)), matches!(first, First::Join(_)));
     // Whose sessions are too many: a token of ours, or a grant of another issuer.
     let whose = match &first {
         First::Use(token_id) => token_id.clone(),
         First::Open(verified) => verified.grant.clone(),
-        First::Join(credential, _) => credential.token_id.clone(),
+        First::Join(joining) => joining.token_id.clone(),
     };
     let place = organization.clone();
     // A session that begins is news, and stands in the audit log.
@@ -231,11 +259,13 @@ async fn settle(
             shared.credentials.first_use(cx, token_id)
         }
         First::Open(verified) => credential::sessions(shared.credentials.as_ref())?.open(cx, verified),
-        First::Join(credential, client) => {
-            credential::sessions(shared.credentials.as_ref())?.join(cx, credential, client)
-        }
+        First::Join(joining) => joining.open(cx, shared.credentials.as_ref()),
     };
-    let done = kernel.system(organization, action, run).await;
+    let done = match kernel.system(organization, action, run).await {
+        // Something happened to the token since: the next look says what, and counts it.
+        Err(error) if is_joining && error.code().status() == 401 => Ok(()),
+        done => done,
+    };
     done.map_err(|error| match (error.code(), is_stranger, error.is_refusal()) {
         (Code::RateLimited, ..) => {
             kernel

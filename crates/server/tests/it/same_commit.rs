@@ -209,6 +209,26 @@ fn a_token_whose_session_was_revoked_does_nothing_more_by_mcp() {
 }
 
 #[test]
+fn who_was_disabled_or_lost_the_token_opens_no_session() {
+    each("commit_join", |app: Arc<App>| async move {
+        for (act, code) in [("disable", "unauthenticated"), ("tokens", "token_revoked")] {
+            let (id, token) = app.account(act, "admin", &[]).await;
+            // What a first use writes would be waiting too.
+            assert_eq!(app.used(&token).await.0, 200);
+            let act_on = (
+                format!("/service-accounts/{id}/{act}"),
+                json!({ "confirm": true }),
+            );
+            let [done, late] = in_this_order(&app, act_on, make_by_mcp(app.clone(), token, "late")).await;
+            done.ok();
+            late.refused(401, code);
+            let sessions = app.get("/mcp/sessions").await.ok().clone();
+            assert_eq!(sessions["total"], 0, "{act}: {sessions}");
+        }
+    });
+}
+
+#[test]
 fn what_the_program_took_away_is_gone() {
     each("commit_system", |app: Arc<App>| async move {
         let (id, token) = app.account("victim", "admin", &[]).await;

@@ -6,7 +6,7 @@ use super::model::{
 };
 use super::store;
 use provost_kernel::auth::Permission;
-use provost_kernel::credential::{Admission, Credential, McpClient};
+use provost_kernel::credential::{Admission, Credential, McpClient, cut_at_mcp};
 use provost_kernel::db::Tx;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::{Cx, Result, Timestamp, params};
@@ -141,10 +141,7 @@ pub fn open_at_mcp(cx: &mut Cx<'_>, credential: &Credential, client: &McpClient)
     let grant_key = grant_key(&credential.token_id, client);
     match admit_at_mcp(&mut cx.tx(), credential, client)? {
         Admission::Known { .. } => return Ok(()),
-        Admission::Refused => {
-            let message = "a session of this token was revoked; rotate the account's token";
-            return Err(Error::new(Code::TokenRevoked, message).with("presented", true));
-        }
+        Admission::Refused => return Err(cut_at_mcp()),
         // An earlier one ended by its time or with its account: the new one takes its key.
         Admission::New => cx.queue(&store::FREE_GRANT, params![org, grant_key.as_str()])?,
     }
