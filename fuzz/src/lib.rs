@@ -7,13 +7,22 @@ mod case;
 mod engine;
 #[path = "../../crates/history/tests/it/fuzz.rs"]
 mod history;
+#[path = "../../crates/mcp/tests/it/fuzz.rs"]
+mod mcp;
 #[path = "../../crates/policy/tests/differential/naive.rs"]
 mod naive;
 #[path = "../../crates/oauth/tests/it/fuzz.rs"]
 mod oauth;
+#[path = "../../crates/otlp/tests/it/fuzz.rs"]
+mod payloads;
 #[path = "../../crates/policy/tests/differential/random.rs"]
 mod random;
+#[path = "../../crates/server/tests/it/fuzz.rs"]
+mod requests;
 
 pub use engine::{documents, modules, policies};
 pub use history::chunks;
+pub use mcp::messages;
 pub use oauth::oauth_tokens;
+pub use payloads::otlp;
+pub use requests::{csv, json, texts};

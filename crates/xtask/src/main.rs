@@ -15,6 +15,7 @@ mod crash;
 mod endure;
 mod failure;
 mod faults;
+mod fuzz;
 mod http;
 mod journal;
 mod mutants;
@@ -90,6 +91,8 @@ enum Task {
     Mutants(mutants::Arguments),
     /// Count the crates of the binary, write its bill of materials, and build it twice to compare the bits
     Supply(supply::Arguments),
+    /// Let libFuzzer look for inputs that break a promise of the parsers
+    Fuzz(fuzz::Arguments),
     /// Storm the whole application with hostile requests, and look for what must not be
     Torment(torment::Arguments),
     /// Write docs/assurance.md from the records of the runs
@@ -168,6 +171,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Planted(arguments) => planted::run(arguments)?,
         Task::Coverage(arguments) => coverage::run(arguments)?,
         Task::Supply(arguments) => supply::run(arguments)?,
+        Task::Fuzz(arguments) => fuzz::run(arguments)?,
         Task::Mutants(arguments) => mutants::run(arguments)?,
         Task::Torment(arguments) => torment::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,

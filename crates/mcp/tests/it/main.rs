@@ -11,6 +11,7 @@ mod bridge;
 mod calls;
 mod clients;
 mod doors;
+mod fuzz;
 mod lists;
 mod protocol;
 mod support;

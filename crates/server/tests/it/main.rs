@@ -14,6 +14,7 @@ mod decisions;
 mod directory;
 mod directory_import;
 mod escalation;
+mod fuzz;
 mod history;
 mod history_store;
 mod idempotency;
