@@ -20,6 +20,8 @@ pub struct EdgeSettings {
     pub keep_alive: Duration,
     /// How many requests may be worked on at once; more are answered 503.
     pub max_in_flight: usize,
+    /// How long a request waits that is refused because there are too many (ADR 0031).
+    pub refusal_pause: Duration,
     /// Peers whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<Network>,
     /// Whether callers reach this process by TLS that it terminates itself (adds HSTS).
@@ -38,6 +40,7 @@ impl Default for EdgeSettings {
             write_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),
             max_in_flight: 512,
+            refusal_pause: Duration::from_millis(200),
             trusted_proxies: Vec::new(),
             tls_is_ours: false,
             shutdown_grace: Duration::from_secs(10),

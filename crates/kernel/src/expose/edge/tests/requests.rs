@@ -179,9 +179,23 @@ async fn too_many_requests_at_once_are_shed() {
     first.send("GET /slow HTTP/1.1\r\nhost: a\r\n\r\n").await;
     running.entered.acquire().await.unwrap().forget();
     let mut second = Raw::connect(&running).await;
-    let answer = second.ask("GET /ok HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    let get = "GET /ok HTTP/1.1\r\nhost: a\r\n\r\n";
+    let post = "POST /ok HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello";
+    for refused in [get, post] {
+        let asked = std::time::Instant::now();
+        let answer = second.ask(refused).await;
+        assert_eq!(answer.envelope(503), "the server is busy; try again");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+        // Who was refused asks no sooner again than this, on the connection that there is.
+        assert!(asked.elapsed() >= EdgeSettings::default().refusal_pause);
+        assert_eq!(answer.header("connection"), None);
+    }
+    let mut third = Raw::connect(&running).await;
+    let answer = third
+        .ask("POST /ok HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhel")
+        .await;
     assert_eq!(answer.envelope(503), "the server is busy; try again");
-    assert_eq!(answer.header("retry-after"), Some("1"));
+    assert_eq!(answer.header("connection"), Some("close"));
     running.go_on.add_permits(1);
     assert_eq!(first.answer().await.body, "slow");
     assert_eq!(second.ask("GET /ok HTTP/1.1\r\nhost: a\r\n\r\n").await.body, "ok");
