@@ -41,6 +41,19 @@ pub fn each<T>(
     engines.each().into_iter().map(one).collect()
 }
 
+fn store(workplace: &Workplace, cluster: Option<&Cluster>, name: &str) -> Outcome<Store> {
+    let Some(cluster) = cluster else {
+        return Ok(Store::Sqlite {
+            data: workplace.folder.join(name),
+        });
+    };
+    cluster.create_database(name)?;
+    Ok(Store::Postgres {
+        url: cluster.url(name),
+        keys: workplace.folder.join(format!("{name}-keys")),
+    })
+}
+
 impl Place {
     /// An installation that keeps every commit, as a user's does; nothing is in it yet.
     pub fn create(
@@ -54,20 +67,9 @@ impl Place {
             Some(binaries) if engine == Engine::Postgres => Some(Cluster::start(binaries, Durability::Full)?),
             _ => None,
         };
-        let store = if let Some(cluster) = &cluster {
-            cluster.create_database("main")?;
-            Store::Postgres {
-                url: cluster.url("main"),
-                keys: workplace.folder.join("main-keys"),
-            }
-        } else {
-            Store::Sqlite {
-                data: workplace.folder.join("main"),
-            }
-        };
         let installation = Installation {
             binary: binary.to_path_buf(),
-            store,
+            store: store(&workplace, cluster.as_ref(), "main")?,
             environment: Vec::new(),
             configuration: None,
             log: workplace.folder.join("server.log"),
@@ -77,6 +79,17 @@ impl Place {
             cluster,
             engine,
             installation,
+        })
+    }
+
+    /// Another installation in the same place; nothing is in it yet.
+    pub fn beside(&self, name: &str) -> Outcome<Installation> {
+        Ok(Installation {
+            binary: self.installation.binary.clone(),
+            store: store(&self.workplace, self.cluster.as_ref(), name)?,
+            environment: self.installation.environment.clone(),
+            configuration: None,
+            log: self.folder().join(format!("{name}.log")),
         })
     }
 
