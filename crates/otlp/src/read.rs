@@ -67,9 +67,9 @@ impl Times {
 }
 
 impl Reading {
-    /// Counts records that could not be read.
+    /// Counts records that could not be read; a resource that has none is no loss.
     fn reject(&mut self, records: u64, why: &'static str) {
-        if self.rejected == 0 {
+        if self.rejected == 0 && records > 0 {
             self.why = why;
         }
         self.rejected += records;

@@ -48,6 +48,21 @@ fn resources_beyond_the_limit_refuse_the_payload() {
 }
 
 #[test]
+fn a_broken_resource_without_records_rejects_nothing() {
+    // Its attributes are no message; one such group has a record, the other none.
+    let resource = field(1, &field(1, &[0xff]));
+    let without = field(1, &resource);
+    let with = field(1, &[resource, field(2, &field(2, &[]))].concat());
+    let reading = read(Signal::Logs, Encoding::Protobuf, &without, TIMES).unwrap();
+    assert_eq!((reading.rejected, reading.why), (0, ""));
+    let reading = read(Signal::Logs, Encoding::Protobuf, &[without, with].concat(), TIMES).unwrap();
+    assert_eq!(
+        (reading.rejected, reading.why),
+        (1, "a resource is malformed or too large")
+    );
+}
+
+#[test]
 fn a_record_with_too_much_in_it_is_rejected() {
     let large = field(2, &vec![0; MAX_RECORD + 1]);
     let many = field(2, &field(6, &[]).repeat(1_025));
