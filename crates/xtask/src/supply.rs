@@ -136,6 +136,9 @@ fn crate_folder(tree: &Path) -> PathBuf {
 }
 
 /// Builds the last commit in two folders and returns the digest of both binaries.
+///
+/// What build scripts generate names its own place, so that both builds go to one, one after the other: the binary knows
+/// where it was built and not where its source was.
 fn build_twice(workplace: &Path) -> Outcome<String> {
     // Both before either is built: a commit that is made meanwhile would be in one of them.
     let mut trees = Vec::new();
@@ -151,8 +154,9 @@ fn build_twice(workplace: &Path) -> Outcome<String> {
         );
         let mut cargo = process::cargo();
         cargo.current_dir(scratch.folder());
-        // Wherever builds usually go, these go into their own folders: their paths are what is tried.
-        cargo.env("CARGO_TARGET_DIR", scratch.folder().join("target"));
+        let built = workplace.join("build");
+        drop(std::fs::remove_dir_all(&built));
+        cargo.env("CARGO_TARGET_DIR", &built);
         cargo.args([
             "build",
             "--release",
@@ -164,7 +168,7 @@ fn build_twice(workplace: &Path) -> Outcome<String> {
             "provost",
         ]);
         process::run(&mut cargo)?;
-        let binary = scratch.folder().join("target/release/provost");
+        let binary = built.join("release/provost");
         let said = process::output(Command::new("sha256sum").arg(&binary))?;
         let digest = said.split_whitespace().next().context("sha256sum says nothing")?;
         digests.push(digest.to_owned());
