@@ -8,11 +8,10 @@
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use crate::failure::{Context, Failure, Outcome};
-use crate::process;
 use crate::record::Record;
+use crate::{clock, process};
 
 const TOOL: &str = "cargo-fuzz";
 const VERSION: &str = "0.13.1";
@@ -108,7 +107,7 @@ fn try_target(tool: &Path, folder: &Path, target: &str, arguments: &Arguments) -
     fuzzer.arg(format!("-max_total_time={}", arguments.secs));
     fuzzer.arg(format!("-artifact_prefix={}/", crashes.display()));
     fuzzer.stdin(Stdio::null()).stdout(Stdio::null()).stderr(out);
-    let begun = Instant::now();
+    let begun = clock::now();
     let status = fuzzer.status().context("cannot run cargo-fuzz")?;
     let said = std::fs::read(&log).context(format_args!("cannot read {}", log.display()))?;
     let said = String::from_utf8_lossy(&said);

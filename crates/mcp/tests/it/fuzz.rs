@@ -7,10 +7,8 @@
 //! The folder `fuzz` of the repository holds the fuzzer's side and the corpus; the test here replays it.
 
 #[path = "../../src/message.rs"]
-#[allow(dead_code, reason = "the product uses the rest")]
 mod message;
 #[path = "../../src/bridge/sse.rs"]
-#[allow(dead_code, reason = "the product uses the rest")]
 mod sse;
 
 use serde_json::Value;

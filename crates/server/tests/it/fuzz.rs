@@ -4,7 +4,6 @@
 //! The folder `fuzz` of the repository holds the fuzzer's side and the corpora; the tests here replay them.
 
 #[path = "../../src/areas/directory/imports/csv.rs"]
-#[allow(dead_code, reason = "the product uses the rest")]
 mod csv;
 
 use provost_kernel::checkpoint::parse_and_verify;
@@ -69,8 +68,8 @@ fn a_percent_encoded_text(text: &str) {
     assert_eq!(percent_decode(&escaped).as_deref(), Some(text));
     assert_eq!(percent_decode(&escaped.to_lowercase()).as_deref(), Some(text));
     if let Some(decoded) = percent_decode(text) {
-        let escapes = text.bytes().filter(|byte| *byte == b'%').count();
-        assert_eq!(decoded.len() + 2 * escapes, text.len());
+        let signs = text.bytes().filter(|byte| *byte == b'%').count();
+        assert_eq!(decoded.len() + 2 * signs, text.len());
     }
 }
 
