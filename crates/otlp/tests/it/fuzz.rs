@@ -5,11 +5,12 @@
 //!
 //! The folder `fuzz` of the repository holds the fuzzer's side and the corpus; the test here replays it.
 
-use provost_otlp::{Encoding, MAX_EXPANDED, Signal, Times, expand, read};
+use provost_otlp::{Encoding, Event, MAX_EXPANDED, Signal, Times, expand, read};
 
-/// 2026-09-23T12:00:30Z: later than every record of the corpus.
+/// 2026-09-23T12:00:30Z: later than every record of the corpus and of the fixtures.
 const NOW_MS: i64 = 1_790_164_830_000;
-const TIMES: Times = Times {
+
+pub const TIMES: Times = Times {
     now_ms: NOW_MS,
     oldest_ms: NOW_MS - 86_400_000,
     newest_ms: NOW_MS + 300_000,
@@ -43,17 +44,22 @@ pub fn otlp(data: &[u8]) {
     assert_eq!(reading.rejected == 0, reading.why.is_empty());
     for event in &reading.events {
         assert!((TIMES.oldest_ms..=TIMES.newest_ms).contains(&event.at_ms));
-        let mut symbols = provost_policy::Symbols::default();
-        let known = provost_policy::Event::read(
-            &mut symbols,
-            event.at_ms,
-            event.occasion,
-            &event.attributes,
-            &event.missing,
-        );
-        assert!(known.is_ok(), "{event:?}: {known:?}");
+        assert_readable(event);
     }
     assert_eq!(read(signal, encoding, &payload, TIMES).unwrap(), reading);
+}
+
+/// Whether the catalogue has every attribute with its type, as the engine reads it.
+pub fn assert_readable(event: &Event) {
+    let mut symbols = provost_policy::Symbols::default();
+    let read = provost_policy::Event::read(
+        &mut symbols,
+        event.at_ms,
+        event.occasion,
+        &event.attributes,
+        &event.missing,
+    );
+    assert!(read.is_ok(), "{event:?}: {read:?}");
 }
 
 #[test]
