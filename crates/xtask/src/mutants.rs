@@ -1,14 +1,17 @@
-//! The mutation score (R44): cargo-mutants changes the code that decides who may call, that a key acts once, what a
-//! token is and which state follows which, one small change at a time; the tests must notice.
+//! The mutation score (R44): the code that decides who may call, that a key acts once, what a token is and which state
+//! follows which is changed, one small change at a time; the tests must notice. cargo-mutants says which changes there
+//! are; `groups.rs` says which code and which goal.
 //!
-//! Two judges, because building is what costs. Every mutant is judged by the unit tests of its crate; only what they
-//! let through is judged by the integration tests of the area. `groups.rs` says which code, which tests, which goal.
-//! A mutant that no test can tell from the original stands in `exceptions.rs` with the reason.
+//! Building is what costs. So all changes are woven into one text that asks, at each place, which one is meant
+//! (`weave.rs`), and the tests are built once; those that do not compile are taken out until the rest does
+//! (`workshop.rs`). One run of all tests says which come to which change; then each change is meant once, before those
+//! alone (`trial.rs`). A mutant that no test can tell from the original stands in `exceptions.rs` with the reason.
 //!
-//! cargo-mutants works in a scratch worktree of the last commit below the target folder, never in the user's tree. What
-//! was found stands in a journal beside it, so that a run that was stopped goes on where it was.
+//! All happens in a scratch worktree of the last commit below the target folder, never in the user's tree. What was
+//! found stands in a journal beside it, so that a run that was stopped goes on where it was.
 //!
 //! Absent on purpose: PostgreSQL. None of this code knows which engine it speaks to; the suite compares the engines.
+//! Tests that start the program with an empty environment: they would not pass on which mutant is meant.
 
 mod course;
 mod exceptions;
@@ -16,7 +19,9 @@ mod groups;
 mod journal;
 mod mutant;
 mod report;
-mod tool;
+mod trial;
+mod weave;
+mod workshop;
 
 use std::path::PathBuf;
 
@@ -26,7 +31,7 @@ use crate::process;
 use course::{Course, Member};
 use groups::{GROUPS, Group};
 use journal::Journal;
-use tool::Tool;
+use workshop::Workshop;
 
 /// Change the code that guards, in a scratch copy of the last commit, one small change at a time, and see tests fail
 #[derive(clap::Args)]
@@ -59,21 +64,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let chosen = arguments.chosen()?;
     let workplace = workplace()?;
     let scratch = Scratch::prepare(&workplace)?;
-    let tool = Tool {
-        program: tool::find_or_install()?,
-        scratch: &scratch,
-        target: arguments.target(&workplace),
-        workplace: workplace.clone(),
-        with_nextest: process::works(process::cargo().args(["nextest", "--version"])),
-    };
-    let mut course = Course::new(&tool, Journal::open(&workplace)?, arguments.accept_earlier)?;
+    let target = arguments.target(&workplace);
+    let workshop = Workshop::open(&scratch, target, workplace.clone())?;
+    let mut course = Course::new(&workshop, Journal::open(&workplace)?, arguments.accept_earlier)?;
     if arguments.fresh {
         course.begin_anew();
     }
-    let mut members = Vec::new();
-    for group in &chosen {
-        members.extend(course.members(group)?);
-    }
+    let mut members = course.members(&chosen)?;
     members.retain(|member| arguments.wants(member));
     if members.is_empty() {
         return Err(Failure::new("no mutant is meant"));

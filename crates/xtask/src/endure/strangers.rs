@@ -6,7 +6,8 @@
 //! by valgrind's callgrind, which has the server stand still for nothing else: times say less and lie more.
 //!
 //! INVARIANT of the driver: batches about either kind take turns, and both kinds of a case are sent over one connection
-//! with texts of the same lengths; so whatever else the server does in the background falls on both alike. A case is
+//! with texts of the same lengths. What the server does in the background every now and then only adds to a batch, by up
+//! to half of it; so batches are small, and what a kind costs is what its cheapest tenth of batches does. A case is
 //! counted until its error is small enough to judge by, and one that stays too noisy fails instead of passing.
 //!
 //! Absent on purpose: PostgreSQL, whose work is done by other processes that callgrind does not see.
@@ -32,10 +33,10 @@ use counted::Counted;
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Requests in a batch
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 5)]
     batch: u32,
     /// Batches about either kind, at most; fewer when they agree earlier
-    #[arg(long, default_value_t = 40)]
+    #[arg(long, default_value_t = 160)]
     rounds: usize,
     /// Only the operations whose id contains this
     #[arg(long)]
@@ -51,10 +52,13 @@ pub struct Arguments {
 const GOAL: f64 = 0.01;
 
 /// Whoever judges by 1 % must know the figure better than that.
-const ERROR: f64 = 0.003;
+const ERROR: f64 = 0.002;
 
 /// Batches about either kind that are counted in any case: fewer agree by chance.
-const LEAST: usize = 12;
+const LEAST: usize = 10 * FOLDS;
+
+/// Parts of the batches that are judged by themselves, to know how far they agree.
+const FOLDS: usize = 4;
 
 /// Requests of either kind before anything is counted: statements are prepared and pools are filled.
 const WARM: u32 = 10;
@@ -198,17 +202,17 @@ fn weigh(
     server: &Counted,
     connection: &mut Connection,
 ) -> Outcome<Found> {
-    let mut ratios = Vec::new();
+    let mut rounds: Vec<[u64; 2]> = Vec::new();
     let mut error = f64::INFINITY;
-    while ratios.len() < LEAST || (error > ERROR && ratios.len() < arguments.rounds) {
-        let [foreign, absent] = batch(arguments.batch, ratios.len(), case, server, connection)?;
-        #[expect(clippy::cast_precision_loss, reason = "a ratio of some millions")]
-        ratios.push(foreign as f64 / absent as f64);
-        error = standard_error(&ratios);
+    while rounds.len() < LEAST || (error > ERROR && rounds.len() < arguments.rounds) {
+        rounds.push(batch(arguments.batch, rounds.len(), case, server, connection)?);
+        if rounds.len().is_multiple_of(FOLDS) {
+            error = standard_error(&rounds);
+        }
     }
     Ok(Found {
         name: case.name.clone(),
-        ratio: median(&ratios),
+        ratio: ratio(&rounds),
         error,
     })
 }
@@ -234,13 +238,26 @@ fn batch(
     Ok(counts)
 }
 
-/// The standard error of the median, from the median of the deviations: one batch beside a checkpoint spoils nothing.
-fn standard_error(values: &[f64]) -> f64 {
-    let middle = median(values);
-    let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
-    #[expect(clippy::cast_precision_loss, reason = "a handful of rounds")]
-    let root = (values.len() as f64).sqrt();
-    1.2533 * 1.4826 * median(&deviations) / root
+/// What the first kind costs over what the second does, background aside.
+fn ratio(rounds: &[[u64; 2]]) -> f64 {
+    let [one, other] = [0, 1].map(|kind| {
+        let mut counts: Vec<u64> = rounds.iter().map(|round| round[kind]).collect();
+        counts.sort_unstable();
+        counts[counts.len() / 10]
+    });
+    #[expect(clippy::cast_precision_loss, reason = "a ratio of some millions")]
+    let ratio = one as f64 / other as f64;
+    ratio
+}
+
+/// The standard error of the ratio, from how far parts of the rounds agree.
+fn standard_error(rounds: &[[u64; 2]]) -> f64 {
+    let parts: Vec<f64> = rounds.chunks(rounds.len() / FOLDS).map(ratio).collect();
+    #[expect(clippy::cast_precision_loss, reason = "a handful of parts")]
+    let count = parts.len() as f64;
+    let mean = parts.iter().sum::<f64>() / count;
+    let variance = parts.iter().map(|part| (part - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    (variance / count).sqrt()
 }
 
 fn conclude(found: &[Found], violations: &[String], batch: u32) -> Outcome<String> {
@@ -277,11 +294,19 @@ mod tests {
     }
 
     #[test]
-    fn a_median_and_its_error_pass_over_one_batch_that_is_off() {
-        let values = [1.001, 0.999, 1.0, 1.002, 0.998, 1.9];
-        assert!((median(&values) - 1.0005).abs() < 1e-9);
-        assert!(standard_error(&values) < ERROR);
-        assert!(standard_error(&[1.0, 1.1, 0.9, 1.05, 0.95]) > GOAL);
+    fn what_the_background_adds_is_passed_over_and_what_a_kind_costs_more_is_not() {
+        // Every other batch is beside something that costs a tenth of it, and every seventh beside half of it.
+        let background =
+            |round: u64| u64::from(round.is_multiple_of(2)) * 100 + u64::from(round % 7 == 3) * 500;
+        let rounds = |more: u64| -> Vec<[u64; 2]> {
+            let round = |round| [1_000 + more + background(round), 1_000 + background(round + 1)];
+            (0..40).map(round).collect()
+        };
+        assert!((ratio(&rounds(0)) - 1.0).abs() < 1e-9);
+        assert!((ratio(&rounds(20)) - 1.02).abs() < 1e-9);
+        assert!(standard_error(&rounds(0)) < ERROR);
+        let wild: Vec<[u64; 2]> = (0..40).map(|round| [1_000 + 80 * (round / 10), 1_000]).collect();
+        assert!(standard_error(&wild) > GOAL);
     }
 
     #[test]

@@ -1,19 +1,20 @@
-//! The course of a run: what is known, what is open, and the judges one after the other.
+//! The course of a run: what is known, what is open, and one trial after the other.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
 use super::exceptions::{EXCEPTIONS, Exception};
-use super::groups::{GROUPS, Group, Set};
-use super::journal::{Entry, Journal, Stage, Verdict};
+use super::groups::Group;
+use super::journal::{Entry, Journal, Verdict};
 use super::mutant::Mutant;
-use super::tool::Tool;
-use crate::failure::{Context, Outcome};
+use super::trial;
+use super::workshop::Workshop;
+use crate::clock;
+use crate::failure::Outcome;
 
-/// A mutant in its place.
+/// A mutant in its group.
 pub struct Member {
     pub group: &'static Group,
-    pub set: &'static Set,
     pub mutant: Mutant,
 }
 
@@ -22,167 +23,147 @@ pub struct Member {
 pub enum Standing {
     Open,
     Unviable,
-    Caught(Stage, Vec<String>),
+    Caught(Vec<String>),
     OutOfTime,
     /// No test can tell it from the original.
     Equivalent(&'static str),
+    /// No test comes to its place.
+    Unreached,
     Escaped,
 }
 
 pub struct Course<'a> {
-    tool: &'a Tool<'a>,
+    workshop: &'a Workshop<'a>,
     journal: Journal,
     accept_earlier: bool,
-    /// The trees of the judges' grounds.
-    grounds: BTreeMap<&'static str, String>,
+    /// The tree of what the tests are made of.
+    ground: String,
 }
 
 impl<'a> Course<'a> {
-    pub fn new(tool: &'a Tool<'a>, journal: Journal, accept_earlier: bool) -> Outcome<Self> {
-        let mut grounds = BTreeMap::new();
-        for set in GROUPS.iter().flat_map(|group| group.sets) {
-            for judge in [&set.unit, &set.integration] {
-                if !grounds.contains_key(judge.ground) {
-                    grounds.insert(judge.ground, tool.tree_of(judge.ground)?);
-                }
-            }
-        }
+    pub fn new(workshop: &'a Workshop<'a>, journal: Journal, accept_earlier: bool) -> Outcome<Self> {
         Ok(Self {
-            tool,
+            workshop,
             journal,
             accept_earlier,
-            grounds,
+            ground: workshop.ground()?,
         })
     }
 
-    /// Leaves out what was found on the grounds as they are.
+    /// Leaves out what was found on this ground.
     pub fn begin_anew(&mut self) {
-        for ground in self.grounds.values() {
-            self.journal.forget(ground);
-        }
+        self.journal.forget(&self.ground);
     }
 
-    fn ground(&self, set: &Set, stage: Stage) -> &str {
-        let ground = self.grounds.get(set.judge(stage).ground);
-        ground.map_or("", String::as_str)
-    }
-    /// Lists the mutants of a group.
-    pub fn members(&self, group: &'static Group) -> Outcome<Vec<Member>> {
+    /// Lists the mutants of groups.
+    pub fn members(&self, groups: &[&'static Group]) -> Outcome<Vec<Member>> {
+        let sources = groups.iter().flat_map(|group| group.sources);
+        let mut files: Vec<&str> = sources.map(|source| source.file).collect();
+        files.sort_unstable();
+        files.dedup();
         let mut members = Vec::new();
-        for set in group.sets {
-            let mutants = self.tool.list(set)?;
-            members.extend(mutants.into_iter().map(|mutant| Member { group, set, mutant }));
+        for mutant in self.workshop.list(files)? {
+            let group = groups
+                .iter()
+                .find(|group| group.has(&mutant.file, &mutant.function));
+            if let Some(group) = group {
+                members.push(Member { group, mutant });
+            }
         }
         Ok(members)
     }
 
     /// Judges what is not known yet.
     pub fn run(&mut self, members: &[Member]) -> Outcome {
-        let mut sets: Vec<&'static Set> = Vec::new();
-        for member in members {
-            if !sets.iter().any(|set| std::ptr::eq(*set, member.set)) {
-                sets.push(member.set);
-            }
-        }
-        // All unit tests first: they cost little and say most.
-        for stage in [Stage::Unit, Stage::Integration] {
-            for set in &sets {
-                self.judge(stage, set, members)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn judge(&mut self, stage: Stage, set: &'static Set, members: &[Member]) -> Outcome {
         let open: Vec<&Mutant> = members
             .iter()
-            .filter(|member| std::ptr::eq(member.set, set) && self.is_open(member, stage))
+            .filter(|member| self.standing(member) == Standing::Open)
             .map(|member| &member.mutant)
             .collect();
         if open.is_empty() {
             return Ok(());
         }
-        let judge = set.judge(stage);
-        let ground = self.ground(set, stage).to_owned();
         println!(
-            "{} mutants before the {} tests of {} {} {}",
-            open.len(),
-            stage.word(),
-            judge.package,
-            judge.targets.join(" "),
-            judge.filter
+            "{} of them are open. Building the tests with all of these …",
+            open.len()
         );
-        let tool = self.tool;
-        let mut place = 0;
-        tool.judge(stage, judge, &open, |result| {
-            let mutant = open.iter().find(|mutant| mutant.name == result.name);
-            let mutant = mutant.context("cargo-mutants judged a mutant that it was not asked about")?;
-            place += 1;
+        let built = self.workshop.build(&open)?;
+        for number in built.unviable.keys() {
+            self.say(open[*number], Verdict::Unviable, 0)?;
+        }
+        println!("Running every test once, to see which comes to which mutant …");
+        let reach = trial::trace(self.workshop)?;
+        let nowhere = BTreeMap::new();
+        for (number, mutant) in open.iter().enumerate() {
+            if built.unviable.contains_key(&number) {
+                continue;
+            }
+            if let Some(why) = built.apart.get(&number) {
+                println!(
+                    "[{:3}/{}] {} … left out: {why}",
+                    number + 1,
+                    open.len(),
+                    mutant.name
+                );
+                continue;
+            }
+            let start = clock::now();
+            let tests = reach.get(&number).unwrap_or(&nowhere);
+            let verdict = if tests.is_empty() {
+                Verdict::Unreached
+            } else {
+                trial::judge(self.workshop, number, tests)?
+            };
+            let seconds = start.elapsed().as_secs();
             println!(
-                "[{place:3}/{}] {} … {} ({} s)",
+                "[{:3}/{}] {} … {} ({} tests come to it, {seconds} s)",
+                number + 1,
                 open.len(),
                 mutant.name,
-                said(&result.verdict),
-                result.seconds
+                said(&verdict),
+                tests.values().map(std::collections::BTreeSet::len).sum::<usize>(),
             );
             let _ = std::io::stdout().flush();
-            self.journal.add(Entry {
-                mutant: mutant.identity.clone(),
-                commit: tool.scratch.commit.clone(),
-                ground: ground.clone(),
-                stage,
-                verdict: result.verdict,
-                seconds: result.seconds,
-            })
+            self.say(mutant, verdict, seconds)?;
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, mutant: &Mutant, verdict: Verdict, seconds: u64) -> Outcome {
+        self.journal.add(Entry {
+            mutant: mutant.identity.clone(),
+            commit: self.workshop.scratch.commit.clone(),
+            ground: self.ground.clone(),
+            verdict,
+            seconds,
         })
     }
 
-    fn known(&self, member: &Member, stage: Stage) -> Option<&Entry> {
-        let ground = self.ground(member.set, stage);
+    fn known(&self, member: &Member) -> Option<&Entry> {
         self.journal
-            .known(&member.mutant, stage, ground, self.accept_earlier)
-    }
-
-    fn is_open(&self, member: &Member, stage: Stage) -> bool {
-        let is_missed = |entry: &Entry| entry.verdict == Verdict::Missed;
-        match stage {
-            Stage::Unit => {
-                self.known(member, Stage::Unit).is_none() && self.known(member, Stage::Integration).is_none()
-            }
-            Stage::Integration => {
-                self.known(member, Stage::Unit).is_some_and(is_missed)
-                    && self.known(member, Stage::Integration).is_none()
-                    && exception(&member.mutant).is_none()
-            }
-        }
+            .known(&member.mutant, &self.ground, self.accept_earlier)
     }
 
     /// What is known of a mutant by now.
     pub fn standing(&self, member: &Member) -> Standing {
-        let stages = [Stage::Unit, Stage::Integration];
-        let said = stages.map(|stage| self.known(member, stage).map(|entry| &entry.verdict));
-        for (stage, verdict) in stages.into_iter().zip(said) {
-            match verdict {
-                Some(Verdict::Unviable) => return Standing::Unviable,
-                Some(Verdict::OutOfTime) => return Standing::OutOfTime,
-                Some(Verdict::Caught(tests)) => return Standing::Caught(stage, tests.clone()),
-                Some(Verdict::Missed) | None => {}
-            }
+        if let Some(exception) = exception(&member.mutant) {
+            return Standing::Equivalent(exception.why);
         }
-        match (exception(&member.mutant), said) {
-            (Some(exception), [Some(_), _]) => Standing::Equivalent(exception.why),
-            (None, [_, Some(_)]) => Standing::Escaped,
-            _ => Standing::Open,
+        match self.known(member).map(|entry| &entry.verdict) {
+            None => Standing::Open,
+            Some(Verdict::Unviable) => Standing::Unviable,
+            Some(Verdict::OutOfTime) => Standing::OutOfTime,
+            Some(Verdict::Caught(tests)) => Standing::Caught(tests.clone()),
+            Some(Verdict::Unreached) => Standing::Unreached,
+            Some(Verdict::Missed) => Standing::Escaped,
         }
     }
 
     /// The commits at which members were judged.
     pub fn commits(&self, members: &[Member]) -> usize {
-        let stages = [Stage::Unit, Stage::Integration];
         let mut commits: Vec<&str> = members
             .iter()
-            .flat_map(|member| stages.map(|stage| self.known(member, stage)))
-            .flatten()
+            .filter_map(|member| self.known(member))
             .map(|entry| entry.commit.as_str())
             .collect();
         commits.sort_unstable();
@@ -201,7 +182,8 @@ fn said(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Unviable => "does not compile".to_owned(),
         Verdict::Caught(tests) => format!("caught by {}", tests.join(", ")),
-        Verdict::OutOfTime => "the tests hang".to_owned(),
-        Verdict::Missed => "not caught".to_owned(),
+        Verdict::OutOfTime => "a test hangs".to_owned(),
+        Verdict::Unreached => "NOT REACHED".to_owned(),
+        Verdict::Missed => "NOT CAUGHT".to_owned(),
     }
 }

@@ -12,27 +12,12 @@ pub enum Verdict {
     Unviable,
     /// These tests failed.
     Caught(Vec<String>),
-    /// The tests did not come to an end.
+    /// A test did not come to an end.
     OutOfTime,
-    /// Every test passed.
+    /// No test comes to its place.
+    Unreached,
+    /// Every test that comes to its place passed.
     Missed,
-}
-
-/// The judges in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Stage {
-    Unit,
-    Integration,
-}
-
-impl Stage {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Unit => "unit",
-            Self::Integration => "integration",
-        }
-    }
 }
 
 /// One judgement.
@@ -43,9 +28,7 @@ pub struct Entry {
     pub mutant: String,
     pub commit: String,
     /// The tree of what the tests were made of.
-    #[serde(default)]
     pub ground: String,
-    pub stage: Stage,
     pub verdict: Verdict,
     pub seconds: u64,
 }
@@ -60,10 +43,10 @@ impl Journal {
 
     /// What a judge said of a mutant: on this ground, or on an earlier one if that may count. What was missed earlier
     /// never counts: there may be a test by now.
-    pub fn known(&self, mutant: &Mutant, stage: Stage, ground: &str, accept_earlier: bool) -> Option<&Entry> {
+    pub fn known(&self, mutant: &Mutant, ground: &str, accept_earlier: bool) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| {
-            let counts = entry.ground == ground || (accept_earlier && entry.verdict != Verdict::Missed);
-            entry.mutant == mutant.identity && entry.stage == stage && counts
+            let is_noticed = !matches!(entry.verdict, Verdict::Missed | Verdict::Unreached);
+            entry.mutant == mutant.identity && (entry.ground == ground || (accept_earlier && is_noticed))
         })
     }
 }
@@ -78,7 +61,6 @@ mod tests {
             mutant: "m".into(),
             commit: "c".into(),
             ground: ground.into(),
-            stage: Stage::Unit,
             verdict,
             seconds: 1,
         }
@@ -92,7 +74,7 @@ mod tests {
         journal.add(entry("a", Verdict::Missed)).unwrap();
         let mutant = Mutant::sample("m");
         let known = |journal: &Journal, ground: &str, earlier| {
-            let entry = journal.known(&mutant, Stage::Unit, ground, earlier);
+            let entry = journal.known(&mutant, ground, earlier);
             entry.map(|entry| entry.verdict.clone())
         };
         assert_eq!(known(&journal, "a", false), Some(Verdict::Missed));
@@ -104,6 +86,6 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(known(&again, "c", false), None);
         assert_eq!(known(&again, "c", true), Some(Verdict::Caught(vec!["t".into()])));
-        assert_eq!(again.known(&mutant, Stage::Integration, "b", true), None);
+        assert_eq!(again.known(&Mutant::sample("another"), "b", true), None);
     }
 }

@@ -1,6 +1,7 @@
 //! One mutant, as cargo-mutants lists it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -21,6 +22,21 @@ pub struct Mutant {
     pub identity: String,
     /// The last word of its function's path; empty outside of functions.
     pub function: String,
+    pub genre: Genre,
+    /// The bytes of the file that it replaces.
+    pub range: Range<usize>,
+    pub replacement: String,
+}
+
+/// The kinds of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Genre {
+    FnValue,
+    BinaryOperator,
+    UnaryOperator,
+    MatchArm,
+    MatchArmGuard,
+    StructField,
 }
 
 #[derive(Deserialize)]
@@ -29,6 +45,8 @@ struct Listed {
     file: String,
     span: Span,
     function: Option<Function>,
+    genre: Genre,
+    replacement: String,
 }
 
 #[derive(Deserialize)]
@@ -37,11 +55,21 @@ struct Span {
     end: Place,
 }
 
-/// Both count from one.
+/// Both count from one, columns in characters.
 #[derive(Deserialize)]
 struct Place {
     line: usize,
     column: usize,
+}
+
+impl Place {
+    /// Where it is in a text, in bytes.
+    fn offset(&self, text: &str) -> Option<usize> {
+        let mut lines = text.split_inclusive('\n');
+        let before: usize = lines.by_ref().take(self.line - 1).map(str::len).sum();
+        let mut columns = lines.next().unwrap_or_default().char_indices().map(|(at, _)| at);
+        Some(before + columns.nth(self.column - 1)?)
+    }
 }
 
 #[derive(Deserialize)]
@@ -60,6 +88,8 @@ pub fn read(json: &str, tree: &Path) -> Outcome<Vec<Mutant>> {
         file,
         span,
         function,
+        genre,
+        replacement,
     } in listed
     {
         let place = format!("{file}:{}:{}: ", span.start.line, span.start.column);
@@ -69,7 +99,10 @@ pub fn read(json: &str, tree: &Path) -> Outcome<Vec<Mutant>> {
             let text = std::fs::read_to_string(tree.join(&file)).context(&file)?;
             sources.insert(file.clone(), text);
         }
-        let lines: Vec<&str> = sources[&file]
+        let text = &sources[&file];
+        let range = span.start.offset(text).zip(span.end.offset(text));
+        let (start, end) = range.context(format_args!("{name} is outside of its file"))?;
+        let lines: Vec<&str> = text
             .lines()
             .skip(span.start.line.saturating_sub(1))
             .take(span.end.line.saturating_sub(span.start.line) + 1)
@@ -90,6 +123,9 @@ pub fn read(json: &str, tree: &Path) -> Outcome<Vec<Mutant>> {
             line: lines.first().copied().unwrap_or_default().to_owned(),
             identity,
             function: function.rsplit("::").next().unwrap_or_default().to_owned(),
+            genre,
+            range: start..end,
+            replacement,
         });
     }
     Ok(mutants)
@@ -106,6 +142,9 @@ impl Mutant {
             line: String::new(),
             identity: identity.into(),
             function: String::new(),
+            genre: Genre::FnValue,
+            range: 0..0,
+            replacement: String::new(),
         }
     }
 }
@@ -122,7 +161,7 @@ mod tests {
         let json = |line: u32| {
             format!(
                 r#"{{"name":"a.rs:{line}:7: replace == with != in A::f","package":"p","file":"a.rs",
-                "function":{{"function_name":"A::f","return_type":"","span":{{}}}},"replacement":"!=",
+                "function":{{"function_name":"A::f","return_type":"","span":{{}}}},"replacement":"!=","genre":"BinaryOperator",
                 "span":{{"start":{{"line":{line},"column":7}},"end":{{"line":{line},"column":9}}}}}}"#
             )
         };
@@ -132,5 +171,7 @@ mod tests {
         let first = "a.rs: replace == with != in A::f | x == y;";
         assert_eq!(identities, [first.to_owned(), format!("{first} #2")]);
         assert_eq!(mutants[0].function, "f");
+        let ranges: Vec<Range<usize>> = mutants.into_iter().map(|mutant| mutant.range).collect();
+        assert_eq!(ranges, [15..17, 30..32]);
     }
 }

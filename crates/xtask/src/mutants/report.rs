@@ -2,7 +2,6 @@
 
 use super::course::{Course, Member, Standing};
 use super::groups::Group;
-use super::journal::Stage;
 use crate::failure::{Failure, Outcome};
 use crate::record::Record;
 
@@ -12,11 +11,10 @@ pub fn list(course: &Course<'_>, members: &[Member]) {
         let standing = match course.standing(member) {
             Standing::Open => String::new(),
             Standing::Unviable => " … does not compile".to_owned(),
-            Standing::Caught(stage, tests) => {
-                format!(" … caught by {} tests: {}", stage.word(), tests.join(", "))
-            }
-            Standing::OutOfTime => " … the tests hang".to_owned(),
+            Standing::Caught(tests) => format!(" … caught by {}", tests.join(", ")),
+            Standing::OutOfTime => " … a test hangs".to_owned(),
             Standing::Equivalent(why) => format!(" … equivalent: {why}"),
+            Standing::Unreached => " … NOT REACHED".to_owned(),
             Standing::Escaped => " … ESCAPED".to_owned(),
         };
         println!("{}: {}{standing}", member.group.name, member.mutant.name);
@@ -29,10 +27,10 @@ pub fn list(course: &Course<'_>, members: &[Member]) {
 struct Count {
     all: usize,
     unviable: usize,
-    unit: usize,
-    integration: usize,
+    caught: usize,
     out_of_time: usize,
     equivalent: usize,
+    unreached: usize,
     escaped: usize,
     open: usize,
 }
@@ -45,9 +43,9 @@ impl Count {
             match course.standing(member) {
                 Standing::Open => count.open += 1,
                 Standing::Unviable => count.unviable += 1,
-                Standing::Caught(Stage::Unit, _) => count.unit += 1,
-                Standing::Caught(Stage::Integration, _) => count.integration += 1,
+                Standing::Caught(_) => count.caught += 1,
                 Standing::OutOfTime => count.out_of_time += 1,
+                Standing::Unreached => count.unreached += 1,
                 Standing::Equivalent(_) => count.equivalent += 1,
                 Standing::Escaped => count.escaped += 1,
             }
@@ -57,24 +55,24 @@ impl Count {
 
     /// Tests that hang are noticed, and are told apart in the words.
     fn noticed(self) -> usize {
-        self.unit + self.integration + self.out_of_time
+        self.caught + self.out_of_time
     }
 
     /// Rounded down, so that 100 means all.
     fn percent(self) -> usize {
-        let judged = self.noticed() + self.escaped;
+        let judged = self.noticed() + self.unreached + self.escaped;
         (self.noticed() * 100).checked_div(judged).unwrap_or(100)
     }
 
     fn words(self, group: &Group) -> String {
         let mut parts = vec![
             format!("{} do not compile", self.unviable),
-            format!("{} are caught by unit tests", self.unit),
-            format!("{} by integration tests", self.integration),
+            format!("{} are caught", self.caught),
             format!("{} escape", self.escaped),
         ];
         for (count, said) in [
-            (self.out_of_time, "hang"),
+            (self.out_of_time, "make a test hang"),
+            (self.unreached, "are reached by no test"),
             (self.equivalent, "change nothing that could be seen"),
             (self.open, "are not judged yet"),
         ] {
@@ -96,9 +94,12 @@ impl Count {
 /// Says what came of each group, and fails when one is below its goal.
 pub fn conclude(course: &Course<'_>, groups: &[&'static Group], members: &[Member], record: bool) -> Outcome {
     for member in members {
-        if course.standing(member) == Standing::Escaped {
-            println!("ESCAPED: {}\n    {}", member.mutant.name, member.mutant.line);
-        }
+        let word = match course.standing(member) {
+            Standing::Escaped => "ESCAPED",
+            Standing::Unreached => "NOT REACHED",
+            _ => continue,
+        };
+        println!("{word}: {}\n    {}", member.mutant.name, member.mutant.line);
     }
     let mut figures = Vec::new();
     let mut below = Vec::new();
@@ -139,7 +140,7 @@ mod tests {
     fn one_that_escapes_is_never_a_hundred_percent() {
         let count = Count {
             all: 1_001,
-            unit: 999,
+            caught: 999,
             escaped: 1,
             unviable: 1,
             ..Count::default()
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!(count.percent(), 99);
         assert_eq!(Count { escaped: 0, ..count }.percent(), 100);
         let half = Count {
-            unit: 0,
+            caught: 0,
             out_of_time: 1,
             equivalent: 1,
             ..count

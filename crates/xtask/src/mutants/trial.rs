@@ -1,0 +1,183 @@
+//! Running the tests: once for all mutants to learn which test comes to which, then for each mutant those that do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::journal::Verdict;
+use super::workshop::Workshop;
+use crate::failure::{Context, Failure, Outcome};
+use crate::planted::runner::failed_tests;
+use crate::{clock, process};
+
+/// LIMIT: nextest ends a single test earlier; this ends tests that hang one after the other.
+const LIMIT: Duration = Duration::from_mins(20);
+
+/// Which tests come to which mutant: test programs with the names of their tests.
+pub type Reach = BTreeMap<usize, BTreeMap<String, BTreeSet<String>>>;
+
+/// Runs every test with no mutant meant; returns which mutants each came to.
+pub fn trace(workshop: &Workshop<'_>) -> Outcome<Reach> {
+    let folder = workshop.folder.join("reach");
+    drop(std::fs::remove_dir_all(&folder));
+    std::fs::create_dir_all(&folder).context(folder.display())?;
+    let log = workshop.folder.join("clean.log");
+    let mut tests = runner(workshop, &packages())?;
+    tests.env("XTASK_MUTANT_TRACE", &folder);
+    if !matches!(watch(&mut tests, &log)?, Some(0)) {
+        return Err(Failure::new(format!(
+            "without any mutant the tests fail, and could not tell one; see {}",
+            log.display()
+        )));
+    }
+    read(&folder)
+}
+
+/// Reads what the tests wrote: a file for each, a number on each line.
+fn read(folder: &Path) -> Outcome<Reach> {
+    let mut reach = Reach::new();
+    for entry in std::fs::read_dir(folder).context(folder.display())?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let (program, test) = name
+            .split_once(' ')
+            .context("a file of the trace is named oddly")?;
+        let text = std::fs::read_to_string(entry.path()).context(&name)?;
+        for number in text.lines() {
+            let number = number
+                .parse()
+                .ok()
+                .context("a line of the trace is not a number")?;
+            let tests: &mut BTreeSet<String> = reach
+                .entry(number)
+                .or_default()
+                .entry(program.into())
+                .or_default();
+            tests.insert(test.to_owned());
+        }
+    }
+    Ok(reach)
+}
+
+/// Runs the tests that come to a mutant, with it meant.
+pub fn judge(
+    workshop: &Workshop<'_>,
+    number: usize,
+    tests: &BTreeMap<String, BTreeSet<String>>,
+) -> Outcome<Verdict> {
+    let log = workshop.folder.join(format!("mutant-{number}.log"));
+    let mut command = runner(workshop, &filter(tests))?;
+    // The first failure says enough.
+    command
+        .args(["--max-fail", "1:immediate"])
+        .env("XTASK_MUTANT", number.to_string());
+    let code = watch(&mut command, &log)?;
+    let said = std::fs::read(&log).context(log.display())?;
+    let said = String::from_utf8_lossy(&said);
+    let verdict =
+        verdict(code, &said).context(format_args!("the tests could not be run, see {}", log.display()))?;
+    drop(std::fs::remove_file(&log));
+    Ok(verdict)
+}
+
+/// What the runner's code and words say. A run that failed without a failing test, on a full disk for example, says
+/// nothing; a test that was ended for taking too long is told apart, because a busy machine does the same.
+fn verdict(code: Option<i32>, said: &str) -> Option<Verdict> {
+    let failed = failed_tests(said);
+    let has_hung = said.lines().any(|line| line.trim().starts_with("TIMEOUT ["));
+    match code {
+        None => Some(Verdict::OutOfTime),
+        Some(0) => Some(Verdict::Missed),
+        Some(_) if has_hung => Some(Verdict::OutOfTime),
+        Some(_) if failed.is_empty() => None,
+        Some(_) => Some(Verdict::Caught(failed)),
+    }
+}
+
+/// All tests of the crates that have guarded code.
+fn packages() -> String {
+    "package(provost-kernel) | package(provost-server)".to_owned()
+}
+
+/// These tests alone.
+fn filter(tests: &BTreeMap<String, BTreeSet<String>>) -> String {
+    let programs = tests.iter().map(|(program, names)| {
+        let names: Vec<String> = names.iter().map(|name| format!("test(={name})")).collect();
+        format!("(binary_id(={program}) & ({}))", names.join(" | "))
+    });
+    programs.collect::<Vec<_>>().join(" | ")
+}
+
+/// The runner for some tests. They are named in a file: the names of all tests are too long for a command line.
+fn runner(workshop: &Workshop<'_>, filter: &str) -> Outcome<Command> {
+    let settings = workshop.folder.join("nextest.toml");
+    let text = format!(
+        "[profile.default]\ndefault-filter = '{filter}'\nfail-fast = false\nretries = 0\n\
+         slow-timeout = {{ period = \"30s\", terminate-after = 6, grace-period = \"5s\" }}\n\
+         status-level = \"fail\"\nfinal-status-level = \"fail\"\nfailure-output = \"never\"\n"
+    );
+    std::fs::write(&settings, text).context(settings.display())?;
+    Ok(workshop.runner(&settings))
+}
+
+/// Runs a command with its output in a file; returns how it ended, and nothing when it had to be ended.
+fn watch(command: &mut Command, log: &Path) -> Outcome<Option<i32>> {
+    let output = File::create(log).context(log.display())?;
+    let errors = output.try_clone().context(log.display())?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .spawn()
+        .context("cannot run cargo")?;
+    let mut ended = None;
+    clock::poll_until(LIMIT, Duration::from_millis(20), || {
+        ended = child.try_wait().transpose();
+        ended.is_some()
+    });
+    let Some(status) = ended else {
+        // The runner passes the signal on to what it started.
+        process::signal(child.id(), "TERM");
+        child.wait().context("cannot wait for the tests")?;
+        return Ok(None);
+    };
+    let code = status.context("cannot wait for the tests")?.code();
+    Ok(Some(code.unwrap_or(-1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_read_and_names_the_tests_again() {
+        let folder = process::target().join(format!("mutants-trace-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("provost-kernel auth::tests::a"), "3\n5\n").unwrap();
+        std::fs::write(folder.join("provost-server::it oauth::b"), "5\n").unwrap();
+        let reach = read(&folder).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(
+            filter(&reach[&3]),
+            "(binary_id(=provost-kernel) & (test(=auth::tests::a)))"
+        );
+        assert_eq!(
+            filter(&reach[&5]),
+            "(binary_id(=provost-kernel) & (test(=auth::tests::a))) | \
+             (binary_id(=provost-server::it) & (test(=oauth::b)))"
+        );
+    }
+
+    #[test]
+    fn a_run_that_fails_without_a_test_says_nothing() {
+        let caught = "        FAIL [   0.004s] ( 3/12) provost-kernel token::tests::a_typo_is_refused\n";
+        let name = "token::tests::a_typo_is_refused".to_owned();
+        assert_eq!(verdict(Some(100), caught), Some(Verdict::Caught(vec![name])));
+        assert_eq!(verdict(Some(0), ""), Some(Verdict::Missed));
+        assert_eq!(verdict(Some(100), "no space left"), None);
+        assert_eq!(verdict(None, caught), Some(Verdict::OutOfTime));
+        let late = "     TIMEOUT [ 180.004s] (  1/100) provost-server::it oauth::slow\n";
+        assert_eq!(verdict(Some(100), late), Some(Verdict::OutOfTime));
+    }
+}

@@ -1,0 +1,351 @@
+//! All mutants of a file in one text: at each place the text asks which mutant is meant, and is the original otherwise.
+//!
+//! INVARIANT: with no mutant meant the woven text does what the original does, and with one it does what the original
+//! does after that one replacement; the others are not part of it.
+//!
+//! Absent on purpose: what has to be known when it is compiled (constants, `const fn`, conditions with `let`). These
+//! mutants are handed back with the reason.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+
+use super::mutant::{Genre, Mutant};
+use crate::failure::{Context, Outcome};
+
+/// A file with all its mutants.
+pub struct Woven {
+    pub text: String,
+    /// Numbers, and the lines that a mutant alone has. Lines count from one.
+    pub lines: Vec<(usize, Range<usize>)>,
+    /// Those that are not part of it, and why.
+    pub apart: Vec<(usize, &'static str)>,
+}
+
+/// Weaves the mutants of one file, each with its number, into the file's text; `question` is the path of the function
+/// that says whether a number is meant.
+pub fn weave(text: &str, mutants: &[(usize, &Mutant)], question: &str) -> Outcome<Woven> {
+    let file = syn::parse_file(text).context("syn cannot read a file that the compiler can")?;
+    let mut tree = Tree::default();
+    tree.visit_file(&file);
+    let (mut sites, mut apart): (Vec<Site>, _) = (Vec::new(), Vec::new());
+    for (number, mutant) in mutants {
+        match tree.site(mutant, text) {
+            Ok((range, kind, variant)) => {
+                let variant = (*number, variant);
+                match sites
+                    .iter_mut()
+                    .find(|site| site.range == range && site.kind == kind)
+                {
+                    Some(site) => site.variants.push(variant),
+                    None => sites.push(Site {
+                        range,
+                        kind,
+                        variants: vec![variant],
+                    }),
+                }
+            }
+            Err(why) => apart.push((*number, why)),
+        }
+    }
+    // The outer ones first; of two about the same text the body of a function is outside.
+    sites.sort_by_key(|site| (site.range.start, std::cmp::Reverse(site.range.end), site.kind));
+    let mut weaver = Weaver {
+        original: text,
+        question,
+        text: String::new(),
+        lines: Vec::new(),
+    };
+    weaver.write(0..text.len(), &sites);
+    let Weaver { text, lines, .. } = weaver;
+    Ok(Woven { text, lines, apart })
+}
+
+/// The forms that a choice takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// The statements of a function.
+    Body,
+    /// The condition of an arm, or an expression.
+    Expression,
+    /// The place behind the pattern of an arm without a condition.
+    Arm,
+}
+
+/// A place with its choices.
+struct Site {
+    range: Range<usize>,
+    kind: Kind,
+    variants: Vec<(usize, String)>,
+}
+
+struct Weaver<'a> {
+    original: &'a str,
+    question: &'a str,
+    text: String,
+    lines: Vec<(usize, Range<usize>)>,
+}
+
+impl Weaver<'_> {
+    /// Writes a part of the original with the sites in it.
+    fn write(&mut self, range: Range<usize>, sites: &[Site]) {
+        let mut written = range.start;
+        let mut next = 0;
+        while let Some(site) = sites.get(next) {
+            let inside = sites[next + 1..]
+                .iter()
+                .take_while(|other| other.range.end <= site.range.end)
+                .count();
+            self.text.push_str(&self.original[written..site.range.start]);
+            self.choose(site, &sites[next + 1..next + 1 + inside]);
+            written = site.range.end;
+            next += 1 + inside;
+        }
+        self.text.push_str(&self.original[written..range.end]);
+    }
+
+    fn choose(&mut self, site: &Site, inside: &[Site]) {
+        if site.kind == Kind::Arm {
+            for (number, _) in &site.variants {
+                self.mark(*number, |weaver| {
+                    let question = weaver.question;
+                    let _ = write!(weaver.text, " if !{question}({number})");
+                });
+            }
+            return;
+        }
+        let is_expression = site.kind == Kind::Expression;
+        self.text.push_str(if is_expression { "(" } else { "" });
+        for (number, variant) in &site.variants {
+            let question = self.question;
+            let _ = writeln!(self.text, "if {question}({number}) {{");
+            self.mark(*number, |weaver| weaver.text.push_str(variant));
+            self.text.push_str("\n} else ");
+        }
+        self.text.push_str("{\n");
+        self.write(site.range.clone(), inside);
+        self.text.push_str(if is_expression { "\n})" } else { "\n}" });
+    }
+
+    /// Keeps which lines a mutant has.
+    fn mark(&mut self, number: usize, write: impl FnOnce(&mut Self)) {
+        let line = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let first = line(&self.text);
+        write(self);
+        let last = line(&self.text);
+        self.lines.push((number, first..last + 1));
+    }
+}
+
+/// The places of a syntax tree that mutants name.
+#[derive(Default)]
+struct Tree {
+    /// Operators with their expressions.
+    operators: Vec<(Range<usize>, Range<usize>)>,
+    /// Operators of conditions that bind names.
+    binding: Vec<Range<usize>>,
+    /// Arms without a condition, with the end of their patterns; and with one, with its place.
+    arms: Vec<(usize, Range<usize>, Kind)>,
+    constant: Vec<Range<usize>>,
+}
+
+impl Tree {
+    /// Where the choice about a mutant stands, and the text that is chosen.
+    fn site(
+        &self,
+        mutant: &Mutant,
+        text: &str,
+    ) -> std::result::Result<(Range<usize>, Kind, String), &'static str> {
+        let range = mutant.range.clone();
+        let is_in = |outer: &Range<usize>| outer.start <= range.start && range.end <= outer.end;
+        if self.constant.iter().any(is_in) {
+            return Err("has to be known when it is compiled");
+        }
+        match mutant.genre {
+            Genre::FnValue => Ok((range, Kind::Body, mutant.replacement.clone())),
+            Genre::MatchArmGuard => Ok((range, Kind::Expression, mutant.replacement.clone())),
+            Genre::BinaryOperator | Genre::UnaryOperator => {
+                if self.binding.contains(&range) {
+                    return Err("a condition that binds names has no other operator");
+                }
+                let found = self.operators.iter().find(|(operator, _)| *operator == range);
+                let (_, whole) = found.ok_or("no expression has this operator")?;
+                let variant = [
+                    &text[whole.start..range.start],
+                    &mutant.replacement,
+                    &text[range.end..whole.end],
+                ];
+                Ok((whole.clone(), Kind::Expression, variant.concat()))
+            }
+            Genre::MatchArm => {
+                let found = self.arms.iter().find(|(start, ..)| *start == range.start);
+                let (_, place, kind) = found.ok_or("no arm begins there")?;
+                Ok((place.clone(), *kind, "false".to_owned()))
+            }
+            Genre::StructField => Err("a member cannot be left out at times"),
+        }
+    }
+
+    fn add_constant(&mut self, part: &impl Spanned) {
+        self.constant.push(part.span().byte_range());
+    }
+}
+
+/// Whether a condition binds names on its own level.
+fn binds(expression: &syn::Expr) -> bool {
+    match expression {
+        syn::Expr::Let(_) => true,
+        syn::Expr::Binary(binary) => binds(&binary.left) || binds(&binary.right),
+        _ => false,
+    }
+}
+
+impl<'ast> Visit<'ast> for Tree {
+    fn visit_expr_binary(&mut self, node: &'ast syn::ExprBinary) {
+        let operator = node.op.span().byte_range();
+        if binds(&node.left) || binds(&node.right) {
+            self.binding.push(operator);
+        } else {
+            self.operators.push((operator, node.span().byte_range()));
+        }
+        visit::visit_expr_binary(self, node);
+    }
+
+    fn visit_expr_unary(&mut self, node: &'ast syn::ExprUnary) {
+        let whole = node.span().byte_range();
+        self.operators.push((node.op.span().byte_range(), whole));
+        visit::visit_expr_unary(self, node);
+    }
+
+    fn visit_arm(&mut self, node: &'ast syn::Arm) {
+        let start = node.span().byte_range().start;
+        let (place, kind) = match &node.pat {
+            syn::Pat::Guard(guarded) => (guarded.guard.span().byte_range(), Kind::Expression),
+            pattern => {
+                let end = pattern.span().byte_range().end;
+                (end..end, Kind::Arm)
+            }
+        };
+        self.arms.push((start, place, kind));
+        visit::visit_arm(self, node);
+    }
+
+    fn visit_item_fn(&mut self, node: &'ast syn::ItemFn) {
+        if node.sig.constness.is_some() {
+            self.add_constant(node);
+        }
+        visit::visit_item_fn(self, node);
+    }
+
+    fn visit_impl_item_fn(&mut self, node: &'ast syn::ImplItemFn) {
+        if node.sig.constness.is_some() {
+            self.add_constant(node);
+        }
+        visit::visit_impl_item_fn(self, node);
+    }
+
+    fn visit_item_const(&mut self, node: &'ast syn::ItemConst) {
+        self.add_constant(node);
+    }
+
+    fn visit_item_static(&mut self, node: &'ast syn::ItemStatic) {
+        self.add_constant(node);
+    }
+
+    fn visit_impl_item_const(&mut self, node: &'ast syn::ImplItemConst) {
+        self.add_constant(node);
+    }
+
+    fn visit_trait_item_const(&mut self, node: &'ast syn::TraitItemConst) {
+        self.add_constant(node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mutant of the first place where `original` stands behind `before`.
+    fn mutant(text: &str, before: &str, original: &str, replacement: &str, genre: Genre) -> Mutant {
+        let start = text.find(before).unwrap() + before.len();
+        let start = start + text[start..].find(original).unwrap();
+        Mutant {
+            range: start..start + original.len(),
+            replacement: replacement.into(),
+            genre,
+            ..Mutant::sample(original)
+        }
+    }
+
+    fn woven(text: &str, mutants: &[Mutant]) -> Woven {
+        let numbered: Vec<(usize, &Mutant)> = mutants.iter().enumerate().collect();
+        weave(text, &numbered, "is").unwrap()
+    }
+
+    fn squeezed(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn every_kind_of_mutant_has_its_choice_and_the_original_stays() {
+        let text = "fn f(a: u8, b: u8) -> bool { !g(a) && a == b }";
+        let all = [
+            mutant(text, "{ ", "!g(a) && a == b", "true", Genre::FnValue),
+            mutant(text, "g(a) ", "&&", "||", Genre::BinaryOperator),
+            mutant(text, "a ", "==", "!=", Genre::BinaryOperator),
+            mutant(text, "{ ", "!", "", Genre::UnaryOperator),
+        ];
+        let woven = woven(text, &all);
+        assert!(woven.apart.is_empty());
+        assert_eq!(
+            squeezed(&woven.text),
+            "fn f(a: u8, b: u8) -> bool { if is(0) { true } else { (if is(1) { !g(a) || a == b } else { \
+             (if is(3) { g(a) } else { !g(a) }) && (if is(2) { a != b } else { a == b }) }) } }"
+        );
+        for (number, lines) in &woven.lines {
+            let own: Vec<&str> = woven
+                .text
+                .lines()
+                .skip(lines.start - 1)
+                .take(lines.len())
+                .collect();
+            let expected = ["true", "!g(a) || a == b", "a != b", "g(a)"][*number];
+            assert_eq!(own, [expected], "{}", woven.text);
+        }
+        syn::parse_file(&woven.text).unwrap();
+    }
+
+    #[test]
+    fn an_arm_that_is_deleted_matches_nothing() {
+        let text = "fn f(a: u8) -> u8 { match a { 1 => 2, 3 if a > 0 => 4, _ => 5 } }";
+        let all = [
+            mutant(text, "{ ", "1 => 2,", "", Genre::MatchArm),
+            mutant(text, "2, ", "3 if a > 0 => 4,", "", Genre::MatchArm),
+            mutant(text, "if ", "a > 0", "true", Genre::MatchArmGuard),
+            mutant(text, "if a ", ">", ">=", Genre::BinaryOperator),
+        ];
+        assert_eq!(
+            squeezed(&woven(text, &all).text),
+            "fn f(a: u8) -> u8 { match a { 1 if !is(0) => 2, 3 if (if is(1) { false } else if is(2) { true } \
+             else if is(3) { a >= 0 } else { a > 0 }) => 4, _ => 5 } }"
+        );
+    }
+
+    #[test]
+    fn what_is_known_when_compiled_and_what_binds_names_stays_apart() {
+        let text =
+            "const A: u8 = 1 + 2; const fn f() -> u8 { 3 } fn g() { if let Some(x) = h() && x == 1 {} }";
+        let all = [
+            mutant(text, "1 ", "+", "-", Genre::BinaryOperator),
+            mutant(text, "{ ", "3", "0", Genre::FnValue),
+            mutant(text, "h() ", "&&", "||", Genre::BinaryOperator),
+            mutant(text, "x ", "==", "!=", Genre::BinaryOperator),
+        ];
+        let woven = woven(text, &all);
+        let apart: Vec<usize> = woven.apart.iter().map(|(number, _)| *number).collect();
+        assert_eq!(apart, [0, 1, 2]);
+        assert!(squeezed(&woven.text).contains("= h() && (if is(3) { x != 1 } else { x == 1 }) {}"));
+    }
+}
