@@ -192,8 +192,7 @@ impl<'a> Workshop<'a> {
         let mut command = self.cargo();
         command
             .args(["test", "--no-run", "--profile", "ci", "--message-format", "json"])
-            .args(PROGRAMS)
-            .arg("--keep-going");
+            .args(PROGRAMS);
         let output = command.output().context("cannot run cargo")?;
         let text = String::from_utf8_lossy(&output.stdout);
         let mut errors = Vec::new();
