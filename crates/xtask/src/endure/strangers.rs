@@ -52,7 +52,7 @@ pub struct Arguments {
 const GOAL: f64 = 0.01;
 
 /// Whoever judges by 1 % must know the figure better than that.
-const ERROR: f64 = 0.002;
+const ERROR: f64 = 0.004;
 
 /// Batches about either kind that are counted in any case: fewer agree by chance.
 const LEAST: usize = 10 * FOLDS;

@@ -3,9 +3,12 @@
 //! INVARIANT: with no mutant meant the woven text does what the original does, and with one it does what the original
 //! does after that one replacement; the others are not part of it.
 //!
-//! Absent on purpose: what has to be known when it is compiled (constants, `const fn`, conditions with `let`). These
-//! mutants are handed back with the reason.
+//! A `const fn` becomes an ordinary one, unless a constant needs it.
+//!
+//! Absent on purpose: what has to be known when it is compiled, and operators of conditions with `let`. These mutants are
+//! handed back with the reason.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -25,12 +28,25 @@ pub struct Woven {
 }
 
 /// Weaves the mutants of one file, each with its number, into the file's text; `question` is the path of the function
-/// that says whether a number is meant.
-pub fn weave(text: &str, mutants: &[(usize, &Mutant)], question: &str) -> Outcome<Woven> {
+/// that says whether a number is meant, and `constant` names the functions that constants need.
+pub fn weave(
+    text: &str,
+    mutants: &[(usize, &Mutant)],
+    question: &str,
+    constant: &BTreeSet<String>,
+) -> Outcome<Woven> {
     let file = syn::parse_file(text).context("syn cannot read a file that the compiler can")?;
-    let mut tree = Tree::default();
+    let mut tree = Tree {
+        needed: constant.clone(),
+        ..Tree::default()
+    };
     tree.visit_file(&file);
     let (mut sites, mut apart): (Vec<Site>, _) = (Vec::new(), Vec::new());
+    sites.extend(tree.words.iter().map(|word| Site {
+        range: word.clone(),
+        kind: Kind::Word,
+        variants: Vec::new(),
+    }));
     for (number, mutant) in mutants {
         match tree.site(mutant, text) {
             Ok((range, kind, variant)) => {
@@ -72,6 +88,8 @@ enum Kind {
     Expression,
     /// The place behind the pattern of an arm without a condition.
     Arm,
+    /// A word that is left out.
+    Word,
 }
 
 /// A place with its choices.
@@ -107,6 +125,9 @@ impl Weaver<'_> {
     }
 
     fn choose(&mut self, site: &Site, inside: &[Site]) {
+        if site.kind == Kind::Word {
+            return;
+        }
         if site.kind == Kind::Arm {
             for (number, _) in &site.variants {
                 self.mark(*number, |weaver| {
@@ -149,6 +170,10 @@ struct Tree {
     /// Arms without a condition, with the end of their patterns; and with one, with its place.
     arms: Vec<(usize, Range<usize>, Kind)>,
     constant: Vec<Range<usize>>,
+    /// The functions that constants need.
+    needed: BTreeSet<String>,
+    /// The `const` of the other functions.
+    words: Vec<Range<usize>>,
 }
 
 impl Tree {
@@ -190,6 +215,14 @@ impl Tree {
 
     fn add_constant(&mut self, part: &impl Spanned) {
         self.constant.push(part.span().byte_range());
+    }
+
+    fn add_function(&mut self, signature: &syn::Signature, whole: &impl Spanned) {
+        match &signature.constness {
+            Some(_) if self.needed.contains(&signature.ident.to_string()) => self.add_constant(whole),
+            Some(word) => self.words.push(word.span().byte_range()),
+            None => {}
+        }
     }
 }
 
@@ -233,16 +266,12 @@ impl<'ast> Visit<'ast> for Tree {
     }
 
     fn visit_item_fn(&mut self, node: &'ast syn::ItemFn) {
-        if node.sig.constness.is_some() {
-            self.add_constant(node);
-        }
+        self.add_function(&node.sig, node);
         visit::visit_item_fn(self, node);
     }
 
     fn visit_impl_item_fn(&mut self, node: &'ast syn::ImplItemFn) {
-        if node.sig.constness.is_some() {
-            self.add_constant(node);
-        }
+        self.add_function(&node.sig, node);
         visit::visit_impl_item_fn(self, node);
     }
 
@@ -281,7 +310,7 @@ mod tests {
 
     fn woven(text: &str, mutants: &[Mutant]) -> Woven {
         let numbered: Vec<(usize, &Mutant)> = mutants.iter().enumerate().collect();
-        weave(text, &numbered, "is").unwrap()
+        weave(text, &numbered, "is", &BTreeSet::from(["needed".to_owned()])).unwrap()
     }
 
     fn squeezed(text: &str) -> String {
@@ -334,9 +363,20 @@ mod tests {
     }
 
     #[test]
+    fn a_function_that_no_constant_needs_is_an_ordinary_one() {
+        let text = "pub const fn f() -> u8 { 3 }";
+        let woven = woven(text, &[mutant(text, "{ ", "3", "0", Genre::FnValue)]);
+        assert!(woven.apart.is_empty());
+        assert_eq!(
+            squeezed(&woven.text),
+            "pub fn f() -> u8 { if is(0) { 0 } else { 3 } }"
+        );
+    }
+
+    #[test]
     fn what_is_known_when_compiled_and_what_binds_names_stays_apart() {
         let text =
-            "const A: u8 = 1 + 2; const fn f() -> u8 { 3 } fn g() { if let Some(x) = h() && x == 1 {} }";
+            "const A: u8 = 1 + 2; const fn needed() -> u8 { 3 } fn g() { if let Some(x) = h() && x == 1 {} }";
         let all = [
             mutant(text, "1 ", "+", "-", Genre::BinaryOperator),
             mutant(text, "{ ", "3", "0", Genre::FnValue),
@@ -346,6 +386,7 @@ mod tests {
         let woven = woven(text, &all);
         let apart: Vec<usize> = woven.apart.iter().map(|(number, _)| *number).collect();
         assert_eq!(apart, [0, 1, 2]);
+        assert!(woven.text.contains("const fn needed"), "{}", woven.text);
         assert!(squeezed(&woven.text).contains("= h() && (if is(3) { x != 1 } else { x == 1 }) {}"));
     }
 }

@@ -114,15 +114,20 @@ impl<'a> Workshop<'a> {
             unviable: BTreeMap::new(),
             apart: BTreeMap::new(),
         };
+        let mut constant = BTreeSet::new();
         for _ in 0..MOST_BUILDS {
-            let lines = self.weave(mutants, &mut built)?;
+            let lines = self.weave(mutants, &constant, &mut built)?;
             let errors = self.compile()?;
             if errors.is_empty() {
                 self.list_programs()?;
                 return Ok(built);
             }
-            let before = built.unviable.len();
+            let before = built.unviable.len() + constant.len();
             for error in &errors {
+                if let Some(name) = error.needed_in_a_constant() {
+                    constant.insert(name.to_owned());
+                    continue;
+                }
                 let guilty = error.guilty(&lines);
                 if guilty.is_empty() {
                     return Err(Failure::new(format!("no mutant explains this:\n{}", error.said)));
@@ -136,7 +141,7 @@ impl<'a> Workshop<'a> {
                 built.unviable.len(),
                 mutants.len() - built.unviable.len() - built.apart.len()
             );
-            if built.unviable.len() == before {
+            if built.unviable.len() + constant.len() == before {
                 return Err(Failure::new("the build fails, and no mutant more explains it"));
             }
         }
@@ -144,8 +149,9 @@ impl<'a> Workshop<'a> {
     }
 
     /// Writes the mutants into the tree; returns the lines of each, by file.
-    fn weave(&self, mutants: &[&Mutant], built: &mut Built) -> Outcome<Lines> {
+    fn weave(&self, mutants: &[&Mutant], constant: &BTreeSet<String>, built: &mut Built) -> Outcome<Lines> {
         self.scratch.revert()?;
+        built.apart.clear();
         let mut lines = Lines::new();
         let files: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.file.as_str()).collect();
         for file in files {
@@ -162,7 +168,7 @@ impl<'a> Workshop<'a> {
             };
             let place = self.scratch.folder().join(file);
             let text = std::fs::read_to_string(&place).context(file)?;
-            let woven = weave::weave(&text, &of_file, question).context(file)?;
+            let woven = weave::weave(&text, &of_file, question, constant).context(file)?;
             std::fs::write(&place, woven.text).context(file)?;
             built.apart.extend(woven.apart);
             lines.insert(file.to_owned(), woven.lines);
@@ -203,6 +209,7 @@ impl<'a> Workshop<'a> {
             let Some(said) = message.message else { continue };
             if said.level == "error" && !said.spans.is_empty() {
                 errors.push(Said {
+                    message: said.message,
                     said: said.rendered,
                     spans: said.spans,
                 });
@@ -283,6 +290,7 @@ struct Message {
 #[derive(Deserialize)]
 struct Diagnostic {
     level: String,
+    message: String,
     rendered: String,
     spans: Vec<Span>,
 }
@@ -297,11 +305,20 @@ struct Span {
 
 /// An error of the compiler.
 struct Said {
+    message: String,
     said: String,
     spans: Vec<Span>,
 }
 
 impl Said {
+    /// The function that has to be `const`, if that is the error.
+    fn needed_in_a_constant(&self) -> Option<&str> {
+        let rest = self.message.strip_prefix("cannot call non-const ")?;
+        let path = rest.split('`').nth(1)?;
+        let name = path.rsplit("::").next()?;
+        Some(name.split('<').next().unwrap_or(name))
+    }
+
     /// The mutants whose lines it names: first of all those that it points at.
     fn guilty(&self, lines: &Lines) -> Vec<usize> {
         let named = |span: &Span| -> Vec<usize> {
@@ -339,11 +356,24 @@ mod tests {
     fn the_mutant_on_the_line_of_an_error_is_guilty_and_whoever_is_only_mentioned_is_second() {
         let lines = Lines::from([("a.rs".to_owned(), vec![(0, 3..4), (1, 7..9)])]);
         let said = |spans| Said {
+            message: String::new(),
             said: String::new(),
             spans,
         };
         assert_eq!(said(vec![span(3, true), span(8, false)]).guilty(&lines), [0]);
         assert_eq!(said(vec![span(5, true), span(8, false)]).guilty(&lines), [1]);
         assert!(said(vec![span(9, true)]).guilty(&lines).is_empty());
+    }
+
+    #[test]
+    fn a_function_that_a_constant_needs_is_named() {
+        let said = |message: &str| Said {
+            message: message.into(),
+            said: String::new(),
+            spans: Vec::new(),
+        };
+        let named = said("cannot call non-const associated function `Scopes::of` in constants");
+        assert_eq!(named.needed_in_a_constant(), Some("of"));
+        assert_eq!(said("mismatched types").needed_in_a_constant(), None);
     }
 }
