@@ -491,6 +491,35 @@ mod tests {
     }
 
     #[test]
+    fn debug_shows_whose_it_is_and_nothing_that_opens_a_door() {
+        let verified = Verified {
+            organization: OrganizationId::parse("acme").unwrap(),
+            grant: "grant-of-somebody".into(),
+            scopes: ScopeSet::all(),
+            expires_at: Timestamp::from_ms(1),
+            opening: None,
+        };
+        let said = format!("{verified:?}");
+        assert!(
+            said.contains("acme") && !said.contains("grant-of-somebody"),
+            "{said}"
+        );
+        let presented = Presented {
+            caller: Caller {
+                kind: Kind::ServiceAccount,
+                lookup: "public-part".into(),
+                verified: None,
+            },
+            token: Some(crate::Secret::new("prov_sat_the_secret".to_owned())),
+        };
+        let said = format!("{presented:?}");
+        assert!(
+            said.contains("ServiceAccount") && !said.contains("the_secret"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn expiry_is_exclusive_to_the_millisecond() {
         assert!(credential().judge(Timestamp::from_ms(9_999)).is_ok());
         let error = credential().judge(Timestamp::from_ms(10_000)).unwrap_err();

@@ -52,7 +52,8 @@ pub struct Arguments {
     /// Let what other tests caught earlier count, where the changed code is the same
     #[arg(long, conflicts_with = "fresh")]
     accept_earlier: bool,
-    /// Build in this folder instead of one below the target folder
+    /// Build in this folder instead of one below the target folder; never in one that builds of the checkout use, which
+    /// would take what is woven for their own
     #[arg(long, value_name = "FOLDER", env = "PROVOST_MUTANTS_TARGET")]
     target_dir: Option<PathBuf>,
     /// Keep what was reached for docs/assurance.md

@@ -10,7 +10,7 @@ use crate::areas::oauth::{public_client, register};
 use crate::oauth::{answer, code, post, redeeming, user};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::{Cx, Result, params};
+use provost_kernel::{Cx, Result, ledger, params};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -81,7 +81,8 @@ async fn in_this_order(
 }
 
 /// Makes an account by way of the MCP endpoint.
-async fn make_by_mcp(app: Arc<App>, token: String, name: &'static str) -> Reply {
+/// Makes an account by MCP.
+pub async fn make_by_mcp(app: Arc<App>, token: String, name: &'static str) -> Reply {
     let arguments = new_account(name);
     let call = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -224,6 +225,13 @@ fn who_was_disabled_or_lost_the_token_opens_no_session() {
             late.refused(401, code);
             let sessions = app.get("/mcp/sessions").await.ok().clone();
             assert_eq!(sessions["total"], 0, "{act}: {sessions}");
+            ledger::flush_counts(&app.kernel);
+            app.settle().await;
+            let entries = app.entries(&app.organization, 0).await;
+            let failed = entries.iter().filter(|entry| {
+                entry["action"] == "authentication.failed" && entry["outcome"]["code"] == code
+            });
+            assert_eq!(failed.count(), 1, "{act}: the refusal stands in the log");
         }
     });
 }

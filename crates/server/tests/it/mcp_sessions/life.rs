@@ -3,7 +3,10 @@
 use super::*;
 use crate::areas::directory::user;
 use crate::areas::mcp_sessions::{new_session, open};
-use crate::support::{each, fresh_key};
+use crate::areas::oauth::{public_client, register};
+use crate::oauth::{self, code, post, redeeming};
+use crate::same_commit::make_by_mcp;
+use crate::support::{each, fresh_key, with_trio};
 use provost_kernel::credential::{Admission, Kind, McpClient, Use};
 
 #[test]
@@ -393,5 +396,41 @@ fn only_admins_see_and_revoke_sessions() {
             .await;
         foreign.refused(404, "not_found");
         assert_eq!(seen(&app, &id).await["status"], "active");
+    });
+}
+
+#[test]
+fn a_token_that_only_repeats_its_rotation_opens_no_session() {
+    each("sessions_rotated", |app: Arc<App>| async move {
+        let (id, token) = app.account("bot", "admin", &[]).await;
+        let path = format!("/service-accounts/{id}/tokens");
+        let rotate = app.request("POST", &path).token(&token);
+        rotate.json(with_trio(json!({}), &fresh_key())).send().await.ok();
+        let late = make_by_mcp(app.clone(), token, "late").await;
+        late.refused(401, "token_revoked");
+        assert_eq!(app.get(SESSIONS).await.ok()["total"], 0);
+    });
+}
+
+#[test]
+fn a_delegated_token_has_its_own_session_at_mcp_and_no_second_one() {
+    each("sessions_delegated", |app: Arc<App>| async move {
+        let client = register(&app, public_client("client")).await;
+        let ann = oauth::user(&app, "ann@acme.example", Some("admin")).await;
+        let code = code(&app, &client, &ann, &["mcp:write"], None).await;
+        let reply = post(&app, "/oauth/token", &redeeming(&client, &code)).await;
+        let token = reply.json["access_token"].as_str().unwrap().to_owned();
+        for name in ["one", "two"] {
+            // Its scopes do not show it this tool; it is known all the same.
+            let said = make_by_mcp(app.clone(), token.clone(), name).await;
+            assert!(said.ok().to_string().contains("unknown tool"), "{}", said.text());
+        }
+        let sessions = app.get(SESSIONS).await.ok().clone();
+        assert_eq!(sessions["total"], 1, "{sessions}");
+        assert_eq!(
+            sessions["sessions"][0]["consoleUserId"],
+            ann.as_str(),
+            "{sessions}"
+        );
     });
 }
