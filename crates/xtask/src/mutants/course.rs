@@ -8,6 +8,7 @@ use super::groups::Group;
 use super::journal::{Entry, Journal, Verdict};
 use super::mutant::Mutant;
 use super::trial;
+use super::weave::Apart;
 use super::workshop::Workshop;
 use crate::clock;
 use crate::failure::Outcome;
@@ -98,14 +99,16 @@ impl<'a> Course<'a> {
             if built.unviable.contains_key(&number) {
                 continue;
             }
-            if let Some(why) = built.apart.get(&number) {
-                println!(
-                    "[{:3}/{}] {} … left out: {why}",
-                    number + 1,
-                    open.len(),
-                    mutant.name
-                );
-                continue;
+            match built.apart.get(&number) {
+                None => {}
+                Some(Apart::Impossible) => {
+                    self.say(mutant, Verdict::Unviable, 0)?;
+                    continue;
+                }
+                Some(Apart::Constant | Apart::Unplaced) => {
+                    println!("[{:3}/{}] {} … left out", number + 1, open.len(), mutant.name);
+                    continue;
+                }
             }
             let start = clock::now();
             let tests = reach.get(&number).unwrap_or(&nowhere);

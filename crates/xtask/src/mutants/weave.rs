@@ -24,7 +24,18 @@ pub struct Woven {
     /// Numbers, and the lines that a mutant alone has. Lines count from one.
     pub lines: Vec<(usize, Range<usize>)>,
     /// Those that are not part of it, and why.
-    pub apart: Vec<(usize, &'static str)>,
+    pub apart: Vec<(usize, Apart)>,
+}
+
+/// Why a mutant cannot be woven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// A condition with `let` has no other operator than `&&`, so that the mutant would not compile either.
+    Impossible,
+    /// It has to be known when it is compiled.
+    Constant,
+    /// Nothing in the syntax tree is where cargo-mutants saw something.
+    Unplaced,
 }
 
 /// Weaves the mutants of one file, each with its number, into the file's text; `question` is the path of the function
@@ -178,25 +189,21 @@ struct Tree {
 
 impl Tree {
     /// Where the choice about a mutant stands, and the text that is chosen.
-    fn site(
-        &self,
-        mutant: &Mutant,
-        text: &str,
-    ) -> std::result::Result<(Range<usize>, Kind, String), &'static str> {
+    fn site(&self, mutant: &Mutant, text: &str) -> std::result::Result<(Range<usize>, Kind, String), Apart> {
         let range = mutant.range.clone();
         let is_in = |outer: &Range<usize>| outer.start <= range.start && range.end <= outer.end;
         if self.constant.iter().any(is_in) {
-            return Err("has to be known when it is compiled");
+            return Err(Apart::Constant);
         }
         match mutant.genre {
             Genre::FnValue => Ok((range, Kind::Body, mutant.replacement.clone())),
             Genre::MatchArmGuard => Ok((range, Kind::Expression, mutant.replacement.clone())),
             Genre::BinaryOperator | Genre::UnaryOperator => {
                 if self.binding.contains(&range) {
-                    return Err("a condition that binds names has no other operator");
+                    return Err(Apart::Impossible);
                 }
                 let found = self.operators.iter().find(|(operator, _)| *operator == range);
-                let (_, whole) = found.ok_or("no expression has this operator")?;
+                let (_, whole) = found.ok_or(Apart::Unplaced)?;
                 let variant = [
                     &text[whole.start..range.start],
                     &mutant.replacement,
@@ -206,10 +213,10 @@ impl Tree {
             }
             Genre::MatchArm => {
                 let found = self.arms.iter().find(|(start, ..)| *start == range.start);
-                let (_, place, kind) = found.ok_or("no arm begins there")?;
+                let (_, place, kind) = found.ok_or(Apart::Unplaced)?;
                 Ok((place.clone(), *kind, "false".to_owned()))
             }
-            Genre::StructField => Err("a member cannot be left out at times"),
+            Genre::StructField => Err(Apart::Unplaced),
         }
     }
 
@@ -384,8 +391,8 @@ mod tests {
             mutant(text, "x ", "==", "!=", Genre::BinaryOperator),
         ];
         let woven = woven(text, &all);
-        let apart: Vec<usize> = woven.apart.iter().map(|(number, _)| *number).collect();
-        assert_eq!(apart, [0, 1, 2]);
+        let expected = [(0, Apart::Constant), (1, Apart::Constant), (2, Apart::Impossible)];
+        assert_eq!(woven.apart, expected);
         assert!(woven.text.contains("const fn needed"), "{}", woven.text);
         assert!(squeezed(&woven.text).contains("= h() && (if is(3) { x != 1 } else { x == 1 }) {}"));
     }

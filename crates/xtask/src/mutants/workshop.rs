@@ -7,7 +7,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 use super::mutant::{self, Mutant};
-use super::weave;
+use super::weave::{self, Apart};
 use crate::failure::{Context, Failure, Outcome};
 use crate::planted::scratch::Scratch;
 use crate::process;
@@ -63,7 +63,7 @@ pub struct Built {
     /// Mutants that do not compile, with the compiler's reason.
     pub unviable: BTreeMap<usize, String>,
     /// Mutants that the programs do not have, and why.
-    pub apart: BTreeMap<usize, &'static str>,
+    pub apart: BTreeMap<usize, Apart>,
 }
 
 impl<'a> Workshop<'a> {
