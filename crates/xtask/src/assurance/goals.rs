@@ -89,7 +89,7 @@ pub const GOALS: &[Goal] = &[
             "every_cut_of_a_segment_is_refused",
             "a_store_that_changed_while_it_was_closed_is_not_served",
         ],
-        "Before a closed store said what it was, 2 of 1 000 spoilt pages changed an answer about an account silently. Segments of the history are covered at every byte. `cargo xtask corrupt --count 10000` is the full size.",
+        "Before a closed store said what it was, 2 of 1 000 spoilt pages changed an answer about an account silently. Segments of the history are covered at every byte.",
     ),
     goal(
         "R6",
