@@ -111,22 +111,21 @@ pub fn token_revoked(cx: &mut Cx<'_>, token_id: &str, revoke_reason: &str) -> Re
         "account_deleted" => ACCOUNT_DISABLED,
         _ => super::model::ADMIN_REVOKED,
     };
-    let org = cx.org();
+    let (org, now) = (cx.org(), cx.now());
+    let cuts = store::cuts(&mut cx.tx(), org)?;
+    let mut before = i64::MAX;
     loop {
-        let of_token = params![org, token_id, State::Active.code(), CHUNK];
-        let (now, cuts) = (cx.now(), store::cuts(&mut cx.tx(), org)?);
-        let active = cx.query(&store::OF_TOKEN, of_token, store::read)?;
-        let count = active.len();
-        let mut ended = 0;
-        for session in active {
+        let of_token = params![org, token_id, State::Active.code(), before, CHUNK];
+        let sessions = cx.query(&store::OF_TOKEN, of_token, store::read)?;
+        let Some(last) = sessions.last() else {
+            return Ok(());
+        };
+        before = last.seq;
+        for session in sessions {
             let session = session.at(now, &cuts);
             if session.state == State::Active {
                 end_one(cx, &session.id, reason)?;
-                ended += 1;
             }
-        }
-        if ended == 0 || i64::try_from(count).unwrap_or(0) < CHUNK {
-            return Ok(());
         }
     }
 }

@@ -110,7 +110,7 @@ fn admit_of_ending(tx: &mut Tx<'_>, credential: &Credential, grant: &str) -> Res
     let now = Timestamp::EPOCH;
     let (org, token) = (credential.organization.as_str(), credential.token_id.as_str());
     let cuts = store::cuts(tx, org)?;
-    let of_token = params![org, token, State::Active.code(), i64::MAX];
+    let of_token = params![org, token, State::Active.code(), i64::MAX, i64::MAX];
     let all = tx.query(&store::OF_TOKEN, of_token, store::read)?;
     let is_blamed = |session: Session| {
         let session = session.at(now, &cuts);

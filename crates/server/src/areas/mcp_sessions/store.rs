@@ -80,8 +80,8 @@ statements! {
     DROP_CUT = "DELETE FROM mcp_session_cuts WHERE organization_id = ?1 AND subject = ?2 AND cut_seq = ?3";
     /// The last number of an organization.
     LAST_SEQ = "SELECT MAX(seq) FROM mcp_sessions WHERE organization_id = ?1";
-    /// The sessions of a service-account token, newest first.
-    OF_TOKEN = concat!("SELECT ", columns!(), sessions!(), "WHERE s.organization_id = ?1 AND s.token_id = ?2 AND s.state = ?3 ORDER BY s.seq DESC LIMIT ?4");
+    /// The sessions of a service-account token before a number, newest first.
+    OF_TOKEN = concat!("SELECT ", columns!(), sessions!(), "WHERE s.organization_id = ?1 AND s.token_id = ?2 AND s.state = ?3 AND s.seq < ?4 ORDER BY s.seq DESC LIMIT ?5");
     /// Whether a session of the token `?2` was revoked and not for its account's sake, whether anything ended that is not
     /// written down, and the active session of the grant `?3`: all that a call of a known client asks, at once.
     ADMITTED = "SELECT EXISTS (SELECT 1 FROM mcp_sessions b WHERE b.organization_id = ?1 AND b.token_id = ?2 AND b.state = 1 AND b.revoke_reason <> 'service_account_disabled'), EXISTS (SELECT 1 FROM mcp_session_cuts c WHERE c.organization_id = ?1), g.id, g.last_used_at FROM (SELECT CAST(?3 AS TEXT) AS grant_key) AS wanted LEFT JOIN mcp_sessions g ON g.grant_key = wanted.grant_key AND g.organization_id = ?1 AND g.state = 0";

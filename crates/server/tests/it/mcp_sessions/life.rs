@@ -32,6 +32,14 @@ fn a_revocation_keeps_its_reason_and_is_said_once() {
         ] {
             call(word).await.refused(400, "invalid_request");
         }
+        // What is malformed is counted, not written (D12.4).
+        let entries = app.entries(&app.organization, 0).await;
+        assert!(
+            entries
+                .iter()
+                .all(|entry| entry["outcome"]["code"] != "invalid_request"),
+            "{entries:?}"
+        );
         let first = call("laptop lost").await;
         let after = first.ok()["session"].clone();
         assert_eq!(after["status"], "revoked");
@@ -432,5 +440,85 @@ fn a_delegated_token_has_its_own_session_at_mcp_and_no_second_one() {
             ann.as_str(),
             "{sessions}"
         );
+    });
+}
+
+#[test]
+fn every_session_of_a_token_ends_with_it_and_says_why() {
+    each("sessions_token_ends", |app: Arc<App>| async move {
+        let of_token = |token: &str, life_secs: i64| NewSession {
+            token_id: Some(token.to_owned()),
+            expires_at: app.now().plus_secs(life_secs),
+            ..new_session(&app, "client")
+        };
+        // More than are ended at once, and the newest of them have run out by then without being written down.
+        for life_secs in [3_600, 60] {
+            for _ in 0..12 {
+                open(&app, (0..50).map(|_| of_token("many", life_secs)).collect()).await;
+            }
+        }
+        app.advance(120);
+        for (token, why, said) in [
+            ("many", "revoked", "admin_revoked"),
+            ("rotated", "rotated", "superseded"),
+            ("reused", "token_reuse", "token_reuse"),
+            ("deleted", "account_deleted", "service_account_disabled"),
+        ] {
+            if token != "many" {
+                open(&app, vec![of_token(token, 3_600)]).await;
+            }
+            unit(&app, move |cx| mcp_sessions::token_revoked(cx, token, why))
+                .await
+                .unwrap();
+            let page = app
+                .get(&format!("{SESSIONS}?status=revoked&limit=1"))
+                .await
+                .ok()
+                .clone();
+            assert_eq!(page["sessions"][0]["revokeReason"], said, "{page}");
+        }
+        let totals = ["active", "revoked", "expired"].map(|status| {
+            let (app, path) = (app.clone(), format!("{SESSIONS}?status={status}"));
+            async move { app.get(&path).await.ok()["total"].clone() }
+        });
+        let mut found = Vec::new();
+        for total in totals {
+            found.push(total.await);
+        }
+        assert_eq!(found, [json!(0), json!(603), json!(600)]);
+    });
+}
+
+#[test]
+fn sessions_live_as_long_as_the_grace_of_their_token_and_end_with_a_restore() {
+    each("sessions_grace", |app: Arc<App>| async move {
+        let (bot, _) = app.account("bot", "viewer", &[]).await;
+        let account = app.seen(&bot).await;
+        let token = account["tokens"][0]["id"].as_str().unwrap().to_owned();
+        let new = NewSession {
+            token_id: Some(token),
+            ..new_session(&app, "client")
+        };
+        let id = open(&app, vec![new]).await.remove(0);
+        let path = format!("/service-accounts/{bot}/tokens");
+        app.write("POST", &path, json!({ "gracePeriodSeconds": 600 }))
+            .await
+            .ok();
+        app.clock.step_ms(599_999);
+        assert_eq!(seen(&app, &id).await["status"], "active");
+        app.clock.step_ms(1);
+        assert_eq!(seen(&app, &id).await["revokeReason"], "expired");
+        let others = (0..3).map(|_| new_session(&app, "another")).collect();
+        let others = open(&app, others).await;
+        unit(&app, |cx| mcp_sessions::end_every(cx, "restored"))
+            .await
+            .unwrap();
+        for id in others {
+            let ended = seen(&app, &id).await;
+            assert_eq!(
+                (&ended["status"], &ended["revokeReason"]),
+                (&json!("revoked"), &json!("restored"))
+            );
+        }
     });
 }
