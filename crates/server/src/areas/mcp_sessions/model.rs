@@ -391,4 +391,63 @@ mod tests {
         }
         assert_eq!(Subject::parse("x:1"), None);
     }
+
+    #[test]
+    fn an_end_that_is_not_written_down_holds_for_whoever_it_names_and_what_was_there() {
+        let session = Session {
+            id: SessionId::from_text("mcps_1"),
+            seq: 10,
+            organization_id: "acme".into(),
+            actor_type: "console_user".into(),
+            actor_display: None,
+            mcp_client_id: Some("c".into()),
+            service_account_id: None,
+            console_user_id: Some("u".into()),
+            scopes: ScopeSet::all(),
+            issued_at: Timestamp::from_ms(0),
+            last_used_at: Timestamp::from_ms(0),
+            expires_at: Timestamp::from_ms(1_000),
+            state: State::Active,
+            ended: None,
+        };
+        let cut = |subject: Subject, seq: i64, at: i64| Cut {
+            subject,
+            seq,
+            ended: Ended {
+                at: Timestamp::from_ms(at),
+                reason: format!("at {at}"),
+            },
+        };
+        let client = || Subject::Client("c".into());
+        for (subject, seq, at, expected) in [
+            (client(), 10, 500, State::Revoked),
+            (client(), 9, 500, State::Active),
+            (client(), 10, 999, State::Revoked),
+            (client(), 10, 1_000, State::Active),
+            (Subject::ConsoleUser("u".into()), 11, 500, State::Revoked),
+            (Subject::Client("d".into()), 10, 500, State::Active),
+            (Subject::ServiceAccount("c".into()), 10, 500, State::Active),
+        ] {
+            let seen = session
+                .clone()
+                .at(Timestamp::from_ms(999), &[cut(subject.clone(), seq, at)]);
+            assert_eq!(seen.state, expected, "{subject:?} {seq} {at}");
+        }
+        let both = [cut(client(), 10, 700), cut(client(), 10, 300)];
+        let seen = session.clone().at(Timestamp::from_ms(999), &both);
+        assert_eq!(seen.ended.unwrap().reason, "at 300");
+        let late = session.at(Timestamp::from_ms(1_000), &[]);
+        assert_eq!(late.state, State::Expired);
+        // What has ended stays as it ended.
+        assert_eq!(late.at(Timestamp::from_ms(0), &both).state, State::Expired);
+        let kinds = [
+            client(),
+            Subject::ServiceAccount("a".into()),
+            Subject::ConsoleUser("u".into()),
+        ];
+        assert_eq!(
+            kinds.map(|subject| subject.kind()),
+            ["mcp_client", "service_account", "user"]
+        );
+    }
 }
