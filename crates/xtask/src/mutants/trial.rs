@@ -43,8 +43,8 @@ fn read(folder: &Path) -> Outcome<Reach> {
         let (program, test) = name
             .split_once(' ')
             .context("a file of the trace is named oddly")?;
-        let text = std::fs::read_to_string(entry.path()).context(&name)?;
-        for number in text.lines() {
+        let numbers = std::fs::read_to_string(entry.path()).context(&name)?;
+        for number in numbers.lines() {
             let number = number
                 .parse()
                 .ok()

@@ -130,10 +130,13 @@ impl<'a> Workshop<'a> {
                 }
                 let guilty = error.guilty(&lines);
                 if guilty.is_empty() {
-                    return Err(Failure::new(format!("no mutant explains this:\n{}", error.said)));
+                    return Err(Failure::new(format!(
+                        "no mutant explains this:\n{}",
+                        error.rendered
+                    )));
                 }
                 for number in guilty {
-                    built.unviable.insert(number, error.said.clone());
+                    built.unviable.insert(number, error.rendered.clone());
                 }
             }
             println!(
@@ -185,9 +188,9 @@ impl<'a> Workshop<'a> {
             std::fs::write(&place, format!("#![allow(warnings)]\n{text}{question}")).context(root)?;
             // The line that was put before the text.
             if let Some(of_root) = lines.get_mut(root) {
-                of_root
-                    .iter_mut()
-                    .for_each(|(_, lines)| *lines = lines.start + 1..lines.end + 1);
+                for (_, lines) in of_root {
+                    *lines = lines.start + 1..lines.end + 1;
+                }
             }
         }
         Ok(lines)
@@ -210,7 +213,7 @@ impl<'a> Workshop<'a> {
             if said.level == "error" && !said.spans.is_empty() {
                 errors.push(Said {
                     message: said.message,
-                    said: said.rendered,
+                    rendered: said.rendered,
                     spans: said.spans,
                 });
             }
@@ -306,7 +309,7 @@ struct Span {
 /// An error of the compiler.
 struct Said {
     message: String,
-    said: String,
+    rendered: String,
     spans: Vec<Span>,
 }
 
@@ -357,7 +360,7 @@ mod tests {
         let lines = Lines::from([("a.rs".to_owned(), vec![(0, 3..4), (1, 7..9)])]);
         let said = |spans| Said {
             message: String::new(),
-            said: String::new(),
+            rendered: String::new(),
             spans,
         };
         assert_eq!(said(vec![span(3, true), span(8, false)]).guilty(&lines), [0]);
@@ -369,7 +372,7 @@ mod tests {
     fn a_function_that_a_constant_needs_is_named() {
         let said = |message: &str| Said {
             message: message.into(),
-            said: String::new(),
+            rendered: String::new(),
             spans: Vec::new(),
         };
         let named = said("cannot call non-const associated function `Scopes::of` in constants");
