@@ -66,6 +66,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let workplace = workplace()?;
     let scratch = Scratch::prepare(&workplace)?;
     let target = arguments.target(&workplace);
+    if target == process::target() {
+        return Err(Failure::new(
+            "builds of the checkout would take what is woven for their own: choose another --target-dir",
+        ));
+    }
     let workshop = Workshop::open(&scratch, target, workplace.clone())?;
     let mut course = Course::new(&workshop, Journal::open(&workplace)?, arguments.accept_earlier)?;
     if arguments.fresh {
