@@ -105,7 +105,7 @@ impl<'a> Course<'a> {
                     self.say(mutant, Verdict::Unviable, 0)?;
                     continue;
                 }
-                Some(Apart::Constant | Apart::Unplaced) => {
+                Some(Apart::Constant | Apart::Hidden | Apart::Unplaced) => {
                     println!("[{:3}/{}] {} … left out", number + 1, open.len(), mutant.name);
                     continue;
                 }

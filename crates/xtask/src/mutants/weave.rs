@@ -34,6 +34,8 @@ pub enum Apart {
     Impossible,
     /// It has to be known when it is compiled.
     Constant,
+    /// Its function returns `impl …`, and a choice has one type.
+    Hidden,
     /// Nothing in the syntax tree is where cargo-mutants saw something.
     Unplaced,
 }
@@ -196,6 +198,7 @@ impl Tree {
             return Err(Apart::Constant);
         }
         match mutant.genre {
+            Genre::FnValue if mutant.change.contains(" -> impl ") => Err(Apart::Hidden),
             Genre::FnValue => Ok((range, Kind::Body, mutant.replacement.clone())),
             Genre::MatchArmGuard => Ok((range, Kind::Expression, mutant.replacement.clone())),
             Genre::BinaryOperator | Genre::UnaryOperator => {
@@ -366,6 +369,18 @@ mod tests {
             squeezed(&woven(text, &all).text),
             "fn f(a: u8) -> u8 { match a { 1 if !is(0) => 2, 3 if (if is(1) { false } else if is(2) { true } \
              else if is(3) { a >= 0 } else { a > 0 }) => 4, _ => 5 } }"
+        );
+    }
+
+    #[test]
+    fn a_function_that_hides_its_type_has_no_choice() {
+        let text = "fn f() -> impl Iterator<Item = u8> { g() }";
+        let mut hidden = mutant(text, "{ ", "g()", "::std::iter::empty()", Genre::FnValue);
+        hidden.change = "a.rs: replace f -> impl Iterator<Item = u8> with ::std::iter::empty()".into();
+        let woven = woven(text, &[hidden]);
+        assert_eq!(
+            (woven.apart, woven.text),
+            (vec![(0, Apart::Hidden)], text.to_owned())
         );
     }
 
