@@ -1,16 +1,14 @@
 //! Running the tests: once for all mutants to learn which test comes to which, then for each mutant those that do.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use super::journal::Verdict;
 use super::workshop::Workshop;
 use crate::failure::{Context, Failure, Outcome};
-use crate::planted::runner::failed_tests;
-use crate::{clock, process};
+use crate::planted::runner::{self, Ended, failed_tests};
 
 /// LIMIT: nextest ends a single test earlier; this ends tests that hang one after the other.
 const LIMIT: Duration = Duration::from_mins(20);
@@ -123,32 +121,16 @@ fn runner(workshop: &Workshop<'_>, filter: &str) -> Outcome<Command> {
 
 /// Runs a command with its output in a file; returns how it ended, and nothing when it had to be ended.
 fn watch(command: &mut Command, log: &Path) -> Outcome<Option<i32>> {
-    let output = File::create(log).context(log.display())?;
-    let errors = output.try_clone().context(log.display())?;
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(output)
-        .stderr(errors)
-        .spawn()
-        .context("cannot run cargo")?;
-    let mut ended = None;
-    clock::poll_until(LIMIT, Duration::from_millis(20), || {
-        ended = child.try_wait().transpose();
-        ended.is_some()
-    });
-    let Some(status) = ended else {
-        // The runner passes the signal on to what it started.
-        process::signal(child.id(), "TERM");
-        child.wait().context("cannot wait for the tests")?;
-        return Ok(None);
-    };
-    let code = status.context("cannot wait for the tests")?.code();
-    Ok(Some(code.unwrap_or(-1)))
+    Ok(match runner::watch(command, log, LIMIT)? {
+        Ended::OutOfTime => None,
+        Ended::Status(code) => Some(code.unwrap_or(-1)),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process;
 
     #[test]
     fn a_trace_is_read_and_names_the_tests_again() {

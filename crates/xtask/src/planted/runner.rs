@@ -45,7 +45,7 @@ pub struct Runner<'a> {
 }
 
 /// How a command ended.
-enum Ended {
+pub enum Ended {
     Status(Option<i32>),
     OutOfTime,
 }
@@ -103,7 +103,7 @@ impl Runner<'_> {
 }
 
 /// Runs a command with its output in a file, for no longer than `limit`.
-fn watch(command: &mut Command, log: &Path, limit: Duration) -> Outcome<Ended> {
+pub fn watch(command: &mut Command, log: &Path, limit: Duration) -> Outcome<Ended> {
     let output = File::create(log).context(log.display())?;
     let errors = output.try_clone().context(log.display())?;
     let mut child = command
