@@ -10,6 +10,9 @@
 //! All happens in a scratch worktree of the last commit below the target folder, never in the user's tree. What was
 //! found stands in a journal beside it, so that a run that was stopped goes on where it was.
 //!
+//! A change of a constant, of a member left out of a structure or of what a function of a hidden type returns cannot be
+//! asked for while the program runs: it is not tried, and the figures say how many these are.
+//!
 //! Absent on purpose: PostgreSQL. None of this code knows which engine it speaks to; the suite compares the engines.
 //! Tests that start the program with an empty environment: they would not pass on which mutant is meant.
 

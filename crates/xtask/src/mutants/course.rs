@@ -31,6 +31,8 @@ pub enum Standing {
     /// No test comes to its place.
     Unreached,
     Escaped,
+    /// Not tried: it cannot be woven in.
+    LeftOut,
 }
 
 pub struct Course<'a> {
@@ -107,6 +109,7 @@ impl<'a> Course<'a> {
                 }
                 Some(Apart::Constant | Apart::Hidden | Apart::Unplaced) => {
                     println!("[{:3}/{}] {} … left out", number + 1, open.len(), mutant.name);
+                    self.say(mutant, Verdict::LeftOut, 0)?;
                     continue;
                 }
             }
@@ -159,6 +162,7 @@ impl<'a> Course<'a> {
             Some(Verdict::Caught(tests)) => Standing::Caught(tests.clone()),
             Some(Verdict::Unreached) => Standing::Unreached,
             Some(Verdict::Missed) => Standing::Escaped,
+            Some(Verdict::LeftOut) => Standing::LeftOut,
         }
     }
 
@@ -188,5 +192,6 @@ fn said(verdict: &Verdict) -> String {
         Verdict::OutOfTime => "a test hangs".to_owned(),
         Verdict::Unreached => "NOT REACHED".to_owned(),
         Verdict::Missed => "NOT CAUGHT".to_owned(),
+        Verdict::LeftOut => "left out".to_owned(),
     }
 }

@@ -18,6 +18,8 @@ pub enum Verdict {
     Unreached,
     /// Every test that comes to its place passed.
     Missed,
+    /// It cannot be woven in beside the others, so it was not tried.
+    LeftOut,
 }
 
 /// One judgement.
@@ -45,7 +47,10 @@ impl Journal {
     /// never counts: there may be a test by now.
     pub fn known(&self, mutant: &Mutant, ground: &str, accept_earlier: bool) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| {
-            let is_noticed = !matches!(entry.verdict, Verdict::Missed | Verdict::Unreached);
+            let is_noticed = !matches!(
+                entry.verdict,
+                Verdict::Missed | Verdict::Unreached | Verdict::LeftOut
+            );
             entry.mutant == mutant.identity && (entry.ground == ground || (accept_earlier && is_noticed))
         })
     }

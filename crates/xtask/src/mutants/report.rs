@@ -16,6 +16,7 @@ pub fn list(course: &Course<'_>, members: &[Member]) {
             Standing::Equivalent(why) => format!(" … equivalent: {why}"),
             Standing::Unreached => " … NOT REACHED".to_owned(),
             Standing::Escaped => " … ESCAPED".to_owned(),
+            Standing::LeftOut => " … not tried: cannot be woven in".to_owned(),
         };
         println!("{}: {}{standing}", member.group.name, member.mutant.name);
     }
@@ -32,6 +33,7 @@ struct Count {
     equivalent: usize,
     unreached: usize,
     escaped: usize,
+    left_out: usize,
     open: usize,
 }
 
@@ -48,6 +50,7 @@ impl Count {
                 Standing::Unreached => count.unreached += 1,
                 Standing::Equivalent(_) => count.equivalent += 1,
                 Standing::Escaped => count.escaped += 1,
+                Standing::LeftOut => count.left_out += 1,
             }
         }
         count
@@ -74,6 +77,7 @@ impl Count {
             (self.out_of_time, "make a test hang"),
             (self.unreached, "are reached by no test"),
             (self.equivalent, "change nothing that could be seen"),
+            (self.left_out, "were not tried"),
             (self.open, "are not judged yet"),
         ] {
             if count > 0 {
@@ -97,6 +101,7 @@ pub fn conclude(course: &Course<'_>, groups: &[&'static Group], members: &[Membe
         let word = match course.standing(member) {
             Standing::Escaped => "ESCAPED",
             Standing::Unreached => "NOT REACHED",
+            Standing::LeftOut => "NOT TRIED",
             _ => continue,
         };
         println!("{word}: {}\n    {}", member.mutant.name, member.mutant.line);
