@@ -40,7 +40,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 20)]
     batch: u32,
     /// Batches about either kind, at most; fewer when they agree earlier
-    #[arg(long, default_value_t = 112)]
+    #[arg(long, default_value_t = 240)]
     rounds: usize,
     /// Only the operations whose id contains this
     #[arg(long)]
