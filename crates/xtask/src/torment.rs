@@ -153,9 +153,17 @@ pub fn run(arguments: &Arguments) -> Outcome {
     println!("{sentence}\nDone in {} s.", began.elapsed().as_secs());
     if arguments.record {
         let record = Record::new(plan.goals, sentence, command).with_seeds(seed.to_string());
-        record.write(&format!("torment-{}", plan.word))?;
+        record.write(&record_name(&plan, arguments.engine))?;
     }
     Ok(())
+}
+
+/// A run on one engine has a record of its own, so that a long one does not replace what was reached on both.
+fn record_name(plan: &Plan, engine: Engine) -> String {
+    match engine {
+        Engine::Both => format!("torment-{}", plan.word),
+        one => format!("torment-{}-{}", plan.word, one.word()),
+    }
 }
 
 fn command(arguments: &Arguments, plan: &Plan) -> String {
