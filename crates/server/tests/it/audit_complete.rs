@@ -178,6 +178,14 @@ impl Driver {
                 reply.refused(422, "idempotency_mismatch");
                 self.done.note(&reply, &admin, action, "refused");
             }
+            // What is wrong in shape is no act, also where only the moment of the call can tell.
+            12 => {
+                let now = app.now();
+                let body = crate::backtests::window(now.plus_secs(-60), now.plus_secs(60));
+                let request = app.request("POST", "/policies/backtests");
+                let reply = request.json(with_trio(body, &fresh_key())).send().await;
+                reply.refused(400, "invalid_request");
+            }
             _ => self.read(&path).await,
         }
     }

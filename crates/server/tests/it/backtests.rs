@@ -41,7 +41,7 @@ fn with(pointer: &str, value: Value) -> Value {
     body
 }
 
-fn window(from: Timestamp, to: Timestamp) -> Value {
+pub fn window(from: Timestamp, to: Timestamp) -> Value {
     with("/window", json!({ "from": from, "to": to }))
 }
 

@@ -1,5 +1,6 @@
 //! MCP sessions: what a list shows, how sessions end, and what a token may do afterwards.
 
+mod ending;
 mod life;
 mod limits;
 mod listing;

@@ -366,6 +366,8 @@ mod tests {
             assert!(seq(id).unwrap() <= last_seq(at));
             assert!(seq(id).unwrap() > last_seq(at.plus_ms(-1)));
             assert_eq!(instant_behind(seq(id).unwrap()), at.plus_ms(1));
+            assert_eq!(instant_behind(last_seq(at)), at.plus_ms(1));
+            assert_eq!(instant_behind(last_seq(at) + 1), at.plus_ms(2));
         }
     }
 

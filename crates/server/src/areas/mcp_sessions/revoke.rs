@@ -31,10 +31,6 @@ impl Operation for RevokeMcpSession {
     type Body = Empty;
     type Output = OneSession;
 
-    fn validate(input: &Input<Self>) -> Result<()> {
-        cause(input.reason.as_ref().map(Reason::as_str)).map(drop)
-    }
-
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneSession> {
         let id = &input.path.session_id;
         cx.target("mcp_session", id.as_str());

@@ -3,8 +3,11 @@
 use super::accepted::{proof_of, thumbprint};
 use super::refresh::refreshing;
 use super::*;
-use crate::support::{each, fresh_key};
+use crate::support::{each, each_with, fresh_key};
 use aws_lc_rs::signature::Ed25519KeyPair;
+use provost_kernel::expose::edge::Peer;
+use provost_kernel::kernel::Settings;
+use provost_kernel::kernel::buckets::AUTHENTICATION;
 
 const TOKEN: &str = "/oauth/token";
 
@@ -51,6 +54,54 @@ fn a_stolen_code_or_refresh_token_is_worth_nothing_without_its_key() {
         let refresh = reply.json["refresh_token"].as_str().unwrap().to_owned();
         let form = refreshing(&client, &refresh);
         refused(&send(&app, &form, Some(&thief)).await, 400, "invalid_dpop_proof");
+    });
+}
+
+#[test]
+fn other_methods_are_told_what_the_endpoint_takes() {
+    each("oauth_methods", |app| async move {
+        for path in [TOKEN, "/oauth/revoke"] {
+            for (method, status) in [("GET", 405), ("PUT", 405), ("DELETE", 405), ("OPTIONS", 204)] {
+                let request = Request::builder().method(method).uri(path);
+                let reply = answer(&app, request.body(Body::empty()).unwrap()).await;
+                assert_eq!(reply.status.as_u16(), status, "{method} {path}");
+                assert_eq!(reply.header("allow"), "POST, OPTIONS", "{method} {path}");
+                let error = if status == 405 {
+                    json!("invalid_request")
+                } else {
+                    Value::Null
+                };
+                assert_eq!(reply.json["error"], error, "{method} {path}");
+            }
+        }
+    });
+}
+
+#[test]
+fn who_fails_too_often_waits_and_others_do_not() {
+    each_with("oauth_failures", &Settings::default(), |app| async move {
+        let client = register(&app, public_client("one")).await;
+        let ask = async |network: [u8; 4]| {
+            let pairs = redeeming(&client, "unknown");
+            let pairs: Vec<String> = pairs
+                .iter()
+                .map(|(name, value)| format!("{name}={}", value.replace(':', "%3A").replace('/', "%2F")))
+                .collect();
+            let mut request = Request::post(TOKEN)
+                .header("content-type", "application/x-www-form-urlencoded")
+                .body(Body::from(pairs.join("&")))
+                .unwrap();
+            request.extensions_mut().insert(Peer((network, 4711).into()));
+            answer(&app, request).await
+        };
+        for _ in 0..AUTHENTICATION.burst {
+            refused(&ask([192, 0, 2, 1]).await, 400, "invalid_grant");
+        }
+        let limited = ask([192, 0, 2, 1]).await;
+        refused(&limited, 429, "temporarily_unavailable");
+        let wait: u64 = limited.header("retry-after").parse().unwrap();
+        assert!((1..=2).contains(&wait), "{wait} s");
+        refused(&ask([198, 51, 100, 7]).await, 400, "invalid_grant");
     });
 }
 

@@ -1,7 +1,8 @@
 //! Every grant: its good path, and each registered error.
 
+use super::accepted::{proof_of, thumbprint};
 use super::*;
-use crate::support::{each, fresh_key};
+use crate::support::{each, fresh_key, with_trio};
 use aws_lc_rs::signature::Ed25519KeyPair;
 use aws_lc_rs::signature::KeyPair;
 use provost_oauth::assertion;
@@ -194,6 +195,14 @@ fn a_client_that_is_an_account_proves_itself_each_time_anew() {
             ("resource", "https://elsewhere.example"),
         ];
         refused(&client.ask(&app, &elsewhere).await, 400, "invalid_target");
+        // For both, of which one is named twice.
+        let both = [("resource", API), ("resource", MCP), ("resource", API)];
+        let for_both = [&form[..], &both].concat();
+        let for_both = access(&client.ask(&app, &for_both).await);
+        let claims = for_both.split('.').nth(1).unwrap();
+        let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
+        assert_eq!(claims["aud"], json!([API, MCP]));
+        read(&app, &for_both).await.ok();
         // For MCP alone: the API refuses it.
         let mcp = [("grant_type", "client_credentials"), ("resource", MCP)];
         let for_mcp = access(&client.ask(&app, &mcp).await);
@@ -207,6 +216,61 @@ fn a_client_that_is_an_account_proves_itself_each_time_anew() {
             .await
             .ok();
         refused(&client.ask(&app, &form).await, 401, "invalid_client");
+    });
+}
+
+/// OC-5: what was spent is known as spent for as long as it would be taken.
+#[test]
+fn an_assertion_is_spent_until_its_last_moment() {
+    each("oauth_spent", |app| async move {
+        let (account, _) = app.account("robot", "viewer", &["policies:read"]).await;
+        let client = Confidential::register(&app, &["client_credentials"], Some(&account)).await;
+        let form = [("grant_type", "client_credentials")];
+        let (spent, fresh) = (client.assertion(&app, |_| {}), client.assertion(&app, |_| {}));
+        access(&client.ask_with(&app, &form, &spent).await);
+        // It lives a minute, and clocks may differ by one more.
+        app.advance(119);
+        refused(&client.ask_with(&app, &form, &spent).await, 401, "invalid_client");
+        access(&client.ask_with(&app, &form, &fresh).await);
+        app.advance(1);
+        let last = client.assertion(&app, |claims| {
+            claims["exp"] = (app.now().as_ms() / 1000 - 60).into()
+        });
+        refused(&client.ask_with(&app, &form, &last).await, 401, "invalid_client");
+    });
+}
+
+#[test]
+fn who_may_not_be_an_account_registers_no_client_that_is_it() {
+    each("oauth_clients_escalation", |app| async move {
+        let (strong, _) = app
+            .account("strong", "admin", &["policies:write", "mcp:write"])
+            .await;
+        let (_, narrow) = app.account("narrow", "admin", &["mcp:read", "mcp:write"]).await;
+        let body = |scopes: &[&str], account: &str| {
+            let client = json!({
+                "name": fresh_key(), "grantTypes": ["client_credentials"], "tokenEndpointAuthMethod": "private_key_jwt",
+                "jwksUri": "https://keys.example/jwks.json", "scopes": scopes, "serviceAccountId": account,
+            });
+            with_trio(client, &fresh_key())
+        };
+        let send = async |method: &'static str, path: &str, body: Value| {
+            app.request(method, path).token(&narrow).json(body).send().await
+        };
+        let clients = "/mcp/clients";
+        send("POST", clients, body(&["policies:write"], &strong))
+            .await
+            .refused(403, "escalation_forbidden");
+        send("POST", clients, body(&["mcp:write"], "sa_unknown"))
+            .await
+            .refused(404, "not_found");
+        let made = send("POST", clients, body(&["mcp:write"], &strong)).await;
+        let path = format!("{clients}/{}", made.ok()["id"].as_str().unwrap());
+        let wider = with_trio(json!({ "scopes": ["mcp:write", "policies:write"] }), &fresh_key());
+        send("PATCH", &path, wider)
+            .await
+            .refused(403, "escalation_forbidden");
+        assert_eq!(app.get(clients).await.ok()["total"], 1);
     });
 }
 
@@ -328,6 +392,37 @@ fn an_enterprises_assertion_serves_once_and_limits_what_is_granted() {
             let wrong = grant(&|claims| claims[name] = value.clone());
             refused(&client.ask(&app, &form_of(&wrong)).await, 400, "invalid_grant");
         }
+        // What the request does not say, the assertion does; and what neither says is what only looks.
+        for (named, granted) in [
+            (json!("directory:read"), "directory:read"),
+            (Value::Null, "directory:read policies:read"),
+        ] {
+            let said = grant(&|claims| {
+                claims["scope"] = named.clone();
+                claims
+                    .as_object_mut()
+                    .unwrap()
+                    .retain(|_, value| !value.is_null());
+            });
+            let reply = client.ask(&app, &form_of(&said)[..2]).await;
+            assert_eq!(reply.ok()["scope"], granted, "{}", reply.text());
+        }
+        // Bound to a key that the request proves to hold.
+        let key = Ed25519KeyPair::generate().unwrap();
+        let bound = grant(&|claims| claims["cnf"] = json!({ "jkt": thumbprint(&key) }));
+        refused(
+            &client.ask(&app, &form_of(&bound)).await,
+            400,
+            "invalid_dpop_proof",
+        );
+        let now = app.now().as_ms() / 1000;
+        let proof = proof_of("POST", &key, "", now, &fresh_key(), &format!("{URL}/oauth/token"));
+        let assertion = client.assertion(&app, |_| {});
+        let mut form = form_of(&bound).to_vec();
+        form.push(("client_assertion_type", assertion::TYPE));
+        form.push(("client_assertion", &assertion));
+        let reply = post_with(&app, "/oauth/token", &form, &[("dpop", &proof)]).await;
+        assert_eq!(reply.ok()["token_type"], "DPoP", "{}", reply.text());
         let nothing = grant(&|claims| claims["scope"] = "audit:read".into());
         refused(&client.ask(&app, &form_of(&nothing)).await, 400, "invalid_scope");
         app.kernel.stop().await;

@@ -149,6 +149,9 @@ pub fn refused(reply: &Reply, status: u16, error: &str) {
     let said = reply.json["error"].as_str().unwrap_or_default();
     assert_eq!((reply.status.as_u16(), said), (status, error), "{}", reply.text());
     assert_eq!(reply.header("cache-control"), "no-store");
+    // RFC 9110 §11.6.1: a 401 names a scheme, and nothing else does.
+    let challenges = reply.headers.get_all("www-authenticate").iter().count();
+    assert_eq!(challenges, usize::from(status == 401), "{:?}", reply.headers);
 }
 
 /// Runs a unit of the organization and returns what it leaves.

@@ -101,7 +101,12 @@ fn a_session_ends_when_nobody_comes_and_after_ninety_days_anyhow() {
                 refused(&late, 400, "invalid_grant");
             }
         }
-        app.advance(2 * DAY);
+        // The last access token ends with the session.
+        app.advance(2 * DAY - 3600 - 600);
+        let reply = post(&app, "/oauth/token", &refreshing(&client, &refresh)).await;
+        assert_eq!(reply.ok()["expires_in"], 600);
+        refresh = texts(&reply.json).1;
+        app.advance(600);
         refused(
             &post(&app, "/oauth/token", &refreshing(&client, &refresh)).await,
             400,
