@@ -289,7 +289,11 @@ fn the_last_governor_stays() {
         by_other("POST", &revoke_last, confirm).await.ok();
         assert_eq!(app.used(&other_token).await, (401, "token_revoked".into()));
         // Rotation is always possible: it leaves a usable token.
-        app.write("POST", &format!("{path}/tokens"), json!({})).await.ok();
+        let grace = json!({ "gracePeriodSeconds": 600 });
+        app.write("POST", &format!("{path}/tokens"), grace).await.ok();
+        // So the one before, which lives on for its grace, may go.
+        app.write("POST", &revoke, json!({ "confirm": true })).await.ok();
+        assert_eq!(app.used(&app.admin).await, (401, "token_revoked".into()));
     });
 }
 
