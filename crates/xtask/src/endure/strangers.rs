@@ -10,7 +10,7 @@
 //! comes when it likes. So a round is judged function by function and thread by thread: what a function does more for the
 //! one kind than for the other, in the median of the rounds, is summed up. A batch is of one kind, so that what depends on
 //! it is in every round; what comes now and then is not, and falls out. A case is counted until its error is small enough
-//! to judge by, and one that stays too noisy fails instead of passing.
+//! to judge by, in larger batches if need be, and one that stays too noisy fails instead of passing.
 //!
 //! Absent on purpose: PostgreSQL, whose work is done by other processes that callgrind does not see.
 
@@ -36,11 +36,11 @@ use weighed::Round;
 /// Ask for records of another organization and for none, and compare the answers and the instructions
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Requests in a batch
+    /// Requests in a batch, at first; more when they cannot be told from the background
     #[arg(long, default_value_t = 20)]
     batch: u32,
     /// Batches about either kind, at most; fewer when they agree earlier
-    #[arg(long, default_value_t = 240)]
+    #[arg(long, default_value_t = 64)]
     rounds: usize,
     /// Only the operations whose id contains this
     #[arg(long)]
@@ -57,6 +57,9 @@ const GOAL: f64 = 0.01;
 
 /// How many standard errors a difference must be away from the goal, to be below or above it.
 const SURE: f64 = 2.0;
+
+/// How many times as many requests a batch has at most.
+const LARGEST: u32 = 16;
 
 /// Batches about either kind that are counted in any case: fewer agree by chance.
 const LEAST: usize = 4 * FOLDS;
@@ -219,20 +222,38 @@ fn weigh(
     server: &mut Counted,
     connection: &mut Connection,
 ) -> Outcome<Found> {
+    let mut size = arguments.batch;
+    loop {
+        let found = weigh_batches(size, arguments.rounds, case, server, connection)?;
+        if found.is_judged() || size >= arguments.batch * LARGEST {
+            return Ok(found);
+        }
+        // The less a request costs, the more of them it takes to stand out from the background.
+        size *= 4;
+    }
+}
+
+fn weigh_batches(
+    size: u32,
+    most: usize,
+    case: &mut Case,
+    server: &mut Counted,
+    connection: &mut Connection,
+) -> Outcome<Found> {
     let mut rounds: Vec<Round> = Vec::new();
     loop {
-        rounds.push(round(arguments.batch, rounds.len(), case, server, connection)?);
+        rounds.push(round(size, rounds.len(), case, server, connection)?);
         if !rounds.len().is_multiple_of(2 * FOLDS) || rounds.len() < LEAST {
             continue;
         }
-        let most = weighed::most(&rounds).map(|(site, more)| format!("{} ({more:+})", server.name(site)));
+        let place = weighed::most(&rounds).map(|(site, more)| format!("{} ({more:+})", server.name(site)));
         let found = Found {
             name: case.name.clone(),
             ratio: weighed::ratio(&rounds),
             error: weighed::standard_error(&rounds, FOLDS),
-            most: most.unwrap_or_default(),
+            most: place.unwrap_or_default(),
         };
-        if found.is_judged() || rounds.len() >= arguments.rounds {
+        if found.is_judged() || rounds.len() >= most {
             return Ok(found);
         }
     }
@@ -269,7 +290,7 @@ fn conclude(found: &[Found], violations: &[String], batch: u32) -> Outcome<Strin
         .max_by(|one, other| one.deviation().total_cmp(&other.deviation()))
         .context("nothing was counted")?;
     Ok(format!(
-        "{} kinds of requests about records of another organization and about none, in batches of {batch}: the same \
+        "{} kinds of requests about records of another organization and about none, in batches of {batch} or more: the same \
          bytes but for the request's id, and instructions that differ by {:.2} % in the median and by {:.2} % at most \
          ({}, standard error {:.2} %).",
         found.len(),

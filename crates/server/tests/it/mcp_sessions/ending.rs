@@ -22,7 +22,7 @@ async fn revoke_all(app: &App, of: Value) -> Value {
         .clone()
 }
 
-/// INVARIANT MS-5: an end counts from its unit on, written down or not.
+/// MS-4, MS-5: an end counts from its unit on, written down or not.
 #[test]
 fn an_end_that_is_not_written_down_holds_at_mcp_and_touches_nobody_else() {
     each("sessions_ending", |app: Arc<App>| async move {
@@ -55,7 +55,13 @@ fn an_end_that_is_not_written_down_holds_at_mcp_and_touches_nobody_else() {
             let late = make_by_mcp(app.clone(), blamed.clone(), "late").await;
             late.refused(401, "token_revoked");
         }
-        make_by_mcp(app.clone(), known, "three").await.ok();
+        make_by_mcp(app.clone(), known.clone(), "three").await.ok();
+        // An account that was disabled for a while did nothing wrong, and begins anew.
+        for act in ["disable", "enable"] {
+            let path = format!("/service-accounts/{known_id}/{act}");
+            app.write("POST", &path, json!({})).await.ok();
+        }
+        make_by_mcp(app.clone(), known, "again").await.ok();
         for name in ["four", "five"] {
             make_by_mcp(app.clone(), new.clone(), name).await.ok();
         }
