@@ -8,9 +8,17 @@ use crate::model::{Act, Model};
 use crate::samples::{self, Target};
 use crate::support::cut_after;
 use serde_json::{Value, json};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
+use std::sync::Once;
 use std::task::Poll;
 use std::time::Duration;
+
+thread_local! {
+    /// Whether this thread makes what a mutation needs.
+    static PREPARING: Cell<bool> = const { Cell::new(false) };
+}
 
 /// What of a client outlives the server.
 #[derive(Debug)]
@@ -349,16 +357,36 @@ async fn prepared(life: &Life, operation: &str, key: &str) -> Option<Fixture> {
     let _calm = life.weather.calm();
     let mut made = Box::pin(areas::fixture(&life.app, operation, key));
     let made = std::future::poll_fn(|context| {
+        PREPARING.set(true);
         let polled = catch_unwind(AssertUnwindSafe(|| made.as_mut().poll(context)));
+        PREPARING.set(false);
         polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
     });
     made.await.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>();
-        if text.is_some_and(|text| text.starts_with("409 ")) {
+        if is_taken(&*panic) {
             return None;
         }
         resume_unwind(panic)
     })
+}
+
+/// Whether what was to be made is somebody's already.
+fn is_taken(panic: &(dyn Any + Send)) -> bool {
+    let text = panic.downcast_ref::<String>();
+    text.is_some_and(|text| text.starts_with("409 "))
+}
+
+/// Keeps panics that [`prepared`] takes for an answer out of what a run prints.
+pub fn hush_what_is_taken() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !(PREPARING.get() && is_taken(panic.payload())) {
+                usual(panic);
+            }
+        }));
+    });
 }
 
 /// Thinks of a request about accounts.

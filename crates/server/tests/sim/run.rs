@@ -1,5 +1,6 @@
 //! Runs seeds: one after the other, twice where traces are compared, and on several threads.
 
+use crate::client;
 use crate::dice::Dice;
 use crate::last;
 use crate::life::{Ending, Life, State, live};
@@ -173,6 +174,7 @@ fn judge(seed: u64, every: u64, template: &Arc<Template>, sum: &Mutex<Sum>) {
     reason = "the pace of a run is no part of the simulation"
 )]
 fn run_all(from: u64, seeds: u64, jobs: u64, every: u64) -> (Sum, Duration) {
+    client::hush_what_is_taken();
     let template = Arc::new(Template::make());
     let (next, sum) = (AtomicU64::new(0), Mutex::new(Sum::default()));
     let started = std::time::Instant::now();
