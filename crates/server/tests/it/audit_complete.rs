@@ -179,13 +179,7 @@ impl Driver {
                 self.done.note(&reply, &admin, action, "refused");
             }
             // What is wrong in shape is no act, also where only the moment of the call can tell.
-            12 => {
-                let now = app.now();
-                let body = crate::backtests::window(now.plus_secs(-60), now.plus_secs(60));
-                let request = app.request("POST", "/policies/backtests");
-                let reply = request.json(with_trio(body, &fresh_key())).send().await;
-                reply.refused(400, "invalid_request");
-            }
+            12 => backtest_of_the_future(&app).await,
             _ => self.read(&path).await,
         }
     }
@@ -270,6 +264,14 @@ impl Driver {
                 .refused(400, "invalid_request"),
         }
     }
+}
+
+async fn backtest_of_the_future(app: &App) {
+    let now = app.now();
+    let body = crate::backtests::window(now.plus_secs(-60), now.plus_secs(60));
+    let request = app.request("POST", "/policies/backtests");
+    let reply = request.json(with_trio(body, &fresh_key())).send().await;
+    reply.refused(400, "invalid_request");
 }
 
 async fn export(app: &App) -> Vec<String> {

@@ -187,10 +187,8 @@ fn the_last_governor_stays() {
     each("governors", |app: Arc<App>| async move {
         let me = app.admin_id.clone();
         let path = format!("/service-accounts/{me}");
-        let token = app.seen(&me).await["tokens"][0]["id"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let shown = app.seen(&me).await;
+        let token = shown["tokens"][0]["id"].as_str().unwrap();
         let revoke = format!("{path}/tokens/{token}/revoke");
         let confirm = json!({ "confirm": true });
         // Nobody disables, deletes or re-roles themselves; the last one does not revoke its last token either.
@@ -277,10 +275,7 @@ fn the_last_governor_stays() {
             .token(&other_token)
             .send()
             .await;
-        let last = last.ok()["serviceAccount"]["tokens"][0]["id"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let last = last.ok()["serviceAccount"]["tokens"][0]["id"].as_str().unwrap();
         let revoke_last = format!("/service-accounts/{other}/tokens/{last}/revoke");
         by_other("POST", &revoke_last, confirm.clone())
             .await

@@ -233,9 +233,8 @@ fn an_assertion_is_spent_until_its_last_moment() {
         refused(&client.ask_with(&app, &form, &spent).await, 401, "invalid_client");
         access(&client.ask_with(&app, &form, &fresh).await);
         app.advance(1);
-        let last = client.assertion(&app, |claims| {
-            claims["exp"] = (app.now().as_ms() / 1000 - 60).into()
-        });
+        let ended = app.now().as_ms() / 1000 - 60;
+        let last = client.assertion(&app, |claims| claims["exp"] = ended.into());
         refused(&client.ask_with(&app, &form, &last).await, 401, "invalid_client");
     });
 }
