@@ -82,14 +82,9 @@ fn who_fails_too_often_waits_and_others_do_not() {
     each_with("oauth_failures", &Settings::default(), |app| async move {
         let client = register(&app, public_client("one")).await;
         let ask = async |network: [u8; 4]| {
-            let pairs = redeeming(&client, "unknown");
-            let pairs: Vec<String> = pairs
-                .iter()
-                .map(|(name, value)| format!("{name}={}", value.replace(':', "%3A").replace('/', "%2F")))
-                .collect();
             let mut request = Request::post(TOKEN)
                 .header("content-type", "application/x-www-form-urlencoded")
-                .body(Body::from(pairs.join("&")))
+                .body(Body::from(encoded(&redeeming(&client, "unknown"))))
                 .unwrap();
             request.extensions_mut().insert(Peer((network, 4711).into()));
             answer(&app, request).await
@@ -126,11 +121,7 @@ fn what_is_no_form_of_the_body_is_not_read() {
         let client = register(&app, public_client("one")).await;
         let ann = user(&app, "ann@acme.example", Some("viewer")).await;
         let code = code(&app, &client, &ann, &["policies:read"], None).await;
-        let pairs: Vec<String> = redeeming(&client, &code)
-            .iter()
-            .map(|(name, value)| format!("{name}={}", value.replace(':', "%3A").replace('/', "%2F")))
-            .collect();
-        let text = pairs.join("&");
+        let text = encoded(&redeeming(&client, &code));
         let form = "application/x-www-form-urlencoded";
         for (path, media_type, body) in [
             (TOKEN, Some("application/json"), text.as_str()),

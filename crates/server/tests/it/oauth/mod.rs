@@ -109,7 +109,8 @@ pub async fn post(app: &App, path: &str, form: &[(&str, &str)]) -> Reply {
     post_with(app, path, form, &[]).await
 }
 
-pub async fn post_with(app: &App, path: &str, form: &[(&str, &str)], headers: &[(&str, &str)]) -> Reply {
+/// A form as it stands in a body.
+pub fn encoded(form: &[(&str, &str)]) -> String {
     let encode = |text: &str| -> String {
         let of = |byte: u8| {
             if byte.is_ascii_alphanumeric() {
@@ -124,11 +125,15 @@ pub async fn post_with(app: &App, path: &str, form: &[(&str, &str)], headers: &[
         .iter()
         .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
         .collect();
+    body.join("&")
+}
+
+pub async fn post_with(app: &App, path: &str, form: &[(&str, &str)], headers: &[(&str, &str)]) -> Reply {
     let mut request = Request::post(path).header("content-type", "application/x-www-form-urlencoded");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    answer(app, request.body(Body::from(body.join("&"))).unwrap()).await
+    answer(app, request.body(Body::from(encoded(form))).unwrap()).await
 }
 
 pub async fn answer(app: &App, request: Request<Body>) -> Reply {
