@@ -1,8 +1,9 @@
 //! Which tokens of other issuers are accepted.
 
+use super::dpop::{proof_of, thumbprint};
 use super::*;
 use crate::support::each;
-use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use aws_lc_rs::signature::Ed25519KeyPair;
 
 #[test]
 fn every_attack_on_tokens_is_401_with_the_challenge() {
@@ -107,37 +108,9 @@ fn a_suspended_user_and_an_ended_session_are_refused_at_the_next_request_everywh
     });
 }
 
-fn jwk(key: &Ed25519KeyPair) -> Value {
-    json!({ "kty": "OKP", "crv": "Ed25519", "x": URL_SAFE_NO_PAD.encode(key.public_key()) })
-}
-
-pub fn thumbprint(key: &Ed25519KeyPair) -> String {
-    let x = URL_SAFE_NO_PAD.encode(key.public_key());
-    let text = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
-    URL_SAFE_NO_PAD.encode(aws_lc_rs::digest::digest(
-        &aws_lc_rs::digest::SHA256,
-        text.as_bytes(),
-    ))
-}
-
 /// A proof for a request, with other claims.
 fn proof(key: &Ed25519KeyPair, token: &str, now: i64, id: &str, url: &str) -> String {
     proof_of("GET", key, token, now, id, url)
-}
-
-pub fn proof_of(method: &str, key: &Ed25519KeyPair, token: &str, now: i64, id: &str, url: &str) -> String {
-    let header = json!({ "alg": "EdDSA", "typ": "dpop+jwt", "jwk": jwk(key) });
-    let ath = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, token.as_bytes());
-    let claims = json!({
-        "jti": id, "htm": method, "htu": url, "iat": now, "ath": URL_SAFE_NO_PAD.encode(ath),
-    });
-    let signed = format!(
-        "{}.{}",
-        URL_SAFE_NO_PAD.encode(header.to_string()),
-        URL_SAFE_NO_PAD.encode(claims.to_string())
-    );
-    let signature = URL_SAFE_NO_PAD.encode(key.sign(signed.as_bytes()));
-    format!("{signed}.{signature}")
 }
 
 #[test]

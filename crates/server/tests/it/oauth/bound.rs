@@ -1,6 +1,6 @@
 //! Codes and refresh tokens that are bound to a key (RFC 9449), and what the token endpoint does not read at all.
 
-use super::accepted::{proof_of, thumbprint};
+use super::dpop::{proof_of, thumbprint};
 use super::refresh::refreshing;
 use super::*;
 use crate::support::{each, each_with, fresh_key};

@@ -1,6 +1,6 @@
 //! Every grant: its good path, and each registered error.
 
-use super::accepted::{proof_of, thumbprint};
+use super::dpop::{proof_of, thumbprint};
 use super::*;
 use crate::support::{each, fresh_key, with_trio};
 use aws_lc_rs::signature::Ed25519KeyPair;

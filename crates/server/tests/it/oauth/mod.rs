@@ -3,6 +3,7 @@
 mod accepted;
 mod asked;
 mod bound;
+mod dpop;
 mod granted;
 mod refresh;
 mod revoked;
