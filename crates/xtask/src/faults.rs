@@ -132,7 +132,7 @@ impl<'a> Notes<'a> {
         std::fs::create_dir_all(&folder).context(folder.display())?;
         Ok(Self {
             arguments,
-            binary: journal::name_of(binary)?,
+            binary: crate::journal::name_of(binary)?,
             journal: Mutex::new(Journal::open(&folder)?),
         })
     }

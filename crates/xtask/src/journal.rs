@@ -1,5 +1,6 @@
 //! What a long task found so far, one line for each thing, kept when the task is stopped.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -43,4 +44,12 @@ impl<E: Serialize + DeserializeOwned> Journal<E> {
         self.entries.push(entry);
         Ok(())
     }
+}
+
+/// A number that another binary has with no likelihood worth naming.
+pub fn name_of(binary: &Path) -> Outcome<u64> {
+    let bytes = std::fs::read(binary).context(binary.display())?;
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&bytes);
+    Ok(hasher.finish())
 }

@@ -10,7 +10,8 @@
 //! comes when it likes. So a round is judged function by function and thread by thread: what a function does more for the
 //! one kind than for the other, in the median of the rounds, is summed up. A batch is of one kind, so that what depends on
 //! it is in every round; what comes now and then is not, and falls out. A case is counted until its error is small enough
-//! to judge by, in larger batches if need be, and one that stays too noisy fails instead of passing.
+//! to judge by, in larger batches if need be, and one that stays too noisy fails instead of passing. What was told is
+//! written down, so that a run of an hour can go on after the noise of a neighbour.
 //!
 //! Absent on purpose: PostgreSQL, whose work is done by other processes that callgrind does not see.
 
@@ -20,6 +21,7 @@ mod weighed;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Choices;
@@ -28,6 +30,8 @@ use crate::bench::place::Place;
 use crate::bench::report::median;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Answer, Connection};
+use crate::journal::{self, Journal};
+use crate::process;
 use crate::random::Random;
 use cases::{Case, Kind};
 use counted::{Costs, Counted};
@@ -48,6 +52,9 @@ pub struct Arguments {
     /// Only operations that read: every change is a commit, which takes some hundred times as long
     #[arg(long)]
     reads: bool,
+    /// Take over what an earlier run of the same binary could tell, and count the rest
+    #[arg(long)]
+    go_on: bool,
     #[command(flatten)]
     choices: Choices,
 }
@@ -84,10 +91,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
         name: "strangers",
         goals: &["R31"],
         sizes: format!(
-            "--batch {} --rounds {}{}",
+            "--batch {} --rounds {}{}{}",
             arguments.batch,
             arguments.rounds,
-            if arguments.reads { " --reads" } else { "" }
+            if arguments.reads { " --reads" } else { "" },
+            if arguments.go_on { " --go-on" } else { "" }
         ),
         profile: "ci",
     };
@@ -101,7 +109,16 @@ pub fn run(arguments: &Arguments) -> Outcome {
     })
 }
 
+/// One line of the journal.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    /// The counted binary: another one costs something else.
+    binary: u64,
+    found: Found,
+}
+
 /// What was found about one case.
+#[derive(Clone, Serialize, Deserialize)]
 struct Found {
     name: String,
     /// Instructions of a request about a foreign record, over those of one about none.
@@ -120,6 +137,8 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
     if cases.is_empty() {
         return Err(Failure::new("no operation is meant"));
     }
+    let binary = journal::name_of(&place.installation.binary)?;
+    let mut journal = journal()?;
     let mut server = Counted::start(&place.installation, place.folder(), PATIENCE)?;
     let mut connection = Connection::new(server.address());
     let (mut found, mut violations) = (Vec::new(), Vec::new());
@@ -130,7 +149,14 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
             violations.push(violation);
             continue;
         }
-        let one = weigh(arguments, case, &mut server, &mut connection).context(&case.name)?;
+        let earlier = arguments
+            .go_on
+            .then(|| told(&journal, &case.name, binary))
+            .flatten();
+        let one = match earlier {
+            Some(found) => found,
+            None => weigh(arguments, case, &mut server, &mut connection).context(&case.name)?,
+        };
         println!(
             "{:3}/{count} {}: {:.4} times the instructions (error {:.4})",
             number + 1,
@@ -139,10 +165,28 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
             one.error
         );
         violations.extend(one.violation());
+        journal.add(Entry {
+            binary,
+            found: one.clone(),
+        })?;
         found.push(one);
     }
     server.stop()?;
     conclude(&found, &violations, arguments.batch)
+}
+
+fn journal() -> Outcome<Journal<Entry>> {
+    let workplace = process::target().join("endure-strangers");
+    std::fs::create_dir_all(&workplace).context(workplace.display())?;
+    Journal::open(&workplace)
+}
+
+/// What an earlier run found about a case, if it could tell.
+fn told(journal: &Journal<Entry>, case: &str, binary: u64) -> Option<Found> {
+    let mut entries = journal.entries.iter().rev();
+    let entry = entries
+        .find(|entry| entry.binary == binary && entry.found.name == case && entry.found.is_judged())?;
+    Some(entry.found.clone())
 }
 
 impl Found {
@@ -312,6 +356,21 @@ mod tests {
             error,
             most: String::new(),
         }
+    }
+
+    #[test]
+    fn what_could_not_be_told_and_what_another_binary_cost_is_counted_again() {
+        let folder = process::target().join(format!("strangers-journal-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut journal = Journal::open(&folder).unwrap();
+        for (binary, found) in [(7, found(1.001, 0.001)), (8, found(1.009, 0.002))] {
+            journal.add(Entry { binary, found }).unwrap();
+        }
+        let journal = Journal::open(&folder).unwrap();
+        assert!((told(&journal, "one", 7).unwrap().ratio - 1.001).abs() < 1e-9);
+        assert!(told(&journal, "one", 8).is_none() && told(&journal, "one", 9).is_none());
+        assert!(told(&journal, "another", 7).is_none());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

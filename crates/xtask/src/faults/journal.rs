@@ -1,12 +1,8 @@
 //! What was tried so far, one line for each subject, kept when the drill is stopped.
 
-use std::hash::{DefaultHasher, Hasher};
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 
 use super::tally::Tally;
-use crate::failure::{Context, Outcome};
 
 /// What came of one subject.
 #[derive(Clone, Serialize, Deserialize)]
@@ -31,14 +27,6 @@ impl Journal {
                 && entry.tally.violations.is_empty()
         })
     }
-}
-
-/// A number that another binary has with no likelihood worth naming.
-pub fn name_of(binary: &Path) -> Outcome<u64> {
-    let bytes = std::fs::read(binary).context(binary.display())?;
-    let mut hasher = DefaultHasher::new();
-    hasher.write(&bytes);
-    Ok(hasher.finish())
 }
 
 #[cfg(test)]
