@@ -281,6 +281,13 @@ fn visit(value: &mut Value, left: &mut usize, act: &mut dyn FnMut(&mut Value)) -
     }
 }
 
+/// Bytes that one change adds at most, a multiple of what a body may have: changes of changes would fill the memory.
+const LARGEST: usize = 1024 * 1024;
+
+fn at_most(times: usize, bytes: usize) -> usize {
+    times.min(LARGEST / bytes.max(1)).max(1)
+}
+
 fn change(dice: &mut Dice, node: &mut Value) {
     match (dice.below(7), &mut *node) {
         (0, Value::Object(members)) if !members.is_empty() => {
@@ -299,7 +306,7 @@ fn change(dice: &mut Dice, node: &mut Value) {
         }
         (0..=2, Value::Array(items)) if !items.is_empty() => {
             let item = dice.pick(items).clone();
-            let times = *dice.pick(&[1, 2, 100, 1100]);
+            let times = at_most(*dice.pick(&[1, 2, 100, 1100]), item.to_string().len());
             items.extend(std::iter::repeat_n(item, times));
         }
         (0..=3, Value::String(text)) => {
@@ -307,7 +314,7 @@ fn change(dice: &mut Dice, node: &mut Value) {
             match dice.below(4) {
                 0 => text.push_str(odd),
                 1 => text.insert_str(0, odd),
-                2 => *text = text.repeat(*dice.pick(&[2, 300, 6000])),
+                2 => *text = text.repeat(at_most(*dice.pick(&[2, 300, 6000]), text.len())),
                 _ => odd.clone_into(text),
             }
         }
