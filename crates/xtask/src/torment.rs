@@ -52,6 +52,8 @@ enum Subject {
     Histories,
     /// Forged tokens; the goal's size is 10000000
     Tokens,
+    /// Forged and odd access tokens of an issuer; the goal's size is 10000000
+    Jwts,
     /// Issued tokens, their duplicates and their letters; the goal's size is 1000000
     Issued,
     /// Every state by every operation by every actor
@@ -109,6 +111,12 @@ impl Subject {
                 "torment::tokens::no_forged_token_is_accepted",
                 &["R32"],
                 "Forged tokens, none accepted",
+            ),
+            Self::Jwts => plan(
+                "jwts",
+                "torment::jwts::no_forged_jwt_is_accepted_and_no_odd_one_for_what_it_is_not",
+                &["R33"],
+                "Access tokens by chance, of which no forged one was accepted and no odd one for what it does not say",
             ),
             Self::Issued => plan(
                 "issued",

@@ -364,7 +364,7 @@ pub const GOALS: &[Goal] = &[
             "a_foreign_a_deleted_and_an_absent_record_are_the_same",
             "a_foreign_and_an_unknown_organization_are_the_same",
         ],
-        "`cargo xtask endure strangers --reads` was not run from its beginning to its end, so there is no record: of 20 kinds of requests that read, 19 were within 0.6 % in one run and the last within 0.5 % in another (SQLite, standard errors below 0.5 %). It wants half an hour of a machine with nothing else on it. Changes, without `--reads`, take hours and were not counted; their answers are compared byte by byte by the tests.",
+        "The figure was reached with `--go-on`, which takes over what an earlier run of the same binary could tell: one kind, `getHeadlessMcpClient`, could not be told in the first run and was weighed again by itself. Changes, without `--reads`, take hours and were not counted; their answers are compared byte by byte by the tests. Counted on SQLite alone: what PostgreSQL does is done in other processes.",
     ),
     goal(
         "R32",
@@ -379,13 +379,14 @@ pub const GOALS: &[Goal] = &[
     goal(
         "R33",
         "JWT confusion",
-        "≥ 60 attacks, 0 accepted",
+        "≥ 60 attacks and 10⁷ fuzzed tokens, 0 accepted",
         &[
             "every_attack_is_refused",
             "every_attack_on_tokens_is_401_with_the_challenge",
             "attacks_on_claims_and_header_are_refused_for_what_they_are",
+            "no_forged_jwt_is_accepted_and_no_odd_one_for_what_it_is_not",
         ],
-        "10⁷ fuzzed tokens were not run.",
+        "",
     ),
     goal(
         "R34",
@@ -502,6 +503,6 @@ pub const GOALS: &[Goal] = &[
         "Time of the suite",
         "≤ 20 min of tests, ≤ 30 min of everything on two cores",
         &[],
-        "`.ci/run` prints the seconds of every stage. One on two cores took 2 110 s in all; the tests take 570 to 710 s of it.",
+        "`.ci/run` prints the seconds of every stage. On machines of two cores it took from 2 110 to 2 864 s in all; the tests take 570 to 710 s of it.",
     ),
 ];

@@ -12,6 +12,7 @@
 
 mod cells;
 mod histories;
+mod jwts;
 mod paths;
 mod requests;
 pub mod run;
