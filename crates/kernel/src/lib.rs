@@ -12,6 +12,7 @@ pub mod cx;
 pub mod db;
 pub mod dispatch;
 pub mod dsse;
+pub mod durable;
 pub mod entropy;
 pub mod error;
 pub mod expose;

@@ -5,8 +5,8 @@ use super::fault::Fault;
 use super::param::Param;
 use super::row::{Kept, Row, Rows};
 use super::statement::{Call, Statement};
+use crate::durable::sync_folder;
 use crate::error::Class;
-use crate::keys::sync_dir;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
@@ -125,7 +125,7 @@ impl Sqlite {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        sync_dir(folder)
+        sync_folder(folder)
             .map_err(|error| Fault::new(Class::Broken, format!("sync the folder of the store: {error}")))
     }
 

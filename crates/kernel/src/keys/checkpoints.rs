@@ -5,6 +5,7 @@ use super::folder;
 use super::key::{Key, Purpose};
 use super::{Keys, setup};
 use crate::dsse::PublicKey;
+use crate::durable::sync_folder;
 use crate::error::{Class, Error, Result};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
@@ -76,7 +77,7 @@ impl Keys {
         }
         // After a failed write or fsync nobody knows what is on disk.
         append(&self.dir, line)
-            .and_then(|file| file.sync_all().and_then(|()| folder::sync_dir(&self.dir)))
+            .and_then(|file| file.sync_all().and_then(|()| sync_folder(&self.dir)))
             .map_err(|e| Error::internal(e).class(Class::Broken))
     }
 

@@ -9,6 +9,7 @@
 use super::Keys;
 use super::folder;
 use super::sealing::{RecordKey, open, record_key, seal};
+use crate::durable::sync_folder;
 use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::{Class, Error, Result};
 use crate::secret::Secret;
@@ -72,7 +73,7 @@ impl Keys {
             folder::destroy(&self.dir.join(&name)).map_err(Error::internal)?;
             destroyed += usize::from(bare.len() == name.len());
         }
-        folder::sync_dir(&self.dir).map_err(Error::internal)?;
+        sync_folder(&self.dir).map_err(Error::internal)?;
         Ok(destroyed)
     }
 

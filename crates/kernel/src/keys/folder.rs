@@ -2,11 +2,12 @@
 
 use super::key::{Key, KeyFile, parse_id};
 use super::setup;
+use crate::durable::{make_folder, sync_folder};
 use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::Result;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -15,24 +16,8 @@ const FILE_LIMIT: u64 = 4096;
 
 /// Creates the folder for its owner alone, or checks the one that is there.
 pub(super) fn make(dir: &Path) -> Result<()> {
-    make_durable(dir).map_err(|e| setup("the keys folder cannot be created").caused_by(e))?;
+    make_folder(dir).map_err(|e| setup("the keys folder cannot be created").caused_by(e))?;
     check(dir)
-}
-
-/// Creates a folder and those above it that are missing; each name is durable before the next is made.
-fn make_durable(dir: &Path) -> io::Result<()> {
-    if dir.is_dir() {
-        return Ok(());
-    }
-    let parent = match dir.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    make_durable(parent)?;
-    match DirBuilder::new().mode(0o700).create(dir) {
-        Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(e),
-        _ => sync_dir(parent),
-    }
 }
 
 /// Checks that the folder is there and private.
@@ -152,7 +137,7 @@ pub(super) fn create_private(dir: &Path, name: &str, content: &[u8]) -> Result<b
     };
     // The loser of a race also waits until the winner's name is durable before it uses the key.
     created
-        .and_then(|created| sync_dir(dir).map(|()| created))
+        .and_then(|created| sync_folder(dir).map(|()| created))
         .map_err(|e| setup("a key cannot be written to the keys folder").caused_by(e))
 }
 
@@ -191,11 +176,6 @@ pub(super) fn destroy(path: &Path) -> io::Result<()> {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     }
-}
-
-/// Makes the names in a folder durable.
-pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }
 
 /// Returns the path of `checkpoints.jsonl`.

@@ -24,7 +24,6 @@ use crate::time::Timestamp;
 use aws_lc_rs::hmac;
 pub(crate) use checkpoints::key_hash;
 pub use envelope::{Envelope, OrganizationKey};
-pub(crate) use folder::sync_dir;
 use key::{Key, Purpose};
 use std::path::{Path, PathBuf};
 use subtle::ConstantTimeEq;

@@ -192,7 +192,7 @@ pub(super) fn profile_path(matches: &ArgMatches, terminal: &Terminal) -> Option<
 pub fn config_folder(matches: &ArgMatches, terminal: &Terminal) -> Result<PathBuf, Failure> {
     let (profiles, _) = profile_path(matches, terminal)
         .ok_or_else(|| Failure::usage("there is no home folder; say --profile-file FILE"))?;
-    Ok(super::folder_of(&profiles).to_owned())
+    Ok(provost_kernel::durable::folder_of(&profiles).to_owned())
 }
 
 fn chosen_profile(matches: &ArgMatches, terminal: &Terminal) -> Result<(String, Profile), Failure> {

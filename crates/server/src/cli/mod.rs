@@ -56,7 +56,7 @@ pub use relay::relay;
 pub use table::plain as plain_table;
 pub use terminal::{Prompt, Surroundings, Terminal};
 pub use trust::{Trusted, offline_trust_args, trust_args};
-pub use whole_file::{folder_of, replace_file};
+pub use whole_file::replace_file;
 
 use clap::ArgMatches;
 

@@ -2,8 +2,9 @@
 
 use super::failure::Failure;
 use super::terminal::Surroundings;
-use super::whole_file::{folder_of, replace_file};
+use super::whole_file::replace_file;
 use provost_kernel::Secret;
+use provost_kernel::durable::folder_of;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

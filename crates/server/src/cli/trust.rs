@@ -13,11 +13,12 @@
 use super::client::{Client, Request};
 use super::connection;
 use super::failure::{Exit, Failure};
-use super::whole_file::{folder_of, replace_file};
+use super::whole_file::replace_file;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 use provost_kernel::dsse::{self, Envelope, PublicKey, SignedKind, Unverified};
+use provost_kernel::durable::folder_of;
 use provost_kernel::time::{Clock, SystemClock, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

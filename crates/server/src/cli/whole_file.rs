@@ -1,6 +1,7 @@
 //! Files that are replaced as a whole: a reader, or a machine that loses its power, sees the old or the new one.
 
-use std::fs::{self, File, OpenOptions};
+use provost_kernel::durable::{folder_of, sync_folder};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -25,14 +26,7 @@ pub fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         let _ = fs::remove_file(&draft);
     }
     written?;
-    File::open(folder)?.sync_all()
-}
-
-/// Returns the folder that a file lies in.
-pub fn folder_of(path: &Path) -> &Path {
-    path.parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
+    sync_folder(folder)
 }
 
 fn write(draft: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {

@@ -5,12 +5,13 @@ use super::logging;
 use crate::config::{Config, Environment};
 use crate::{app, store};
 use provost_kernel::db::Location;
+use provost_kernel::durable::make_folder;
 use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};
 use provost_kernel::{Kernel, Secret};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -209,11 +210,7 @@ pub fn opening(error: provost_kernel::Error, location: &Location) -> Failure {
 /// Makes a folder for its owner alone; warns of one that is open to others.
 pub fn make_private(dir: &Path) -> Result<(), Failure> {
     let failed = |error| Failure::of_file("the data folder cannot be made", dir, &error);
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .map_err(failed)?;
+    make_folder(dir).map_err(failed)?;
     let metadata = std::fs::metadata(dir).map_err(failed)?;
     if metadata.mode() & 0o077 != 0 {
         tracing::warn!(

@@ -1,7 +1,8 @@
 //! Where the segments of this installation lie.
 
 use provost_history::{Folder, Storage};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use provost_kernel::durable::make_folder;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,10 +15,8 @@ impl Place {
     ///
     /// Errors: those of the file system.
     pub fn folder(path: &Path) -> std::io::Result<Self> {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)?;
+        // A segment stands for rows that go: its file must not be lost with a new folder.
+        make_folder(path)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
         Ok(Self(Arc::new(Folder::open(path)?)))
     }

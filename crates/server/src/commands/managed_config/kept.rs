@@ -1,10 +1,11 @@
 //! What this machine keeps beside FILE: the last applied release with its signature.
 
 use super::manifest::{Manifest, Text};
-use crate::cli::{Exit, Failure, folder_of, replace_file};
+use crate::cli::{Exit, Failure, replace_file};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use provost_kernel::Timestamp;
+use provost_kernel::durable::folder_of;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::{self, File, TryLockError};

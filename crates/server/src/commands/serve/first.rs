@@ -4,6 +4,7 @@ use crate::app::{self, Bootstrapped};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use provost_kernel::Kernel;
+use provost_kernel::durable::{folder_of, sync_folder};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -99,7 +100,8 @@ impl TokenFile {
         let written = self
             .file
             .write_all(line.expose().as_bytes())
-            .and_then(|()| self.file.sync_all());
+            .and_then(|()| self.file.sync_all())
+            .and_then(|()| sync_folder(folder_of(&self.path)));
         written
             .map_err(|error| Failure::of_file("the first token cannot be written to", &self.path, &error))?;
         Ok(self.path)
