@@ -11,6 +11,7 @@
 //! disks that lose what they said was synced.
 
 mod disk;
+mod history;
 mod load;
 mod trace;
 
@@ -29,12 +30,16 @@ use crate::{clock, process};
 use base::Base;
 use disk::{Disk, Image, Survival};
 use load::{Ledger, Moment};
-use trace::Op;
+use trace::{Call, Op};
+
+/// The folder of the segments of recorded history, in the data folder. It is not the default one: this one, and the one that
+/// it lies in, are made while the trace is written, and nothing but the history lies there.
+const SEGMENTS: &str = "past/segments";
 
 /// Lose the power at random moments, with what a disk may then hold, and look for what had been acknowledged
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// How many images are tried
+    /// How many images are tried of any moment, and at most as many of the sealing of a segment
     #[arg(long, default_value_t = 100)]
     images: u64,
     /// How many changes the server makes meanwhile
@@ -83,37 +88,40 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let workplace = base::workplace("power")?;
     let base = Base::make(&binary, &workplace)?;
     let folder = workplace.folder.join("traced");
-    let installation = base.copy(&folder)?;
+    let installation = with_segments(base.copy(&folder)?, &folder)?;
     let mut disk = Disk::of(&folder.join("data"))?;
     let ledger = work(arguments, seed, &installation, &base, &folder)?;
     let calls = trace::read(&folder.join("trace"), &folder.join("data"))?;
     let changes = ledger.changes();
+    let imports = ledger.imports();
     println!(
-        "{changes} changes were acknowledged, and {} calls were written down.",
+        "{changes} changes and {imports} imports were acknowledged, and {} calls were written down.",
         calls.len()
     );
+    let moments = moments(
+        arguments.images,
+        seed,
+        &calls,
+        &folder.join("data").join(SEGMENTS),
+    )?;
     let jobs = arguments
         .jobs
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
     let totals = Mutex::new(Totals::default());
     let mut waited = 0;
+    let (of, shows) = (moments.len(), !arguments.dishonest);
     let (give, take) = sync_channel::<Trial>(jobs);
     let take = Mutex::new(take);
     std::thread::scope(|scope| -> Outcome {
         let (take, totals, base, workplace) = (&take, &totals, &base, &workplace);
         for job in 0..jobs {
             let place = workplace.folder.join(format!("image-{job}"));
-            scope.spawn(move || try_images(arguments, take, totals, base, &place));
+            scope.spawn(move || try_images(of, shows, take, totals, base, &place));
         }
-        let mut random = Random::part(seed, 1);
-        let mut moments: Vec<u64> = (0..arguments.images)
-            .map(|_| random.next() % (calls.len() as u64 + 1))
-            .collect();
-        moments.sort_unstable();
+        let mut random = Random::part(seed, 2);
         let mut moments = moments.into_iter().peekable();
         for (number, call) in calls.iter().enumerate() {
-            while moments.next_if(|moment| *moment <= number as u64).is_some() {
-                let survival = disk::EACH[usize::try_from(random.next() % 5).unwrap_or(0)];
+            while let Some((_, survival)) = moments.next_if(|(moment, _)| *moment <= number) {
                 waited += usize::from(disk.waiting() > 0);
                 let trial = Trial {
                     name: format!(
@@ -148,8 +156,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     workplace.remove()?;
     let sentence = format!(
         "{} images of a disk that lost its power between two of {} calls, {waited} of them with writes that no sync had \
-         followed (none of these there, all, the first, any, or torn sectors), after {changes} acknowledged changes: each \
-         started, with the store and the audit chain whole; {} acknowledged records and tokens looked for, 0 lost, 0 \
+         followed (none of these there, all, the first, any, or torn sectors), after {changes} acknowledged changes and {imports} \
+         imports that a segment was made of: each \
+         started, with the store and the audit chain whole; {} acknowledged records, tokens and imports looked for, 0 lost, 0 \
          half there.",
         totals.tried,
         calls.len(),
@@ -161,6 +170,36 @@ pub fn run(arguments: &Arguments) -> Outcome {
         record.with_seeds(seed.to_string()).write("power")?;
     }
     Ok(())
+}
+
+/// When the power goes, and what of the waiting writes is there then, in the order of the calls: so many at any call, and
+/// as many from the first call that seals a segment to the end, where the unit lies that makes the segment count.
+fn moments(images: u64, seed: u64, calls: &[Call], segments: &Path) -> Outcome<Vec<(usize, Survival)>> {
+    let mut random = Random::part(seed, 1);
+    let mut draw = |end: usize| usize::try_from(random.next() % (end as u64 + 1)).unwrap_or(0);
+    let any = (0..images).map(|_| {
+        (
+            draw(calls.len().saturating_sub(1)),
+            disk::EACH[draw(disk::EACH.len() - 1)],
+        )
+    });
+    let mut chosen: Vec<(usize, Survival)> = any.collect();
+    let is_file = |call: &Call| call.op.changed().and_then(Path::parent) == Some(segments);
+    let first = calls.iter().position(is_file).context("no segment was sealed")?;
+    let mut sealing: Vec<(usize, Survival)> = (first..calls.len())
+        .flat_map(|number| disk::EACH.map(|survival| (number, survival)))
+        .collect();
+    while sealing.len() as u64 > images {
+        sealing.swap_remove(draw(sealing.len() - 1));
+    }
+    println!(
+        "{} calls seal a segment or follow on it; {} images are about them.",
+        calls.len() - first,
+        sealing.len()
+    );
+    chosen.extend(sealing);
+    chosen.sort_by_key(|(moment, _)| *moment);
+    Ok(chosen)
 }
 
 fn noticed(totals: &Totals, workplace: Workplace) -> Outcome {
@@ -206,7 +245,7 @@ fn work(
         },
     );
     let ledger = if is_ready {
-        load::make(address, &base.bootstrap, seed, arguments.changes)
+        load::make(address, &base.bootstrap, seed, arguments.changes, folder)
     } else {
         Err(Failure::new("the traced server is not ready"))
     };
@@ -236,13 +275,13 @@ fn compare(disk: &Disk, folder: &Path) -> Outcome {
 }
 
 fn try_images(
-    arguments: &Arguments,
+    of: usize,
+    shows: bool,
     take: &Mutex<Receiver<Trial>>,
     totals: &Mutex<Totals>,
     base: &Base,
     place: &Path,
 ) {
-    let (of, shows) = (arguments.images, !arguments.dishonest);
     loop {
         let next = take.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(trial) = next else { return };
@@ -280,7 +319,7 @@ fn try_images(
 fn judge(trial: &Trial, base: &Base, place: &Path) -> Outcome<(usize, Vec<String>)> {
     drop(std::fs::remove_dir_all(place));
     write(&trial.image, &place.join("data"))?;
-    let installation = base::installation(&base.binary, place);
+    let installation = with_segments(base::installation(&base.binary, place), place)?;
     let mut violations = Vec::new();
     let mut server = installation.launch()?;
     server.wait_until_ready(std::time::Duration::from_secs(30))?;
@@ -291,6 +330,16 @@ fn judge(trial: &Trial, base: &Base, place: &Path) -> Outcome<(usize, Vec<String
         violations.extend(installation.check(words).err().map(|failure| failure.to_string()));
     }
     Ok((trial.moment.len(), violations))
+}
+
+/// An installation whose segments lie in [`SEGMENTS`].
+fn with_segments(mut installation: Installation, folder: &Path) -> Outcome<Installation> {
+    let file = folder.join("provost.toml");
+    let segments = folder.join("data").join(SEGMENTS);
+    std::fs::write(&file, format!("[history]\nfolder = \"{}\"\n", segments.display()))
+        .context(file.display())?;
+    installation.configuration = Some(file);
+    Ok(installation)
 }
 
 fn write(image: &Image, folder: &Path) -> Outcome {

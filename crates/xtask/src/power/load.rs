@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::history::{self, Lot};
 use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
+use crate::faults::base;
 use crate::faults::maker::trio;
 use crate::http::{Connection, Request};
 use crate::product::Bootstrap;
@@ -15,6 +19,8 @@ use crate::random::Random;
 
 /// How many send changes at the same time: several share a commit then.
 const CLIENTS: usize = 4;
+/// How much of a skill cannot be compressed: its content fills several pages of the store. Units: bytes.
+const SKILL_BYTES: usize = 64 << 10;
 
 /// What a change was about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +31,8 @@ enum What {
     Alive(String),
     /// This token is refused.
     Dead(String),
+    /// The content of this skill is this.
+    Skill(String, Arc<[u8]>),
 }
 
 /// One acknowledged change. Units: time since the Unix epoch.
@@ -36,7 +44,10 @@ struct Line {
 
 /// Everything that was acknowledged.
 #[derive(Default)]
-pub struct Ledger(Vec<Line>);
+pub struct Ledger {
+    lines: Vec<Line>,
+    lots: Vec<Lot>,
+}
 
 /// What must be there when the power goes at a moment.
 #[derive(Default)]
@@ -44,29 +55,38 @@ pub struct Moment {
     users: Vec<String>,
     alive: Vec<String>,
     dead: Vec<String>,
+    skills: Vec<(String, Arc<[u8]>)>,
+    lots: Vec<usize>,
 }
 
 impl Moment {
     pub fn len(&self) -> usize {
-        self.users.len() + self.alive.len() + self.dead.len()
+        self.users.len() + self.alive.len() + self.dead.len() + self.skills.len() + self.lots.len()
     }
 }
 
 impl Ledger {
     pub fn changes(&self) -> usize {
-        self.0.len()
+        self.lines.len()
+    }
+
+    pub fn imports(&self) -> usize {
+        self.lots.len()
     }
 
     /// What was acknowledged before a moment, and not in question again by then.
     pub fn at(&self, moment: Duration) -> Moment {
         let mut known = Moment::default();
-        for line in self.0.iter().filter(|line| line.answered < moment) {
+        let lots = self.lots.iter().filter(|lot| lot.answered < moment);
+        known.lots.extend(lots.map(|lot| lot.number));
+        for line in self.lines.iter().filter(|line| line.answered < moment) {
             match &line.what {
                 What::User(name) => known.users.push(name.clone()),
                 What::Dead(token) => known.dead.push(token.clone()),
+                What::Skill(item, content) => known.skills.push((item.clone(), content.clone())),
                 What::Alive(token) => {
                     let ends = |other: &&Line| other.what == What::Dead(token.clone()) && other.sent < moment;
-                    if self.0.iter().find(ends).is_none() {
+                    if self.lines.iter().find(ends).is_none() {
                         known.alive.push(token.clone());
                     }
                 }
@@ -76,25 +96,35 @@ impl Ledger {
     }
 }
 
-/// Makes changes from several connections.
+/// Makes changes from several connections, with archives of skills built in `folder`, and imports what another one recorded until a segment is sealed.
 ///
 /// Errors: a change that did not succeed.
-pub fn make(address: SocketAddr, bootstrap: &Bootstrap, seed: u64, changes: u64) -> Outcome<Ledger> {
+pub fn make(
+    address: SocketAddr,
+    bootstrap: &Bootstrap,
+    seed: u64,
+    changes: u64,
+    folder: &Path,
+) -> Outcome<Ledger> {
     let each = changes.div_ceil(CLIENTS as u64);
-    let ledgers: Vec<Outcome<Ledger>> = std::thread::scope(|scope| {
+    let (ledgers, lots): (Vec<Outcome<Ledger>>, _) = std::thread::scope(|scope| {
+        let importing = scope.spawn(|| history::import(address, bootstrap));
         let running: Vec<_> = (0..CLIENTS)
-            .map(|number| scope.spawn(move || of_client(address, bootstrap, seed, number, each)))
+            .map(|number| scope.spawn(move || of_client(address, bootstrap, seed, number, each, folder)))
             .collect();
-        let ended = running.into_iter().map(|thread| {
-            thread
-                .join()
-                .unwrap_or_else(|_| Err(Failure::new("a client panicked")))
-        });
-        ended.collect()
+        let panicked = || Failure::new("a client panicked");
+        let ended = running
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Err(panicked())));
+        let ledgers = ended.collect();
+        (ledgers, importing.join().unwrap_or_else(|_| Err(panicked())))
     });
-    let mut all = Ledger::default();
+    let mut all = Ledger {
+        lots: lots?,
+        ..Ledger::default()
+    };
     for ledger in ledgers {
-        all.0.extend(ledger?.0);
+        all.lines.extend(ledger?.lines);
     }
     Ok(all)
 }
@@ -105,6 +135,7 @@ fn of_client(
     seed: u64,
     number: usize,
     changes: u64,
+    folder: &Path,
 ) -> Outcome<Ledger> {
     let mut connection = Connection::new(address);
     let mut random = Random::part(seed, 100 + number as u64);
@@ -113,45 +144,45 @@ fn of_client(
     let mut accounts: Vec<(String, String)> = Vec::new();
     for count in 0..changes {
         let name = format!("power-{number}-{count}");
-        let mut ask =
-            |method: &'static str, path: &str, body: Option<Value>| -> Outcome<(Duration, Duration, Value)> {
-                let mut request = Request::new(method, bootstrap.path(path), &bootstrap.token);
-                request.headers = trio(&format!("the-key-of-{name}"), &name);
-                request.body = body;
-                let sent = clock::since_epoch();
-                let answer = connection
-                    .send(&request)
-                    .map_err(|lost| lost.why)
-                    .context(&name)?;
-                let answered = clock::since_epoch();
-                if !answer.is_success() {
-                    return Err(Failure::new(format!("{method} {path}: {}", answer.summary())));
-                }
-                let body = if answer.body.is_empty() {
-                    Value::Null
-                } else {
-                    answer.json()?
-                };
-                Ok((sent, answered, body))
+        let write = |path: &str, body: Value| {
+            Request::new("POST", bootstrap.path(path), &bootstrap.token).with_body(body)
+        };
+        let mut ask = |mut request: Request| -> Outcome<(Duration, Duration, Value)> {
+            request.headers = trio(&format!("the-key-of-{name}"), &name);
+            let sent = clock::since_epoch();
+            let answer = connection
+                .send(&request)
+                .map_err(|lost| lost.why)
+                .context(&name)?;
+            let answered = clock::since_epoch();
+            if !answer.is_success() {
+                return Err(Failure::new(format!("{}: {}", request.path, answer.summary())));
+            }
+            let body = if answer.body.is_empty() {
+                Value::Null
+            } else {
+                answer.json()?
             };
-        let mut note =
-            |(sent, answered): (Duration, Duration), what: What| ledger.0.push(Line { sent, answered, what });
+            Ok((sent, answered, body))
+        };
+        let mut note = |(sent, answered): (Duration, Duration), what: What| {
+            ledger.lines.push(Line { sent, answered, what });
+        };
         let choice = random.between(1, 10);
         match choice {
             1..=2 => {
                 let body = json!({ "name": name, "permissionRole": "viewer", "allOfRole": true });
-                let (sent, answered, made) = ask("POST", "service-accounts", Some(body))?;
+                let (sent, answered, made) = ask(write("service-accounts", body))?;
                 let (id, token) = (text(&made, "/serviceAccount/id")?, text(&made, "/token/token")?);
                 note((sent, answered), What::Alive(token.clone()));
                 accounts.push((id, token));
             }
             3..=4 if !accounts.is_empty() => {
                 let (id, old) = accounts.swap_remove(0);
-                let (sent, answered, made) = ask(
-                    "POST",
+                let (sent, answered, made) = ask(write(
                     &format!("service-accounts/{id}/tokens"),
-                    Some(json!({ "gracePeriodSeconds": 0 })),
-                )?;
+                    json!({ "gracePeriodSeconds": 0 }),
+                ))?;
                 let token = text(&made, "/token/token")?;
                 note((sent, answered), What::Dead(old));
                 note((sent, answered), What::Alive(token.clone()));
@@ -159,13 +190,23 @@ fn of_client(
             }
             5 if !accounts.is_empty() => {
                 let (id, token) = accounts.swap_remove(0);
-                let (sent, answered, _) = ask("POST", &format!("service-accounts/{id}/disable"), None)?;
+                let (sent, answered, _) = ask(write(&format!("service-accounts/{id}/disable"), json!({})))?;
                 note((sent, answered), What::Dead(token));
+            }
+            6 => {
+                let mut request = write("skill-registry", Value::Null);
+                request.body = None;
+                request.content = Some(("application/gzip", base::archive(&name, folder, SKILL_BYTES)?));
+                let (sent, answered, made) = ask(request)?;
+                let item = text(&made, "/item/id")?;
+                let content = content(&mut connection, bootstrap, &item)?;
+                let content = content.context(format_args!("the skill {item} that was just published"))?;
+                note((sent, answered), What::Skill(item, content.into()));
             }
             _ => {
                 let login = format!("{name}@example.com");
                 let body = json!({ "loginName": login });
-                let (sent, answered, _) = ask("POST", "directory/users", Some(body))?;
+                let (sent, answered, _) = ask(write("directory/users", body))?;
                 note((sent, answered), What::User(login));
             }
         }
@@ -212,11 +253,36 @@ pub fn missing(connection: &mut Connection, bootstrap: &Bootstrap, moment: &Mome
             }
         }
     }
+    for (item, expected) in &moment.skills {
+        match content(connection, bootstrap, item)? {
+            None => wrong.push(format!("the skill {item} is gone")),
+            Some(found) if found != **expected => wrong.push(format!("the skill {item} has another content")),
+            Some(_) => {}
+        }
+    }
+    wrong.extend(history::missing(connection, bootstrap, &moment.lots)?);
     let mut request = Request::new("POST", bootstrap.path("directory/users"), &bootstrap.token);
     request.headers = trio("the-key-after-the-loss", "after the loss");
     let after = connection.fetch(&request.with_body(json!({ "loginName": "after-the-loss@example.com" })));
     wrong.extend(after.err().map(|failure| failure.to_string()));
     Ok(wrong)
+}
+
+/// The archive of a skill; `None` if there is no such skill.
+fn content(connection: &mut Connection, bootstrap: &Bootstrap, item: &str) -> Outcome<Option<Vec<u8>>> {
+    let path = bootstrap.path(&format!("skill-registry/{item}/content"));
+    let answer = connection
+        .send(&Request::get(path, &bootstrap.token))
+        .map_err(|lost| lost.why)
+        .context("the content of a skill")?;
+    match answer.status {
+        200 => Ok(Some(answer.body)),
+        404 => Ok(None),
+        _ => Err(Failure::new(format!(
+            "the content of {item}: {}",
+            answer.summary()
+        ))),
+    }
 }
 
 /// All pages of a list.

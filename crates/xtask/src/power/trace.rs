@@ -64,6 +64,23 @@ pub enum Op {
     },
 }
 
+impl Op {
+    /// What the call changes or makes durable; `None` of a call that does neither.
+    pub fn changed(&self) -> Option<&Path> {
+        match self {
+            Self::Open { creates: false, .. } | Self::Seek { .. } => None,
+            Self::Open { path, .. }
+            | Self::Write { path, .. }
+            | Self::Size { path, .. }
+            | Self::Sync { path }
+            | Self::Folder { path }
+            | Self::Remove { path }
+            | Self::Link { to: path, .. }
+            | Self::Rename { to: path, .. } => Some(path),
+        }
+    }
+}
+
 /// Reads a trace, in the order in which the calls ended. Calls on nothing below `root` are left out, and those that
 /// failed.
 ///
