@@ -71,14 +71,14 @@ pub const GOALS: &[Goal] = &[
             "after_a_failed_write_nothing_is_acknowledged_until_a_restart",
             "seeds_that_found_a_fault_stay_mended",
         ],
-        "A write that is torn in the middle of a page is not injected.",
+        "A write that is torn in the middle of a page is not injected here; the images of R4 hold such writes.",
     ),
     goal(
         "R4",
         "Power loss: un-synced writes vanish or reorder",
         "1 000 crash images, 0 violations",
         &[],
-        "SQLite's files and those beside them; PostgreSQL's disk is its own. Segments of the history and archives of skills are not written meanwhile.",
+        "SQLite's files and those beside them; PostgreSQL's disk is its own.",
     ),
     goal(
         "R5",
