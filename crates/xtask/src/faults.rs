@@ -15,6 +15,7 @@ mod fault;
 mod journal;
 mod judge;
 pub mod maker;
+mod sealing;
 mod state;
 mod station;
 pub mod strace;
@@ -34,6 +35,7 @@ use catalogue::Operation;
 use command::Bench;
 use fault::{Chosen, Point};
 use journal::{Entry, Journal};
+use sealing::Sealing;
 use station::{Station, Tried};
 use tally::Tally;
 
@@ -68,7 +70,7 @@ pub struct Arguments {
     #[arg(long, requires = "go_on")]
     accept_earlier: bool,
     /// Keep what was reached for docs/assurance.md
-    #[arg(long, conflicts_with_all = ["operation", "fault"])]
+    #[arg(long, conflicts_with = "fault")]
     record: bool,
 }
 
@@ -101,7 +103,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     workplace.remove()?;
     if arguments.record {
-        let command = format!("cargo xtask faults --sample {}", arguments.sample);
+        let chosen = &arguments.operation;
+        let flags = chosen.iter().map(|id| format!(" --operation {id}"));
+        let command =
+            format!("cargo xtask faults --sample {}", arguments.sample) + &flags.collect::<String>();
         let more = match tally.binaries.len() {
             0 | 1 => String::new(),
             several => format!(" With {several} binaries one after the other."),
@@ -114,7 +119,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
         } else {
             record
         };
-        record.write("faults")?;
+        // What was chosen speaks for itself alone, and not in place of everything.
+        let name = chosen
+            .iter()
+            .fold("faults".to_owned(), |name, id| name + "-" + id);
+        record.write(&name)?;
     }
     Ok(())
 }
@@ -179,8 +188,10 @@ fn try_subjects(
         .chain(catalogue::all())
         .map(Subject::Operation);
     let commands = command::EACH.into_iter().map(Subject::Command);
-    // Commands first: they take longest.
-    let subjects: Vec<Subject> = commands
+    let sealing = sealing::EACH.into_iter().map(Subject::Sealing);
+    // Commands and sealing first: they take longest.
+    let subjects: Vec<Subject> = sealing
+        .chain(commands)
         .chain(operations)
         .filter(|subject| is_wanted(subject.id()))
         .collect();
@@ -189,18 +200,27 @@ fn try_subjects(
             "nothing has this name; openapi/headless-v1.json knows the operations",
         ));
     }
+    if subjects.iter().any(|one| matches!(one, Subject::Sealing(_))) {
+        sealing::find_or_install()?;
+    }
     let total = subjects.len();
     let waiting = Mutex::new(subjects.into_iter().enumerate());
     let tally = Mutex::new(Tally::default());
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let jobs = arguments.jobs.unwrap_or(cores).clamp(1, 64);
     let work = |job: usize| {
-        let mut station = Station::new(base, seed, workplace.folder.join(format!("{job}")));
-        let bench = Bench {
-            base,
-            folder: workplace.folder.join(format!("command-{job}")),
-            backup: workplace.folder.join(format!("backup-{job}.db")),
-            crashed: workplace.folder.join(format!("crashed-{job}")),
+        let mut places = Places {
+            station: Station::new(base, seed, workplace.folder.join(format!("{job}"))),
+            bench: Bench {
+                base,
+                folder: workplace.folder.join(format!("command-{job}")),
+                backup: workplace.folder.join(format!("backup-{job}.db")),
+                crashed: workplace.folder.join(format!("crashed-{job}")),
+            },
+            sealing: Sealing {
+                base,
+                folder: workplace.folder.join(format!("sealing-{job}")),
+            },
         };
         loop {
             let next = waiting.lock().ok().and_then(|mut waiting| waiting.next());
@@ -217,7 +237,7 @@ fn try_subjects(
                 continue;
             }
             let random = Random::part(seed, index as u64);
-            let tried = try_subject(arguments, random, &mut station, &bench, &subject);
+            let tried = try_subject(arguments, random, &mut places, &subject);
             let tried = tried.and_then(|mut tried| {
                 tried.binaries.insert(notes.binary);
                 notes.add(subject.id(), &tried)?;
@@ -227,7 +247,7 @@ fn try_subjects(
                 // The others can be tried nevertheless.
                 let mut untried = Tally::default();
                 untried.note(subject.id(), None, false, vec![could_not(&failure)]);
-                station.begin_again();
+                places.station.begin_again();
                 untried
             });
             println!("{:>3}/{total} {}: {}", index + 1, subject.id(), one.line());
@@ -245,8 +265,16 @@ fn try_subjects(
     tally.into_inner().map_err(|_| Failure::new("a job panicked"))
 }
 
+/// Where one job tries its subjects.
+struct Places<'a> {
+    station: Station<'a>,
+    bench: Bench<'a>,
+    sealing: Sealing<'a>,
+}
+
 /// What is tried.
 enum Subject {
+    Sealing(sealing::Part),
     Command(command::Subject),
     Operation(Operation),
 }
@@ -254,6 +282,7 @@ enum Subject {
 impl Subject {
     fn id(&self) -> &'static str {
         match self {
+            Self::Sealing(part) => part.id(),
             Self::Command(command) => command.id(),
             Self::Operation(operation) => operation.id,
         }
@@ -262,15 +291,20 @@ impl Subject {
     /// A checkpoint writes thousands of pages to the file in the same way: every 500th stands for them, and the log's
     /// own are those of any other operation.
     fn wants(&self, point: &Point) -> bool {
+        if let Self::Sealing(part) = self {
+            return part.wants(point);
+        }
         let is_page = point.call.name == "pwrite64";
         self.id() != catalogue::CHECKPOINT.id
             || !is_page
             || (point.call.place.ends_with("provost.db") && point.call.number.is_multiple_of(500))
     }
 
-    fn attempt(&self, station: &mut Station<'_>, bench: &Bench<'_>, point: Option<&Point>) -> Outcome<Tried> {
+    fn attempt(&self, places: &mut Places<'_>, point: Option<&Point>) -> Outcome<Tried> {
+        let station = &mut places.station;
         match self {
-            Self::Command(command) => bench.attempt(*command, point),
+            Self::Sealing(part) => places.sealing.attempt(*part, point),
+            Self::Command(command) => places.bench.attempt(*command, point),
             Self::Operation(operation) => {
                 let is_key = point.is_some_and(|point| point.call.place.contains("/data/keys"));
                 if is_key || operation.id == catalogue::CHECKPOINT.id {
@@ -291,8 +325,7 @@ fn could_not(failure: &Failure) -> String {
 fn try_subject(
     arguments: &Arguments,
     mut random: Random,
-    station: &mut Station<'_>,
-    bench: &Bench<'_>,
+    places: &mut Places<'_>,
     subject: &Subject,
 ) -> Outcome<Tally> {
     let began = clock::now();
@@ -300,11 +333,12 @@ fn try_subject(
         subjects: 1,
         ..Tally::default()
     };
-    let undisturbed = subject.attempt(station, bench, None)?;
+    let undisturbed = subject.attempt(places, None)?;
     tally.note(subject.id(), None, undisturbed.hit, undisturbed.violations);
     let all = fault::points(&undisturbed.calls, arguments.fault, |call| match subject {
-        Subject::Command(_) => bench.is_ours(call),
-        Subject::Operation(_) => station.is_ours(call),
+        Subject::Sealing(_) => places.sealing.is_ours(call),
+        Subject::Command(_) => places.bench.is_ours(call),
+        Subject::Operation(_) => places.station.is_ours(call),
     });
     let all: Vec<Point> = all.into_iter().filter(|point| subject.wants(point)).collect();
     tally.calls = undisturbed.calls.len();
@@ -314,13 +348,13 @@ fn try_subject(
     }
     let mut untried = 0;
     for point in chosen {
-        let tried = subject.attempt(station, bench, Some(point));
+        let tried = subject.attempt(places, Some(point));
         let tried = match tried.context(point.name(subject.id())) {
             Ok(tried) => tried,
             Err(failure) if untried < PATIENCE => {
                 // The points behind it can be tried nevertheless.
                 untried += 1;
-                station.begin_again();
+                places.station.begin_again();
                 tally.note(subject.id(), Some(point), false, vec![could_not(&failure)]);
                 continue;
             }

@@ -11,7 +11,7 @@
 //! disks that lose what they said was synced.
 
 mod disk;
-mod history;
+pub mod history;
 mod load;
 mod trace;
 
