@@ -14,7 +14,7 @@ pub use environment::Environment;
 pub use external::{ExternalKind, ExternalManager};
 pub use history::History;
 pub use oauth::{OAuth, OAuthIssuer};
-pub use sections::{Http, Log, LogFormat, RateLimits, Store, Writer};
+pub use sections::{Http, Log, LogFormat, RateLimits, Reader, Store, Writer};
 pub use sign_in::{SignIn, check_public_url, declared as sign_in_providers};
 
 use crate::areas::resource_credentials::external::ExternalManagers;
@@ -42,6 +42,8 @@ pub struct Config {
     pub store: Store,
     /// The rate limits.
     pub rate_limits: RateLimits,
+    /// How the store is read.
+    pub reader: Reader,
     /// How changes are written.
     pub writer: Writer,
     /// Where recorded events are kept once they are sealed.
@@ -59,10 +61,11 @@ pub struct Config {
 pub struct Problem(pub String);
 
 impl Config {
-    const SECTIONS: [&'static str; 7] = [
+    const SECTIONS: [&'static str; 8] = [
         "http",
         "store",
         "rate_limits",
+        "reader",
         "writer",
         "history",
         "oauth",
@@ -104,6 +107,13 @@ impl Config {
             .is_some_and(|threads| !(1..=32).contains(&threads))
         {
             return Err(Problem("writer.threads must be 1 to 32".into()));
+        }
+        if self
+            .reader
+            .threads
+            .is_some_and(|threads| !(1..=64).contains(&threads))
+        {
+            return Err(Problem("reader.threads must be 1 to 64".into()));
         }
         self.http.networks()?;
         self.http.public_url()?;

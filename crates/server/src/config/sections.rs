@@ -97,6 +97,16 @@ impl Default for Writer {
     }
 }
 
+/// How the store is read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reader {
+    /// How many requests read the store at the same time, 1 to 64. Default: one for each core; with PostgreSQL twice as
+    /// many, at least 4. More help where the database is far away, fewer where it shares these cores.
+    #[schemars(range(min = 1, max = 64))]
+    pub threads: Option<usize>,
+}
+
 /// The log on standard error.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

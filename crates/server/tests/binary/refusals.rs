@@ -105,6 +105,7 @@ fn unknown_and_wrong_configuration_is_refused_by_name() {
         ("[htp]\n", "htp"),
         ("[writer]\nmax_batch = 65", "writer.max_batch must be 1 to 64"),
         ("[writer]\nmax_batch = \"many\"", "writer.max_batch"),
+        ("[reader]\nthreads = 0", "reader.threads must be 1 to 64"),
         ("[rate_limits]\nenabled = 1", "rate_limits.enabled"),
         ("[http]\npublic_url = \"ftp://x\"", "http.public_url"),
         (

@@ -322,16 +322,16 @@ fn cores() -> usize {
 }
 
 fn settings(config: &Config, public_url: String) -> Result<Settings, Failure> {
-    // A PostgreSQL reader waits for the network most of its time, a SQLite reader works.
+    // A PostgreSQL reader waits for the database half of its time, a SQLite reader works.
     let readers = match config.store.location()? {
         Location::Sqlite(_) => cores(),
-        Location::Postgres(_) => 8,
+        Location::Postgres(_) => (2 * cores()).max(4),
     };
     Ok(Settings {
         public_url,
         rate_limits: config.rate_limits.enabled,
         max_batch: config.writer.max_batch,
-        readers,
+        readers: config.reader.threads.unwrap_or(readers),
         writers: config.writer.threads.unwrap_or_else(|| cores().clamp(2, 4)),
         ..Settings::default()
     })
