@@ -336,9 +336,9 @@ fn plans_of_merged(conn: &mut Conn, organization: &str) -> Outcome {
     for statement in mcp_sessions::MERGED_STATEMENTS {
         let name = statement.name.rsplit("::").next().unwrap_or_default();
         let others = match name {
-            "PLAN_ONCE" => continue,
+            "PLAN_ONCE" | "FETCH_ALL" => continue,
             "TOTALS" => "100",
-            _ if name.starts_with("TOTAL_OF") => "10001",
+            _ if name.starts_with("TOTALS_OF") => "10001",
             _ => "50, 50, 100, ''",
         };
         let client = if name.contains("CLIENT") || name.contains("BOTH") {

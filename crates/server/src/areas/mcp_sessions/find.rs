@@ -8,6 +8,7 @@
 //! INVARIANT MS-3: every way gives the sessions of the filter at the instant of the request, in the order of `issuedAt`,
 //!   `id`, and each exactly once.
 
+use super::merged_pages::FETCH_ALL;
 use super::model::{Cut, Session, State};
 use super::named::Named;
 use super::view::StatusFilter;
@@ -190,18 +191,21 @@ fn narrowing<'a>(cx: &Cx<'_>, filter: &Filter<'a>, text: Option<&str>) -> Vec<Pa
 /// Returns the sessions of these numbers as they are now, in the same order.
 fn fetch(cx: &mut Cx<'_>, seqs: &[i64], cuts: &[Cut]) -> Result<Vec<Session>> {
     let (org, now) = (cx.org(), cx.now());
-    let mut found: HashMap<i64, Session> = HashMap::new();
-    for chunk in seqs.chunks(pages::FETCHED) {
-        let last = chunk[chunk.len() - 1];
-        let values: Vec<Param<'_>> = (0..pages::FETCHED)
-            .map(|place| Param::from(*chunk.get(place).unwrap_or(&last)))
-            .collect();
-        for session in cx.query(&pages::FETCH, &values, store::read)? {
-            if session.organization_id == org {
-                found.insert(session.seq, session.at(now, cuts));
-            }
+    let mut read = Vec::with_capacity(seqs.len());
+    if cx.tx().engine() == Engine::Postgres {
+        let numbers: Vec<String> = seqs.iter().map(i64::to_string).collect();
+        read = cx.query(&FETCH_ALL, params![numbers.join(" ")], store::read)?;
+    } else {
+        for chunk in seqs.chunks(pages::FETCHED) {
+            let last = chunk[chunk.len() - 1];
+            let values: Vec<Param<'_>> = (0..pages::FETCHED)
+                .map(|place| Param::from(*chunk.get(place).unwrap_or(&last)))
+                .collect();
+            read.extend(cx.query(&pages::FETCH, &values, store::read)?);
         }
     }
+    let own = read.into_iter().filter(|session| session.organization_id == org);
+    let mut found: HashMap<i64, Session> = own.map(|session| (session.seq, session.at(now, cuts))).collect();
     Ok(seqs.iter().filter_map(|seq| found.remove(seq)).collect())
 }
 

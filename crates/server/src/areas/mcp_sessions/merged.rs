@@ -1,6 +1,6 @@
 //! Lists by exact filters on PostgreSQL, which merges ranges itself: two statements are one list (ADR 0028).
 //!
-//! The first says how many there are, by the store's own counts; the second gives the page. An index of states is read
+//! The first says how many there are, by the store's own counts or, of an account, by counting; the second gives the page. An index of states is read
 //! newest first, and what the filter does not ask for is passed over; where that would pass over more than there is to
 //! read, every kind is read by itself. Both give the same page.
 //!
@@ -9,7 +9,7 @@
 use super::find::{Filter, Found, MAX_TOTAL};
 use super::merged_pages::{
     PAGE, PAGE_OF_ACCOUNT, PAGE_OF_BOTH, PAGE_OF_CLIENT, PAGE_OF_CLIENT_KINDS, PAGE_OF_KINDS, PLAN_ONCE,
-    TOTAL_OF_ACCOUNT, TOTAL_OF_BOTH, TOTALS,
+    TOTALS, TOTALS_OF_ACCOUNT, TOTALS_OF_BOTH,
 };
 use super::store;
 use super::view::StatusFilter;
@@ -45,7 +45,12 @@ pub fn page(cx: &mut Cx<'_>, filter: &Filter<'_>, limit: i64, offset: i64) -> Re
         values
     };
     cx.queue(&PLAN_ONCE, params![])?;
-    let totals = cx.query_opt(&TOTALS, &narrowed(now, params![wanted]), |row| {
+    let (of, most) = match (filter.client, filter.account) {
+        (_, None) => (&TOTALS, wanted),
+        (None, Some(_)) => (&TOTALS_OF_ACCOUNT, MAX_TOTAL + 1),
+        (Some(_), Some(_)) => (&TOTALS_OF_BOTH, MAX_TOTAL + 1),
+    };
+    let totals = cx.query_opt(of, &narrowed(now, params![most]), |row| {
         Ok(Totals {
             all: row.get(0)?,
             named: row.get(1)?,
@@ -58,24 +63,11 @@ pub fn page(cx: &mut Cx<'_>, filter: &Filter<'_>, limit: i64, offset: i64) -> Re
         return Ok(None);
     };
     let overdue = i64::try_from(totals.overdue.split_ascii_whitespace().count()).unwrap_or(i64::MAX);
-    let (page, counted) = statements(filter, &totals, wanted);
     // What has run out counts as active in the store until that is written down.
-    let total = match (counted, filter.status) {
-        (Some(counted), status) => {
-            let values = narrowed(ends_behind, params![MAX_TOTAL + 1]);
-            let known = cx
-                .query_opt(counted, &values, |row| row.get::<i64>(0))?
-                .unwrap_or(0);
-            known
-                + if status == Some(StatusFilter::Expired) {
-                    overdue
-                } else {
-                    0
-                }
-        }
-        (None, Some(StatusFilter::Active)) => totals.named - overdue,
-        (None, Some(StatusFilter::Expired)) => totals.named + overdue,
-        (None, _) => totals.named,
+    let total = match filter.status {
+        Some(StatusFilter::Active) => totals.named - overdue,
+        Some(StatusFilter::Expired) => totals.named + overdue,
+        _ => totals.named,
     };
     let mut found = Found {
         total: total.min(MAX_TOTAL),
@@ -83,6 +75,7 @@ pub fn page(cx: &mut Cx<'_>, filter: &Filter<'_>, limit: i64, offset: i64) -> Re
         ..Found::default()
     };
     if total > offset {
+        let page = statement(filter, &totals, wanted);
         // They are active in the store, and with every other state they are among its rows.
         let overdue = match filter.status {
             Some(StatusFilter::Expired) => totals.overdue,
@@ -95,7 +88,7 @@ pub fn page(cx: &mut Cx<'_>, filter: &Filter<'_>, limit: i64, offset: i64) -> Re
     Ok(Some(found))
 }
 
-/// What the store's counts say.
+/// How many there are; of an account only those that are asked for.
 struct Totals {
     all: i64,
     named: i64,
@@ -104,21 +97,17 @@ struct Totals {
     are_ending: bool,
 }
 
-/// Returns what gives the page, and what counts it if the store does not.
-fn statements(
-    filter: &Filter<'_>,
-    totals: &Totals,
-    wanted: i64,
-) -> (&'static Statement, Option<&'static Statement>) {
+/// Returns what gives the page.
+fn statement(filter: &Filter<'_>, totals: &Totals, wanted: i64) -> &'static Statement {
     // One in so many is of a kind that is asked for.
     let passed_over = wanted.saturating_mul(totals.all) / totals.named.max(1);
     let is_rare = totals.by_kind < passed_over.min(totals.all);
     match (filter.client.is_some(), filter.account.is_some()) {
-        (false, false) if is_rare => (&PAGE_OF_KINDS, None),
-        (true, false) if is_rare => (&PAGE_OF_CLIENT_KINDS, None),
-        (false, false) => (&PAGE, None),
-        (true, false) => (&PAGE_OF_CLIENT, None),
-        (false, true) => (&PAGE_OF_ACCOUNT, Some(&TOTAL_OF_ACCOUNT)),
-        (true, true) => (&PAGE_OF_BOTH, Some(&TOTAL_OF_BOTH)),
+        (false, false) if is_rare => &PAGE_OF_KINDS,
+        (true, false) if is_rare => &PAGE_OF_CLIENT_KINDS,
+        (false, false) => &PAGE,
+        (true, false) => &PAGE_OF_CLIENT,
+        (false, true) => &PAGE_OF_ACCOUNT,
+        (true, true) => &PAGE_OF_BOTH,
     }
 }

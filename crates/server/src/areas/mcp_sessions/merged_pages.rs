@@ -1,6 +1,6 @@
 //! The SQL of lists that PostgreSQL merges itself (ADR 0028), as `pages.rs` is that of ranges.
 
-use super::store::columns;
+use super::store::{columns, sessions};
 use provost_kernel::statements;
 
 /// Another engine runs none of these. It prepares this, and fails if it is asked for it.
@@ -18,9 +18,10 @@ macro_rules! named {
 }
 
 /// A condition that is looked up in a hash table; as a plain one it would become a join, and the order of the index lost.
+/// Where nothing narrows the kinds, neither the table nor `named` is made.
 macro_rules! is_named {
     () => {
-        "(kind IN (SELECT kind FROM named)) IS TRUE"
+        "(CAST(?6 AS TEXT) IS NULL AND CAST(?7 AS TEXT) IS NULL AND CAST(?8 AS TEXT) IS NULL OR (kind IN (SELECT kind FROM named)) IS TRUE)"
     };
 }
 
@@ -69,17 +70,17 @@ macro_rules! overdue {
     };
 }
 
-/// The sessions of one page, `?9` behind the first `?10`. Each is fetched by its number, and the kinds come last: tables
-/// joined in another order would be read from end to end.
+/// The sessions of one page, `?9` behind the first `?10`. They are fetched by their numbers at once, and the kinds come
+/// last: tables joined in another order would be read from end to end.
 macro_rules! page {
     ($seqs:expr) => {
         concat!(
             named!(),
             "SELECT ",
             columns!(),
-            " FROM (SELECT one.* FROM (SELECT seq FROM (",
+            " FROM (SELECT m.* FROM mcp_sessions m WHERE m.organization_id = ?1 AND m.seq = ANY (ARRAY(SELECT seq FROM (",
             $seqs,
-            ") AS found ORDER BY seq DESC LIMIT ?9 OFFSET ?10) AS page CROSS JOIN LATERAL (SELECT * FROM mcp_sessions m WHERE m.organization_id = ?1 AND m.seq = page.seq LIMIT 1) AS one OFFSET 0) AS s JOIN mcp_session_kinds k ON k.organization_id = ?1 AND k.kind = s.kind ORDER BY s.seq DESC"
+            ") AS found ORDER BY seq DESC LIMIT ?9 OFFSET ?10)) OFFSET 0) AS s JOIN mcp_session_kinds k ON k.organization_id = ?1 AND k.kind = s.kind ORDER BY s.seq DESC"
         )
     };
 }
@@ -112,16 +113,41 @@ macro_rules! page_of_kinds {
     };
 }
 
-/// How many an account has, `?9` at most.
-macro_rules! count {
+/// Those of one state of an account.
+macro_rules! of_state {
+    ($of:expr, $state:literal, $and:expr) => {
+        concat!(
+            "SELECT seq FROM mcp_sessions WHERE organization_id = ?1",
+            $of,
+            " AND state = ",
+            $state,
+            " AND (CAST(?3 AS BIGINT) IS NULL OR CAST(?3 AS BIGINT) = ",
+            $state,
+            ")",
+            $and,
+            " AND ",
+            is_named!()
+        )
+    };
+}
+
+/// What `TOTALS` says, of an account: up to `?9` of the state `?3` at `?2` are counted, since the store's counts name no
+/// account. What has run out is no active one here, so that it matters to the expired ones alone.
+macro_rules! totals_of {
     ($of:expr) => {
         concat!(
             named!(),
-            "SELECT COUNT(*) FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1",
+            "SELECT CAST(0 AS BIGINT), (SELECT COUNT(*) FROM (",
+            of_state!($of, "0", " AND (CAST(?3 AS BIGINT) IS NULL OR expires_at > ?2)"),
+            " UNION ALL ",
+            of_state!($of, "1", ""),
+            " UNION ALL ",
+            of_state!($of, "2", ""),
+            " LIMIT ?9) AS counted), CAST(0 AS BIGINT), CASE WHEN CAST(?3 AS BIGINT) = 2 THEN (SELECT string_agg(CAST(seq AS TEXT), ' ') FROM mcp_sessions WHERE organization_id = ?1",
             $of,
-            " AND (CAST(?3 AS BIGINT) IS NULL OR state = CAST(?3 AS BIGINT)) AND expires_at > ?2 AND ",
+            " AND state = 0 AND expires_at <= ?2 AND ",
             is_named!(),
-            " LIMIT ?9) AS counted"
+            ") END, EXISTS (SELECT 1 FROM mcp_session_cuts WHERE organization_id = ?1)"
         )
     };
 }
@@ -159,8 +185,13 @@ statements! {
     PAGE_OF_KINDS = { sqlite: postgres_alone!(), postgres: page_of_kinds!(of_all!()) };
     /// A page of kinds that few sessions of a client have.
     PAGE_OF_CLIENT_KINDS = { sqlite: postgres_alone!(), postgres: page_of_kinds!(of_client!()) };
-    /// How many an account has.
-    TOTAL_OF_ACCOUNT = { sqlite: postgres_alone!(), postgres: count!(of_account!()) };
-    /// How many an account and client have.
-    TOTAL_OF_BOTH = { sqlite: postgres_alone!(), postgres: count!(of_both!()) };
+    /// The totals of an account.
+    TOTALS_OF_ACCOUNT = { sqlite: postgres_alone!(), postgres: totals_of!(of_account!()) };
+    /// The totals of an account and client.
+    TOTALS_OF_BOTH = { sqlite: postgres_alone!(), postgres: totals_of!(of_both!()) };
+    /// The sessions of some numbers, `?1`, with a space between them.
+    FETCH_ALL = unscoped("a seq is unique everywhere, and these came from statements that keep to one organization") {
+        sqlite: postgres_alone!(),
+        postgres: concat!("SELECT ", columns!(), sessions!(), "WHERE s.seq = ANY (CAST(string_to_array(?1, ' ') AS BIGINT[]))"),
+    };
 }

@@ -354,6 +354,24 @@ fn plans_of_names(conn: &mut Conn, engine: Engine, app: &App) {
 /// What PostgreSQL merges itself is planned once for all values, and read from the indexes in the order of the page.
 fn plans_of_merged(conn: &mut Conn, app: &App) {
     conn.batch("SET plan_cache_mode = force_generic_plan").unwrap();
+    let find = |name: &str| {
+        let full = format!("provost_server::areas::mcp_sessions::merged_pages::{name}");
+        let mut all = mcp_sessions::MERGED_STATEMENTS.iter();
+        all.find(|statement| statement.name == full).unwrap()
+    };
+    let explained = |conn: &mut Conn, statement: &Statement, values: &str| {
+        conn.batch(&format!("PREPARE merged AS {}", to_postgres(statement.postgres)))
+            .unwrap();
+        let asked: &'static Statement = Box::leak(Box::new(Statement {
+            name: statement.name,
+            sqlite: "",
+            postgres: leaked(format!("EXPLAIN EXECUTE merged({values})")),
+            unscoped: Some("a plan"),
+        }));
+        let lines = conn.tx().query(asked, &[], |row| row.get::<String>(0)).unwrap();
+        conn.batch("DEALLOCATE merged").unwrap();
+        lines
+    };
     for (name, indexes) in [
         ("TOTALS", ["mcp_sessions_by_expiry", "mcp_session_counts_pkey"]),
         ("PAGE", ["mcp_sessions_by_state", "Merge Append"]),
@@ -365,31 +383,16 @@ fn plans_of_merged(conn: &mut Conn, app: &App) {
             "PAGE_OF_CLIENT_KINDS",
             ["mcp_sessions_by_client_kind", "Nested Loop"],
         ),
-        ("TOTAL_OF_ACCOUNT", ["mcp_sessions_by_account", "Limit"]),
-        ("TOTAL_OF_BOTH", ["mcp_sessions_by_account", "Limit"]),
+        ("TOTALS_OF_ACCOUNT", ["mcp_sessions_by_account", "Limit"]),
+        ("TOTALS_OF_BOTH", ["mcp_sessions_by_account", "Limit"]),
     ] {
-        let full = format!("provost_server::areas::mcp_sessions::merged_pages::{name}");
-        let statement = mcp_sessions::MERGED_STATEMENTS
-            .iter()
-            .find(|s| s.name == full)
-            .unwrap();
         let others = match name {
-            "TOTALS" | "TOTAL_OF_ACCOUNT" | "TOTAL_OF_BOTH" => "10001",
+            "TOTALS" | "TOTALS_OF_ACCOUNT" | "TOTALS_OF_BOTH" => "10001",
             _ => "50, 1000, 1050, ''",
         };
-        let prepared = format!("PREPARE merged AS {}", to_postgres(statement.postgres));
-        conn.batch(&prepared).unwrap();
         let org = app.organization.as_str();
-        let executed =
-            format!("EXPLAIN EXECUTE merged('{org}', -1, NULL, NULL, NULL, NULL, NULL, NULL, {others})");
-        let asked: &'static Statement = Box::leak(Box::new(Statement {
-            name: statement.name,
-            sqlite: "",
-            postgres: leaked(executed),
-            unscoped: Some("a plan"),
-        }));
-        let lines = conn.tx().query(asked, &[], |row| row.get::<String>(0)).unwrap();
-        conn.batch("DEALLOCATE merged").unwrap();
+        let values = format!("'{org}', -1, NULL, NULL, NULL, NULL, NULL, NULL, {others}");
+        let lines = explained(conn, find(name), &values);
         let plan = lines.join("\n");
         for index in indexes {
             assert!(plan.contains(index), "{name}: {index}: {plan}");
@@ -399,5 +402,10 @@ fn plans_of_merged(conn: &mut Conn, app: &App) {
             assert!(line.contains("Index"), "{name}: {line}\n{plan}");
         }
     }
+    let fetched = explained(conn, find("FETCH_ALL"), "'1 2 3'").join("\n");
+    assert!(
+        fetched.contains("Index Scan using mcp_sessions_by_seq"),
+        "{fetched}"
+    );
     conn.batch("RESET plan_cache_mode").unwrap();
 }
