@@ -164,6 +164,9 @@ fn scan(
     text: Option<&str>,
     (limit, offset): (i64, i64),
 ) -> Result<Vec<i64>> {
+    if cx.tx().engine() == Engine::Postgres {
+        cx.queue(&pages::PLAN_ANEW, params![])?;
+    }
     let mut values = narrowing(cx, filter, text);
     values.extend(params![limit, offset].iter().cloned());
     cx.query(&pages::SCAN, &values, |row| row.get::<i64>(0))

@@ -6,11 +6,12 @@
 //! INVARIANT MS-3: no session is missing that the scan would find, and none is there twice.
 
 use super::find::{Filter, MAX_TOTAL};
+use super::merged_pages::PLAN_ONCE;
 use super::model::SessionId;
 use super::{merged, pages, ranges};
 use provost_kernel::db::{Engine, Param, Statement};
 use provost_kernel::id::TypedId;
-use provost_kernel::{Cx, Result, params};
+use provost_kernel::{Cx, Error, Result, params};
 use std::collections::BTreeSet;
 
 /// So many of the newest actors tell which trigrams are rare.
@@ -90,7 +91,6 @@ fn newest_of_client(
     }
     // Nothing is being written down: a list with a text is read in another way then.
     let found = merged::page(cx, filter, wanted, 0)?.unwrap_or_default();
-    cx.query(&pages::PLAN_ANEW, params![], |_| Ok(()))?;
     Ok(found.sessions.into_iter().map(|session| session.seq).collect())
 }
 
@@ -147,23 +147,36 @@ impl<'a> Search<'a> {
     fn read(&mut self, cx: &mut Cx<'_>, statement: &'static Statement, words: Option<&str>) -> Result<bool> {
         let mut values = self.values.clone();
         values.extend(words.map(|words| Param::from(words.to_owned())));
-        let read = cx.query(statement, &values, |row| row.get::<i64>(0))?;
-        let is_more = |found: &[i64]| i64::try_from(found.len()).is_ok_and(|found| found > MAX_TOTAL);
-        let is_cut = is_more(&read);
-        self.found.extend(read);
+        let read = cx.query_opt(statement, &values, |row| row.get::<Option<String>>(0))?;
+        let is_more = |found: usize| i64::try_from(found).is_ok_and(|found| found > MAX_TOTAL);
+        let before = self.found.len();
+        for number in read.flatten().unwrap_or_default().split_ascii_whitespace() {
+            self.found.push(number.parse().map_err(Error::internal)?);
+        }
+        let is_cut = is_more(self.found.len() - before);
         // Whoever is named twice counts once.
         self.found.sort_unstable_by(|a, b| b.cmp(a));
         self.found.dedup();
-        Ok(is_cut || is_more(&self.found))
+        Ok(is_cut || is_more(self.found.len()))
     }
 
     fn by_actor(&mut self, cx: &mut Cx<'_>) -> Result<bool> {
         let is_indexed = self.text.chars().count() >= MIN_INDEXED;
-        let (statement, words) = match cx.tx().engine() {
-            Engine::Sqlite if is_indexed => (&pages::NAMED_BY_ACTOR, rare_trigrams(cx, self.text)?),
-            _ => (&pages::NAMED_BY_SHORT_ACTOR, String::new()),
-        };
-        self.read(cx, statement, Some(&words))
+        if cx.tx().engine() == Engine::Postgres {
+            let part = if is_indexed {
+                rare_part(cx, self.text)?
+            } else {
+                self.text.to_owned()
+            };
+            // The actors are found first, whatever the text is: to plan that takes longer than to do it.
+            cx.queue(&PLAN_ONCE, params![])?;
+            return self.read(cx, &pages::NAMED_BY_ACTOR, Some(&containing(&part)));
+        }
+        if is_indexed {
+            let words = rare_trigrams(cx, self.text)?;
+            return self.read(cx, &pages::NAMED_BY_ACTOR, Some(&words));
+        }
+        self.read(cx, &pages::NAMED_BY_SHORT_ACTOR, Some(""))
     }
 
     fn by_id(&mut self, cx: &mut Cx<'_>) -> Result<bool> {
@@ -174,12 +187,15 @@ impl<'a> Search<'a> {
         let (statement, words) = match cx.tx().engine() {
             _ if !is_indexed => (&pages::NAMED_BY_SHORT_ID, String::new()),
             Engine::Sqlite => (&pages::NAMED_BY_ID, anded(trigrams(end_of(self.text)))),
-            Engine::Postgres => {
-                cx.query(&pages::PLAN_ANEW, params![], |_| Ok(()))?;
-                (&pages::NAMED_BY_ID, containing(end_of(self.text)))
-            }
+            Engine::Postgres => (&pages::NAMED_BY_ID, containing(end_of(self.text))),
         };
-        self.read(cx, statement, Some(&words))
+        if cx.tx().engine() == Engine::Sqlite {
+            return self.read(cx, statement, Some(&words));
+        }
+        cx.queue(&pages::PLAN_ANEW, params![])?;
+        let is_more = self.read(cx, statement, Some(&words))?;
+        cx.queue(&PLAN_ONCE, params![])?;
+        Ok(is_more)
     }
 }
 
@@ -222,18 +238,65 @@ fn trigrams(text: &str) -> BTreeSet<String> {
 /// Returns a question to SQLite's index: the trigrams of a text that fewest of the newest actors have. Asked for the
 /// whole text it would read what it holds of every trigram, and of common ones that is most of it.
 fn rare_trigrams(cx: &mut Cx<'_>, text: &str) -> Result<String> {
-    let org = cx.org();
-    let sample = cx.query(&pages::SAMPLE, params![org, SAMPLE], |row| row.get::<String>(0))?;
+    let sample = sample(cx)?;
     let mut counted: Vec<(usize, String)> = trigrams(text)
         .into_iter()
-        .map(|part| (sample.iter().filter(|known| known.contains(&part)).count(), part))
+        .map(|part| (having(&sample, &part), part))
         .collect();
     counted.sort();
-    // One that every fourth has rules out less than it costs, unless there is no better one.
-    let rare = counted.iter().take_while(|(count, _)| count * 4 <= sample.len());
+    let rare = counted.iter().take_while(|(count, _)| is_rare(*count, &sample));
     let wanted = rare.count().clamp(1, MAX_TRIGRAMS);
     counted.truncate(wanted);
     Ok(anded(counted.into_iter().map(|(_, part)| part)))
+}
+
+/// The same for PostgreSQL, whose index is asked for a part of the text: the rarest trigram and its rare neighbours; the
+/// whole text if none is rare.
+fn rare_part(cx: &mut Cx<'_>, text: &str) -> Result<String> {
+    let sample = sample(cx)?;
+    Ok(rarest(
+        text,
+        |part| having(&sample, part),
+        |count| is_rare(count, &sample),
+    ))
+}
+
+fn rarest(text: &str, having: impl Fn(&str) -> usize, is_rare: impl Fn(usize) -> bool) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let windows = chars.windows(MIN_INDEXED);
+    let counts: Vec<usize> = windows
+        .map(|part| having(&part.iter().collect::<String>()))
+        .collect();
+    let best = (0..counts.len()).min_by_key(|place| counts[*place]);
+    let Some(best) = best.filter(|best| is_rare(counts[*best])) else {
+        return text.to_owned();
+    };
+    let (mut first, mut last) = (best, best);
+    while last - first + 1 < MAX_TRIGRAMS {
+        if last + 1 < counts.len() && is_rare(counts[last + 1]) {
+            last += 1;
+        } else if first > 0 && is_rare(counts[first - 1]) {
+            first -= 1;
+        } else {
+            break;
+        }
+    }
+    chars[first..last + MIN_INDEXED].iter().collect()
+}
+
+/// The texts of the newest actors.
+fn sample(cx: &mut Cx<'_>) -> Result<Vec<String>> {
+    let org = cx.org();
+    cx.query(&pages::SAMPLE, params![org, SAMPLE], |row| row.get(0))
+}
+
+fn having(sample: &[String], part: &str) -> usize {
+    sample.iter().filter(|known| known.contains(part)).count()
+}
+
+/// One that every fourth has rules out less than it costs.
+fn is_rare(count: usize, sample: &[String]) -> bool {
+    count * 4 <= sample.len()
 }
 
 /// In the index's language quotes alone mean something within quotes.
@@ -266,6 +329,24 @@ mod tests {
     use super::*;
     use provost_kernel::entropy::UnitRng;
     use provost_kernel::{Timestamp, text::name_key};
+
+    #[test]
+    fn the_rarest_part_of_a_text_is_asked_for() {
+        let sample = ["agent 0000001", "agent 0000002", "person number7 of department 9"];
+        let part = |text: &str| {
+            rarest(
+                text,
+                |part| sample.iter().filter(|known| known.contains(part)).count(),
+                |count| count * 4 <= sample.len(),
+            )
+        };
+        // What everybody has is left out, as far as trigrams are common; five trigrams are enough.
+        assert_eq!(part("agent 0000345"), "00345");
+        assert_eq!(part("robot"), "robot");
+        assert_eq!(part("quite another name"), "quite a");
+        assert_eq!(part("agent 000"), "agent 000", "nothing of it is rare");
+        assert_eq!(part("é 000x"), "é 0");
+    }
 
     #[test]
     fn whatever_is_in_an_id_may_be() {

@@ -190,56 +190,65 @@ macro_rules! of_named {
     };
 }
 
+/// What a substring names comes as one text of numbers with a space between them: ten thousand rows take longer to send
+/// and to read than to find.
+macro_rules! as_one_text {
+    ($found:expr) => {
+        concat!(
+            "SELECT string_agg(CAST(seq AS TEXT), ' ') FROM (",
+            $found,
+            " LIMIT ?10) AS found"
+        )
+    };
+}
+
 /// Up to `?10` sessions of the actors that have the text `?9`, found in one way.
 macro_rules! named_by_actor {
     ($from:literal, $by:literal) => {
-        concat!(
+        as_one_text!(concat!(
             "SELECT s.seq FROM ",
             $from,
             " CROSS JOIN mcp_sessions s ON s.organization_id = a.organization_id AND s.actor = a.actor WHERE ",
             $by,
             " AND a.organization_id = ?1 AND a.search LIKE ?9 ESCAPE '\\' AND (?8 IS NULL OR NULLIF(a.service_account_id, '') = ?8)",
-            of_named!(),
-            " LIMIT ?10"
-        )
+            of_named!()
+        ))
     };
 }
 
-/// The same for PostgreSQL, whose index takes the pattern; `?11` is there for the other engine.
+/// The same for PostgreSQL, whose index takes a pattern: `?11`, a part of the text that few have. It finds the actors
+/// first, because it would take them for more than they are.
 macro_rules! named_by_actors {
     () => {
-        concat!(
-            "WITH a AS MATERIALIZED (SELECT actor FROM mcp_session_actors WHERE organization_id = ?1 AND search LIKE ?9 ESCAPE '\\' AND CAST(?11 AS TEXT) IS NOT NULL AND (CAST(?8 AS TEXT) IS NULL OR NULLIF(service_account_id, '') = CAST(?8 AS TEXT))) SELECT s.seq FROM a JOIN mcp_sessions s ON s.organization_id = ?1 AND s.actor = a.actor WHERE TRUE",
-            of_named!(),
-            " LIMIT ?10"
-        )
+        as_one_text!(concat!(
+            "WITH a AS MATERIALIZED (SELECT actor FROM mcp_session_actors WHERE organization_id = ?1 AND search LIKE ?11 ESCAPE '\\' AND search || '' LIKE ?9 ESCAPE '\\' AND (CAST(?8 AS TEXT) IS NULL OR NULLIF(service_account_id, '') = CAST(?8 AS TEXT))) SELECT s.seq FROM a JOIN mcp_sessions s ON s.organization_id = ?1 AND s.actor = a.actor WHERE TRUE",
+            of_named!()
+        ))
     };
 }
 
 /// Up to `?10` sessions whose ids have the text `?9`, found in one way.
 macro_rules! named_by_id {
     ($from:literal, $by:literal) => {
-        concat!(
+        as_one_text!(concat!(
             "SELECT s.seq FROM ",
             $from,
             " WHERE ",
             $by,
             " AND s.organization_id = ?1 AND s.id || '' LIKE ?9 ESCAPE '\\' AND (CAST(?8 AS TEXT) IS NULL OR s.service_account_id = CAST(?8 AS TEXT))",
-            of_named!(),
-            " LIMIT ?10"
-        )
+            of_named!()
+        ))
     };
 }
 
 /// Up to `?10` sessions of the clients whose ids have the text `?9`.
 macro_rules! named_by_client {
     ($account:literal) => {
-        concat!(
+        as_one_text!(concat!(
             "SELECT s.seq FROM mcp_session_clients c CROSS JOIN mcp_sessions s WHERE c.organization_id = ?1 AND c.search LIKE ?9 ESCAPE '\\' AND s.organization_id = c.organization_id AND s.mcp_client_id = c.mcp_client_id",
             of_named!(),
-            $account,
-            " LIMIT ?10"
-        )
+            $account
+        ))
     };
 }
 
@@ -303,7 +312,7 @@ statements! {
     /// The texts of the newest actors.
     SAMPLE = "SELECT search FROM mcp_session_actors WHERE organization_id = ?1 ORDER BY actor DESC LIMIT ?2";
     /// Up to `?10` sessions of the actors that have the text `?9`, and the account `?8` if there is one. The index is asked
-    /// for `?11`. PostgreSQL finds the actors first: it would take them for more than they are.
+    /// for `?11`.
     NAMED_BY_ACTOR = {
         sqlite: named_by_actor!("mcp_session_actor_parts CROSS JOIN mcp_session_actors a ON a.actor = mcp_session_actor_parts.rowid", "mcp_session_actor_parts MATCH ?11"),
         postgres: named_by_actors!(),
