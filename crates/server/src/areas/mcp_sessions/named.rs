@@ -250,8 +250,9 @@ fn rare_trigrams(cx: &mut Cx<'_>, text: &str) -> Result<String> {
     Ok(anded(counted.into_iter().map(|(_, part)| part)))
 }
 
-/// The same for PostgreSQL, whose index is asked for a part of the text: the rarest trigram and its rare neighbours; the
-/// whole text if none is rare.
+/// The same for PostgreSQL, whose index is asked for a part of the text: the rarest trigram and the rare ones before it; the
+/// whole text if none is rare. Of those that the sample does not tell apart numbers are taken, and the end: what names
+/// begin with many share.
 fn rare_part(cx: &mut Cx<'_>, text: &str) -> Result<String> {
     let sample = sample(cx)?;
     Ok(rarest(
@@ -263,25 +264,20 @@ fn rare_part(cx: &mut Cx<'_>, text: &str) -> Result<String> {
 
 fn rarest(text: &str, having: impl Fn(&str) -> usize, is_rare: impl Fn(usize) -> bool) -> String {
     let chars: Vec<char> = text.chars().collect();
-    let windows = chars.windows(MIN_INDEXED);
-    let counts: Vec<usize> = windows
-        .map(|part| having(&part.iter().collect::<String>()))
+    let ranks: Vec<(usize, bool)> = chars
+        .windows(MIN_INDEXED)
+        .map(|part| {
+            let has_digit = part.iter().any(char::is_ascii_digit);
+            (having(&part.iter().collect::<String>()), !has_digit)
+        })
         .collect();
-    let best = (0..counts.len()).min_by_key(|place| counts[*place]);
-    let Some(best) = best.filter(|best| is_rare(counts[*best])) else {
+    let best = (0..ranks.len()).rev().min_by_key(|place| ranks[*place]);
+    let Some(best) = best.filter(|best| is_rare(ranks[*best].0)) else {
         return text.to_owned();
     };
-    let (mut first, mut last) = (best, best);
-    while last - first + 1 < MAX_TRIGRAMS {
-        if last + 1 < counts.len() && is_rare(counts[last + 1]) {
-            last += 1;
-        } else if first > 0 && is_rare(counts[first - 1]) {
-            first -= 1;
-        } else {
-            break;
-        }
-    }
-    chars[first..last + MIN_INDEXED].iter().collect()
+    let before = (0..best).rev().take_while(|place| is_rare(ranks[*place].0));
+    let before = before.take(MAX_TRIGRAMS - 1).count();
+    chars[best - before..best + MIN_INDEXED].iter().collect()
 }
 
 /// The texts of the newest actors.
@@ -340,12 +336,18 @@ mod tests {
                 |count| count * 4 <= sample.len(),
             )
         };
-        // What everybody has is left out, as far as trigrams are common; five trigrams are enough.
-        assert_eq!(part("agent 0000345"), "00345");
+        assert_eq!(part("agent 0000345"), "00345", "what everybody has is left out");
+        assert_eq!(part("department 17"), "t 17", "numbers tell more than words");
+        assert_eq!(part("number11010 of"), "11010 o", "five trigrams are enough");
+        assert_eq!(part("client-07"), "ient-07");
+        assert_eq!(
+            part("quite another name"),
+            "er name",
+            "the end tells more than the beginning"
+        );
         assert_eq!(part("robot"), "robot");
-        assert_eq!(part("quite another name"), "quite a");
         assert_eq!(part("agent 000"), "agent 000", "nothing of it is rare");
-        assert_eq!(part("é 000x"), "é 0");
+        assert_eq!(part("é 000x"), "00x");
     }
 
     #[test]
