@@ -162,6 +162,32 @@ fn one_text_serves_both_engines() {
     );
 }
 
+/// Who has thousands of accounts waits for the end of an admin otherwise: every token would be read for every account.
+#[test]
+fn another_governor_is_looked_for_in_the_index_of_an_accounts_tokens() {
+    for store in locations("governors") {
+        let Location::Sqlite(path) = store.location() else {
+            continue;
+        };
+        migrate(&mut store.open(), migrations::ALL, crate::support::START).unwrap();
+        let all = all();
+        let governors = all
+            .iter()
+            .find(|s| s.name.ends_with("::OTHER_GOVERNORS"))
+            .unwrap();
+        let conn = rusqlite::Connection::open(path).unwrap();
+        let mut plan = conn
+            .prepare(&format!("EXPLAIN QUERY PLAN {}", governors.sqlite))
+            .unwrap();
+        let lines = plan
+            .query_map(["org", "sa_1", "0"], |row| row.get::<_, String>(3))
+            .unwrap();
+        let plan: Vec<String> = lines.map(Result::unwrap).collect();
+        let tokens = plan.iter().find(|line| line.starts_with("SEARCH t ")).unwrap();
+        assert!(tokens.contains("service_account_tokens_by_account"), "{plan:?}");
+    }
+}
+
 #[test]
 fn names_are_unique() {
     let all = all();
