@@ -104,6 +104,7 @@ mod tests {
     use super::*;
     use crate::Timestamp;
     use crate::time::{Clock, ManualClock, SystemClock};
+    use serde_json::json;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -135,14 +136,17 @@ mod tests {
             bucket("failure", 30, 30, 60),
             bucket("odd", 11, 7, 3),
         ];
+        let (mut all_asked, mut all_allowed, mut worst) = (0, 0, 0);
         for bucket in buckets {
             let (clock, limiter) = limiter();
             let mut allowed = 0_u64;
             // Ask far more often than the rate, at uneven steps, for 600 seconds.
             let mut elapsed = 0;
             for step in (1..=4).cycle() {
+                all_asked += 1;
                 while limiter.take(&bucket, &["sa_1"]).allowed {
                     allowed += 1;
+                    all_asked += 1;
                 }
                 if elapsed + step > 600_000 {
                     break;
@@ -157,6 +161,15 @@ mod tests {
                 "{}: {allowed} of {expected}",
                 bucket.name
             );
+            all_allowed += allowed;
+            worst = worst.max(allowed.abs_diff(expected));
+        }
+        let figures = json!({
+            "buckets": buckets.len(), "asked": all_asked, "allowed": all_allowed, "worst": worst,
+        });
+        println!("{figures}");
+        if let Some(path) = std::env::var_os("PROVOST_TEST_REPORT") {
+            std::fs::write(path, figures.to_string()).unwrap();
         }
     }
 

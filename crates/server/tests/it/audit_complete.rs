@@ -4,7 +4,7 @@ use crate::support::{App, Dice, Reply, each, fresh_key, number, with_trio};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::ledger;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -424,8 +424,22 @@ fn the_log_is_the_drivers_own_list() {
         let lines = export(&app).await;
         assert_chain(&lines);
         let whole = lines.join("\n");
-        for secret in &done.secrets {
-            assert!(!whole.contains(secret.as_str()), "a secret is in the log");
+        // By their last bytes: the log is read once, however many there are.
+        let mut secrets: HashMap<&[u8], Vec<&[u8]>> = HashMap::new();
+        for secret in done.secrets.iter().map(String::as_bytes) {
+            secrets
+                .entry(&secret[secret.len() - 8..])
+                .or_default()
+                .push(secret);
+        }
+        for end in 8..=whole.len() {
+            let alike = secrets.get(&whole.as_bytes()[end - 8..end]);
+            for secret in alike.into_iter().flatten() {
+                assert!(
+                    !whole.as_bytes()[..end].ends_with(secret),
+                    "a secret is in the log"
+                );
+            }
         }
         assert!(
             !whole.contains("permissionRole\":\"viewer\",\"allOfRole"),

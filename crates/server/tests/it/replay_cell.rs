@@ -1,12 +1,13 @@
 //! What a replay can repeat ends, and leaves nothing behind (R12, invariant ID-3, D4.8).
 
-use crate::support::{App, Reply, each, fresh_key, with_trio};
+use crate::support::{App, Reply, each, fresh_key, number, with_trio};
 use base64::Engine;
 use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::entropy::{Entropy, SystemEntropy};
 use provost_kernel::keys::Keys;
 use provost_server::background;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,15 +115,74 @@ fn forms(token: &str) -> Vec<Vec<u8>> {
 }
 
 pub async fn assert_nowhere(app: &App, token: &str) {
+    assert_all_nowhere(app, &[token]).await;
+}
+
+/// Asserts that no form of these tokens' secrets is in the store, which is read once however many there are.
+async fn assert_all_nowhere(app: &App, tokens: &[&str]) {
     app.settle().await;
-    let bytes = everything(app).await;
-    for form in forms(token) {
-        let found = bytes.windows(form.len()).any(|w| w == form);
-        assert!(!found, "{} is in the store", String::from_utf8_lossy(&form));
+    let (secrets, shown) = standing(&everything(app).await, tokens);
+    assert!(secrets.is_empty(), "{secrets:?} is in the store");
+    assert_eq!(shown, tokens.len(), "the search finds what is there");
+}
+
+/// Returns what stands in bytes of the secrets of tokens, and of how many tokens the public part does.
+fn standing(bytes: &[u8], tokens: &[&str]) -> (Vec<String>, usize) {
+    // What is sought, by its last bytes, which differ.
+    let mut sought: HashMap<[u8; 8], Vec<(Vec<u8>, bool)>> = HashMap::new();
+    for token in tokens {
+        let secrets = forms(token).into_iter().map(|form| (form, true));
+        let shown = (token.as_bytes()[..21].to_vec(), false);
+        for (text, is_secret) in secrets.chain([shown]) {
+            let end = *text.last_chunk().unwrap();
+            sought.entry(end).or_default().push((text, is_secret));
+        }
     }
-    // The search finds what is there.
-    let prefix = &token.as_bytes()[..21];
-    assert!(bytes.windows(prefix.len()).any(|w| w == prefix));
+    let (mut secrets, mut shown) = (Vec::new(), HashSet::new());
+    for end in 8..=bytes.len() {
+        let texts = sought.get(&bytes[end - 8..end]).into_iter().flatten();
+        for (text, is_secret) in texts.filter(|(text, _)| bytes[..end].ends_with(text)) {
+            if *is_secret {
+                secrets.push(String::from_utf8_lossy(text).into_owned());
+            } else {
+                shown.insert(text);
+            }
+        }
+    }
+    (secrets, shown.len())
+}
+
+#[test]
+fn every_form_of_a_secret_is_found_wherever_it_stands() {
+    let tokens: Vec<String> = (10..30)
+        .map(|n| {
+            format!(
+                "prov_sat_0123456789{n}{}{n}abcd",
+                format!("secret{n:02}").repeat(6)[..43].to_owned()
+            )
+        })
+        .collect();
+    let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+    for token in &tokens {
+        for form in forms(token) {
+            for bytes in [form.clone(), [b"..", &form[..], b".."].concat()] {
+                assert!(
+                    !standing(&bytes, &tokens).0.is_empty(),
+                    "{}",
+                    String::from_utf8_lossy(&form)
+                );
+            }
+        }
+        assert_eq!(
+            standing(&token.as_bytes()[..token.len() - 49], &tokens),
+            (Vec::new(), 1)
+        );
+    }
+}
+
+/// How many rotations a test makes.
+fn rotations() -> u64 {
+    number("PROVOST_TEST_ROTATIONS", 3)
 }
 
 struct Rotated {
@@ -135,6 +195,24 @@ struct Rotated {
 impl Rotated {
     async fn make(app: &App, name: &str, body: Value) -> Self {
         let (id, _) = app.account(name, "auditor", &["audit:read"]).await;
+        Self::of(app, id, body).await
+    }
+
+    /// Rotates accounts that were made before, all at one instant.
+    async fn several(app: &App, name: &str) -> Vec<Self> {
+        let mut accounts = Vec::new();
+        for n in 0..rotations() {
+            let name = format!("{name} {n}");
+            accounts.push(app.account(&name, "auditor", &["audit:read"]).await.0);
+        }
+        let mut several = Vec::new();
+        for id in accounts {
+            several.push(Self::of(app, id, json!({})).await);
+        }
+        several
+    }
+
+    async fn of(app: &App, id: String, body: Value) -> Self {
         let body = with_trio(body, &fresh_key());
         let path = format!("/service-accounts/{id}/tokens");
         let first = app.request("POST", &path).json(body.clone()).send().await;
@@ -154,40 +232,46 @@ impl Rotated {
     }
 
     async fn assert_ended(&self, app: &App) {
-        let late = self.again(app).await;
-        late.refused(409, "secret_no_longer_retrievable");
-        assert_eq!(late.json["tokenId"], self.token_id.as_str());
-        assert!(!late.text().contains(&self.token));
-        app.settle().await;
-        assert_nowhere(app, &self.token).await;
-        let token_id = self.token_id.clone();
-        let cells = app
-            .kernel
-            .read_system(|tx| {
-                tx.query(&CELLS, &[], |row| {
-                    Ok((
-                        row.get::<String>(0)?,
-                        row.get::<Option<Vec<u8>>>(1)?,
-                        row.get::<Option<Vec<u8>>>(2)?,
-                    ))
-                })
-            })
-            .await
-            .unwrap();
-        let mine = cells.into_iter().find(|(id, ..)| *id == token_id).unwrap();
-        assert_eq!((mine.1, mine.2), (None, None), "cell and salt are erased");
+        assert_all_ended(app, std::slice::from_ref(self)).await;
     }
+}
+
+async fn assert_all_ended(app: &App, rotated: &[Rotated]) {
+    for one in rotated {
+        let late = one.again(app).await;
+        late.refused(409, "secret_no_longer_retrievable");
+        assert_eq!(late.json["tokenId"], one.token_id.as_str());
+        assert!(!late.text().contains(&one.token));
+    }
+    assert_tokens_nowhere(app, rotated).await;
+    assert_cells_erased(app, rotated).await;
+}
+
+async fn assert_cells_erased(app: &App, rotated: &[Rotated]) {
+    let cells: Vec<(String, [Option<Vec<u8>>; 2])> = app
+        .kernel
+        .read_system(|tx| tx.query(&CELLS, &[], |row| Ok((row.get(0)?, [row.get(1)?, row.get(2)?]))))
+        .await
+        .unwrap();
+    let cells: BTreeMap<_, _> = cells.into_iter().collect();
+    for one in rotated {
+        assert_eq!(cells[&one.token_id], [None, None], "cell and salt are erased");
+    }
+}
+
+async fn assert_tokens_nowhere(app: &App, rotated: &[Rotated]) {
+    let tokens: Vec<&str> = rotated.iter().map(|one| one.token.as_str()).collect();
+    assert_all_nowhere(app, &tokens).await;
 }
 
 #[test]
 fn the_secret_stands_nowhere_while_it_can_be_replayed() {
     each("cell_live", |app: Arc<App>| async move {
-        let rotated = Rotated::make(&app, "a", json!({})).await;
-        assert_eq!(
-            rotated.again(&app).await.ok()["token"]["token"],
-            rotated.token.as_str()
-        );
-        assert_nowhere(&app, &rotated.token).await;
+        let rotated = Rotated::several(&app, "a").await;
+        for one in &rotated {
+            assert_eq!(one.again(&app).await.ok()["token"]["token"], one.token.as_str());
+        }
+        assert_tokens_nowhere(&app, &rotated).await;
         let (_, created) = app.account("b", "auditor", &["audit:read"]).await;
         assert_nowhere(&app, &created).await;
         assert_nowhere(&app, &app.admin).await;
@@ -230,25 +314,28 @@ fn the_salt_of_a_cell_says_nothing_of_the_secret() {
 #[test]
 fn first_use_ends_it() {
     each("cell_use", |app: Arc<App>| async move {
-        let rotated = Rotated::make(&app, "a", json!({})).await;
-        assert_eq!(app.used(&rotated.token).await.0, 200);
-        rotated.assert_ended(&app).await;
+        let rotated = Rotated::several(&app, "a").await;
+        for one in &rotated {
+            assert_eq!(app.used(&one.token).await.0, 200);
+        }
+        assert_all_ended(&app, &rotated).await;
     });
 }
 
 #[test]
 fn a_day_ends_it() {
     each("cell_day", |app: Arc<App>| async move {
-        let rotated = Rotated::make(&app, "a", json!({})).await;
+        let rotated = Rotated::several(&app, "a").await;
         app.clock.advance(Duration::from_millis(86_400_000 - 1));
-        rotated.again(&app).await.ok();
+        for one in &rotated {
+            one.again(&app).await.ok();
+        }
         app.clock.advance(Duration::from_millis(1));
-        rotated
-            .again(&app)
-            .await
-            .refused(409, "secret_no_longer_retrievable");
+        for one in &rotated {
+            one.again(&app).await.refused(409, "secret_no_longer_retrievable");
+        }
         background::retain(&app.kernel).await.unwrap();
-        rotated.assert_ended(&app).await;
+        assert_all_ended(&app, &rotated).await;
         let day_keys = || {
             let files = std::fs::read_dir(&app.keys_dir).unwrap();
             let names = files.map(|f| f.unwrap().file_name().into_string().unwrap());
@@ -281,26 +368,31 @@ fn the_end_of_a_short_life_ends_it() {
 fn revocation_supersession_disabling_and_deletion_end_it() {
     each("cell_ends", |app: Arc<App>| async move {
         for end in ["revoke", "rotate", "grace", "disable"] {
-            let rotated = Rotated::make(&app, end, json!({})).await;
-            let path = format!("/service-accounts/{}", rotated.id);
-            let (path, body) = match end {
-                "revoke" => (
-                    format!("{path}/tokens/{}/revoke", rotated.token_id),
-                    json!({ "confirm": true }),
-                ),
-                "rotate" => (format!("{path}/tokens"), json!({})),
-                "grace" => (format!("{path}/tokens"), json!({ "gracePeriodSeconds": 60 })),
-                _ => (format!("{path}/disable"), json!({})),
-            };
-            app.write("POST", &path, body).await.ok();
-            rotated.assert_ended(&app).await;
+            let rotated = Rotated::several(&app, end).await;
+            for one in &rotated {
+                let path = format!("/service-accounts/{}", one.id);
+                let (path, body) = match end {
+                    "revoke" => (
+                        format!("{path}/tokens/{}/revoke", one.token_id),
+                        json!({ "confirm": true }),
+                    ),
+                    "rotate" => (format!("{path}/tokens"), json!({})),
+                    "grace" => (format!("{path}/tokens"), json!({ "gracePeriodSeconds": 60 })),
+                    _ => (format!("{path}/disable"), json!({})),
+                };
+                app.write("POST", &path, body).await.ok();
+            }
+            assert_all_ended(&app, &rotated).await;
         }
-        let rotated = Rotated::make(&app, "delete", json!({})).await;
-        app.delete(&format!("/service-accounts/{}", rotated.id))
-            .await
-            .ok_status();
-        rotated.again(&app).await.refused(404, "not_found");
-        assert_nowhere(&app, &rotated.token).await;
+        let rotated = Rotated::several(&app, "delete").await;
+        for one in &rotated {
+            app.delete(&format!("/service-accounts/{}", one.id))
+                .await
+                .ok_status();
+            one.again(&app).await.refused(404, "not_found");
+        }
+        assert_tokens_nowhere(&app, &rotated).await;
+        assert_cells_erased(&app, &rotated).await;
     });
 }
 

@@ -1,10 +1,11 @@
 //! Keys of organizations: re-wrapping, removal of old sealing keys, crypto-shredding (D11.8, RC-2, RC-3).
 
 use crate::areas::resources::{credential_body, make_check, make_resource};
-use crate::support::{App, each};
+use crate::support::{App, each, number};
+use crate::torment::run;
 use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::jobs;
-use provost_kernel::kernel::Extras;
+use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
 use provost_server::areas::resource_credentials::model::CredentialId;
 use provost_server::areas::resource_credentials::{self, secrets};
@@ -20,8 +21,10 @@ provost_kernel::statements! {
     WRAPPED = "SELECT organization_key_version, COUNT(*) FROM resource_credential_secrets WHERE organization_id = ?1 GROUP BY organization_key_version ORDER BY 1";
     /// Ends everything that an organization keeps.
     SHRED = "DELETE FROM organization_keys WHERE organization_id = ?1";
-    /// Moves the ciphertexts of one secret to another's row.
-    SWAP = "UPDATE resource_credential_secrets SET wrapped_key = (SELECT s.wrapped_key FROM resource_credential_secrets s WHERE s.organization_id = ?1 AND s.credential_id = ?3), ciphertext = (SELECT s.ciphertext FROM resource_credential_secrets s WHERE s.organization_id = ?1 AND s.credential_id = ?3) WHERE organization_id = ?1 AND credential_id = ?2";
+    /// The ciphertexts of a secret.
+    CIPHERTEXTS = "SELECT wrapped_key, ciphertext FROM resource_credential_secrets WHERE organization_id = ?1 AND credential_id = ?2";
+    /// Puts ciphertexts into the row of a secret.
+    PLACE = "UPDATE resource_credential_secrets SET wrapped_key = ?3, ciphertext = ?4 WHERE organization_id = ?1 AND credential_id = ?2";
 }
 
 /// Opens a secret as the rest of the program does.
@@ -71,7 +74,9 @@ async fn make(app: &App, resource: &str, secret: &str) -> String {
 
 #[test]
 fn a_rewrap_that_is_killed_between_any_steps_loses_nothing() {
-    each("rewrap", |app: Arc<App>| async move {
+    run::each("rewrap", &unlimited(), |app: Arc<App>| async move {
+        let every = usize::try_from(number("PROVOST_TEST_SECRET_STEP", 7)).unwrap();
+        let mut opened = 0;
         let resource = make_resource(&app).await;
         let mut kept = BTreeMap::new();
         for n in 0..230 {
@@ -93,12 +98,14 @@ fn a_rewrap_that_is_killed_between_any_steps_loses_nothing() {
             let server = app.restarted(Extras::default()).unwrap();
             let is_done = secrets::step(&server.kernel, &server.org()).await.unwrap();
             seen.push(wrapped(&server).await);
-            for (id, secret) in kept.iter().step_by(7) {
+            opened = 0;
+            for (id, secret) in kept.iter().step_by(every) {
                 assert_eq!(
                     open(&server, id).await.unwrap().as_ref(),
                     Some(secret),
                     "after step {step}"
                 );
+                opened += 1;
             }
             // A rotation in between is not lost, and takes the newest key.
             let id = kept.keys().nth(step * 3).unwrap().clone();
@@ -139,6 +146,7 @@ fn a_rewrap_that_is_killed_between_any_steps_loses_nothing() {
             .collect();
         assert_eq!(actions, ["organization_key.created", "organization_key.retired"]);
         server.kernel.stop().await;
+        json!({ "secrets": kept.len(), "steps": seen.len(), "opened": opened })
     });
 }
 
@@ -216,24 +224,125 @@ fn without_its_keys_an_organization_has_no_secrets() {
     });
 }
 
+fn unlimited() -> Settings {
+    Settings {
+        rate_limits: false,
+        ..Settings::default()
+    }
+}
+
+/// A data key under the organization's key, and the secret under the data key.
+type Ciphertexts = (Vec<u8>, Vec<u8>);
+
+/// A secret in its row.
+struct Row<'a> {
+    /// The application as its organization sees it.
+    app: &'a App,
+    resource: String,
+    id: String,
+    secret: String,
+    ciphertexts: Ciphertexts,
+}
+
+impl<'a> Row<'a> {
+    async fn make(app: &'a App, resource: &str, secret: String) -> Self {
+        let id = make(app, resource, &secret).await;
+        let ciphertexts = ciphertexts(app, &id).await;
+        Self {
+            app,
+            resource: resource.to_owned(),
+            id,
+            secret,
+            ciphertexts,
+        }
+    }
+
+    async fn place(&self, (wrapped, ciphertext): Ciphertexts) {
+        let id = self.id.clone();
+        let placed = self.app.kernel.system(self.app.org(), None, move |cx| {
+            let org = cx.org();
+            let row = provost_kernel::params![org, id.as_str(), wrapped.as_slice(), ciphertext.as_slice()];
+            cx.queue(&PLACE, row)
+        });
+        placed.await.unwrap();
+    }
+
+    /// Asserts that ciphertexts in the place of its own do not open.
+    async fn refuses(&self, ciphertexts: Ciphertexts) {
+        self.place(ciphertexts).await;
+        let refused = open(self.app, &self.id).await.unwrap_err();
+        assert_eq!(refused.code().status(), 500, "{}", self.secret);
+    }
+
+    async fn opens(&self) {
+        assert_eq!(
+            open(self.app, &self.id).await.unwrap().as_ref(),
+            Some(&self.secret)
+        );
+    }
+
+    async fn rotate(&mut self) {
+        self.secret = format!("{} rotated", self.secret);
+        let mut body = credential_body();
+        body["secret"] = self.secret.as_str().into();
+        let path = format!("/resources/{}/credentials/{}", self.resource, self.id);
+        self.app.write("PUT", &path, body).await.ok();
+        self.ciphertexts = ciphertexts(self.app, &self.id).await;
+    }
+}
+
+async fn ciphertexts(app: &App, id: &str) -> Ciphertexts {
+    let (org, id) = (app.organization.clone(), id.to_owned());
+    let read = app.kernel.read_system(move |tx| {
+        let row = provost_kernel::params![org.as_str(), id.as_str()];
+        tx.query_opt(&CIPHERTEXTS, row, |row| Ok((row.get(0)?, row.get(1)?)))
+    });
+    read.await.unwrap().unwrap()
+}
+
 #[test]
 fn a_ciphertext_opens_in_no_other_row() {
-    each("swap", |app: Arc<App>| async move {
-        let resource = make_resource(&app).await;
-        let (one, two) = (
-            make(&app, &resource, "one").await,
-            make(&app, &resource, "two").await,
-        );
-        let (to, from) = (one.clone(), two.clone());
-        app.kernel
-            .system(app.org(), None, move |cx| {
-                let org = cx.org();
-                cx.queue(&SWAP, provost_kernel::params![org, to.as_str(), from.as_str()])
-            })
-            .await
-            .unwrap();
-        assert_eq!(open(&app, &one).await.unwrap_err().code().status(), 500);
-        assert_eq!(open(&app, &two).await.unwrap().as_deref(), Some("two"));
+    run::each("swap", &unlimited(), |app: Arc<App>| async move {
+        let (other, admin) = app.other_organization("Umbrella").await;
+        let there = app.view_of(other, admin);
+        // Two resources of one organization, and one of another.
+        let places = [
+            (&*app, make_resource(&app).await),
+            (&*app, make_resource(&app).await),
+            (&there, make_resource(&there).await),
+        ];
+        let mut rows = Vec::new();
+        for n in 0..number("PROVOST_TEST_SECRETS", 4) {
+            let (app, resource) = &places[usize::try_from(n).unwrap() % places.len()];
+            rows.push(Row::make(app, resource, format!("secret number {n}")).await);
+        }
+        let mut moves = 0;
+        for to in &rows {
+            let (own_key, own_text) = to.ciphertexts.clone();
+            for from in rows.iter().filter(|from| from.id != to.id) {
+                let (key, text) = from.ciphertexts.clone();
+                to.refuses((key.clone(), text.clone())).await;
+                to.refuses((key, own_text.clone())).await;
+                to.refuses((own_key.clone(), text)).await;
+                moves += 3;
+            }
+            to.place((own_key, own_text)).await;
+            to.opens().await;
+        }
+        for row in &mut rows {
+            let before = row.ciphertexts.clone();
+            row.rotate().await;
+            let (key, text) = row.ciphertexts.clone();
+            row.refuses(before.clone()).await;
+            row.refuses((before.0, text.clone())).await;
+            row.refuses((key.clone(), before.1)).await;
+            moves += 3;
+            row.place((key, text)).await;
+        }
+        for row in &rows {
+            row.opens().await;
+        }
+        json!({ "secrets": rows.len(), "moves": moves })
     });
 }
 

@@ -1,6 +1,7 @@
 //! Rotation: a lost answer can always be repaired, and the old token ends when it should (R11, D5.2 to D5.5).
 
 use crate::support::{App, Call, RawReply, Reply, each, each_with, exchange, fresh_key, number, with_trio};
+use crate::torment::run;
 use provost_kernel::kernel::Settings;
 use provost_kernel::time::Clock;
 use serde_json::{Value, json};
@@ -47,19 +48,21 @@ fn token_of(body: &Value) -> String {
 }
 
 /// Cuts the answer at every offset of a step and repairs it; `next` returns the request of a round and takes
-/// the token that the repair gave.
+/// the token that the repair gave. Returns how often that was, and how long the longest answer is.
 async fn repair_at_every_offset(
     app: &Arc<App>,
     step: u64,
     mut next: impl AsyncFnMut(Option<String>) -> Vec<u8>,
-) {
+) -> Value {
     let served = app.serve().await;
     let (mut offset, mut length) = (0, usize::MAX);
+    let (mut cuts, mut longest) = (0, 0);
     let mut token = None;
     while offset <= length {
         let request = next(token.take()).await;
         let (cut, whole) = through_cutting_proxy(served.address, &request, offset).await;
         length = whole;
+        longest = longest.max(whole);
         assert_eq!(cut.bytes.len(), offset.min(whole));
         let repaired = exchange(served.address, &request).await;
         let (status, body) = repaired.json();
@@ -73,14 +76,23 @@ async fn repair_at_every_offset(
         assert_eq!(app.used(&issued).await.0, 200, "offset {offset}");
         token = Some(issued);
         offset += usize::try_from(step).unwrap();
+        cuts += 1;
     }
     assert!(offset > 500, "an answer has more bytes than {offset}");
     served.stop().await;
+    json!({ "cuts": cuts, "bytes": longest })
+}
+
+fn unlimited() -> Settings {
+    Settings {
+        rate_limits: false,
+        ..Settings::default()
+    }
 }
 
 #[test]
 fn a_cut_answer_of_a_rotation_is_repaired_at_every_offset() {
-    each("cut_rotation", |app: Arc<App>| async move {
+    run::each("cut_rotation", &unlimited(), |app: Arc<App>| async move {
         let step = number("PROVOST_TEST_OFFSET_STEP", 1);
         repair_at_every_offset(&app, step, async |_| {
             // A new account each time: its answer is short, and so is the test.
@@ -88,13 +100,13 @@ fn a_cut_answer_of_a_rotation_is_repaired_at_every_offset() {
             let path = format!("/service-accounts/{id}/tokens");
             app.on_the_wire("POST", &path, &app.admin, &with_trio(json!({}), &fresh_key()))
         })
-        .await;
+        .await
     });
 }
 
 #[test]
 fn a_cut_answer_of_a_self_rotation_is_repaired_with_the_dead_token() {
-    each("cut_self_rotation", |app: Arc<App>| async move {
+    run::each("cut_self_rotation", &unlimited(), |app: Arc<App>| async move {
         let scopes = ["service_accounts:rotate_self"];
         let (id, mut own) = app.account("deploy", "viewer", &scopes).await;
         let path = format!("/service-accounts/{id}/tokens");
@@ -103,20 +115,20 @@ fn a_cut_answer_of_a_self_rotation_is_repaired_with_the_dead_token() {
             own = issued.unwrap_or_else(|| own.clone());
             app.on_the_wire("POST", &path, &own, &with_trio(json!({}), &fresh_key()))
         })
-        .await;
+        .await
     });
 }
 
 #[test]
 fn a_cut_answer_of_a_creation_is_repaired() {
-    each("cut_creation", |app: Arc<App>| async move {
+    run::each("cut_creation", &unlimited(), |app: Arc<App>| async move {
         let step = number("PROVOST_TEST_OFFSET_STEP", 13);
         repair_at_every_offset(&app, step, async |_| {
             let key = fresh_key();
             let body = json!({ "name": key, "permissionRole": "viewer", "allOfRole": true });
             app.on_the_wire("POST", "/service-accounts", &app.admin, &with_trio(body, &key))
         })
-        .await;
+        .await
     });
 }
 
