@@ -112,7 +112,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
             several => format!(" With {several} binaries one after the other."),
         };
         let sentence = format!("{}.{more}", tally.sentence());
-        let record = Record::new(&["R2", "R3", "R8"], sentence, command);
+        // Migrations are among the commands.
+        let goals: &[&str] = match chosen.as_slice() {
+            [] => &["R2", "R3", "R8"],
+            _ => &["R2", "R3"],
+        };
+        let record = Record::new(goals, sentence, command);
         // A seed chooses among points, and of all there is nothing to choose.
         let record = if arguments.sample < 100 {
             record.with_seeds(seed.to_string())
