@@ -1,8 +1,8 @@
 //! Lists by exact filters on PostgreSQL, which merges ranges itself: two statements are one list (ADR 0028).
 //!
-//! The first says how many there are, by the store's own counts or, of an account, by counting; the second gives the page. An index of states is read
-//! newest first, and what the filter does not ask for is passed over; where that would pass over more than there is to
-//! read, every kind is read by itself. Both give the same page.
+//! The first says how many there are, by the store's own counts or, of an account, by counting; the second gives the page.
+//! An index of states is read newest first, and what the filter does not ask for is passed over; where that would pass over
+//! more than there is to read, every kind is read by itself. Both give the same page.
 //!
 //! INVARIANT MS-3: as everywhere, the sessions of the filter at the instant of the request, newest first, each once.
 
