@@ -387,7 +387,9 @@ fn must_fail(subject: Subject, point: &Point) -> bool {
 
 /// Until a restore gives the staged copy its name, its folder is synced for names alone that go away, those of logs. The
 /// sync behind the renaming is another one, and has to succeed. When a store or a backup is made, SQLite syncs the folder
-/// for a journal that goes away, and passes over a failure; the product's own sync behind that has to succeed.
+/// for a journal that goes away, and passes over a failure; the product's own sync behind that has to succeed. SQLite syncs
+/// it once more with the first commit to a new log, whose name is durable by then: the product's own sync is the last one
+/// before, and nothing but the log was written since.
 fn is_done_again(subject: Subject, home: &Path, calls: &[Call]) -> bool {
     let folder = match subject {
         Subject::Init | Subject::Restore => home.join("data"),
@@ -395,12 +397,18 @@ fn is_done_again(subject: Subject, home: &Path, calls: &[Call]) -> bool {
         Subject::Start | Subject::Rotate => return false,
     };
     let is_folder = |call: &Call| call.name == "fsync" && Path::new(&call.place) == folder;
-    let failed = calls.iter().filter(|call| call.injected);
-    let last = calls
-        .iter()
-        .filter(|call| is_folder(call))
-        .max_by_key(|call| call.at);
-    failed.clone().all(is_folder) && last.is_some_and(|last| !last.injected)
+    let is_sound = |call: &Call| is_folder(call) && !call.injected;
+    let is_repeated = |failed: &Call| {
+        let follows = calls.iter().any(|call| is_sound(call) && call.at > failed.at);
+        let before = calls
+            .iter()
+            .filter(|call| call.thread == failed.thread && call.at < failed.at)
+            .filter(|call| !call.place.ends_with("-wal"))
+            .max_by_key(|call| call.at);
+        follows || before.is_some_and(is_sound)
+    };
+    let mut failed = calls.iter().filter(|call| call.injected);
+    failed.all(|call| is_folder(call) && is_repeated(call))
 }
 
 fn user(bootstrap: &Bootstrap, name: &str) -> Request {
@@ -437,4 +445,46 @@ fn kill_traced(tracer: &mut Child) -> Outcome {
         process::signal(child.parse().unwrap_or(0), "KILL");
     }
     tracer.wait().context("cannot wait for strace").map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sync(thread: u32, at: u64, place: &str, injected: bool) -> Call {
+        Call {
+            thread,
+            name: "fsync".to_owned(),
+            number: 1,
+            place: place.to_owned(),
+            injected,
+            at: Duration::from_millis(at),
+        }
+    }
+
+    #[test]
+    fn a_failed_sync_of_a_folder_matters_unless_another_covers_it() {
+        let again = |calls: &[Call]| is_done_again(Subject::Init, Path::new("/h"), calls);
+        let folder = |thread, at, injected| sync(thread, at, "/h/data", injected);
+        assert!(again(&[folder(1, 1, true), folder(2, 2, false)]), "one follows");
+        let log = sync(1, 2, "/h/data/provost.db-wal", false);
+        assert!(
+            again(&[folder(1, 1, false), log.clone(), folder(1, 3, true)]),
+            "only the log was written since"
+        );
+        assert!(!again(&[folder(1, 1, true)]));
+        assert!(
+            !again(&[folder(2, 1, false), folder(1, 3, true)]),
+            "of another thread"
+        );
+        let key = sync(1, 2, "/h/data/keys/x", false);
+        assert!(
+            !again(&[folder(1, 1, false), key, folder(1, 3, true)]),
+            "a name may be new"
+        );
+        assert!(!again(&[
+            folder(1, 1, false),
+            sync(1, 2, "/h/data/provost.db", true)
+        ]));
+    }
 }
