@@ -203,6 +203,29 @@ impl Plan {
         }
     }
 
+    /// Returns these columns of some events: for each row group the places of its events, ascending, and the batch from
+    /// the first of them to the last.
+    ///
+    /// Errors: those of reading, for each row group alone.
+    pub fn rows<'a>(
+        &'a self,
+        places: &'a mut [Place],
+        columns: &'a [usize],
+    ) -> impl Iterator<Item = (&'a [Place], Result<Batch>)> + 'a {
+        places.sort_unstable();
+        let groups = places.chunk_by(|a, b| (a.source, a.group) == (b.source, b.group));
+        groups.filter_map(move |group| {
+            let (first, last) = (group.first()?, group.last()?);
+            let unit = Unit {
+                source: first.source as usize,
+                group: first.group as usize,
+                rows: first.row as usize..last.row as usize + 1,
+                span: self.sources.get(first.source as usize)?.span(),
+            };
+            Some((group, self.read(&unit, columns, false)))
+        })
+    }
+
     /// Returns the ids of these events.
     ///
     /// Errors: those of reading.

@@ -9,11 +9,13 @@
 //! INVARIANT AD-2: sequence numbers of a chain have no gap; they are taken under the head's row lock.
 //! INVARIANT AD-3: no entry holds a token, a secret or a body.
 //! INVARIANT AD-4: the hash of an entry is over the hash of the one before it and over all of its own text.
+//! INVARIANT AD-5: the hash of an entry cannot be found by trying.
 
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::cx::{Change, Event};
 use crate::db::{Call, Param, Row};
 use crate::error::{Error, Result};
+use crate::fence::TargetKind;
 use crate::keys::{Keys, MacPurpose};
 use crate::merkle::Hash;
 use crate::time::Timestamp;
@@ -83,7 +85,7 @@ pub struct Note {
     /// Who.
     pub actor: Option<Actor>,
     /// On what.
-    pub target: Option<(&'static str, String)>,
+    pub target: Option<(&'static TargetKind, String)>,
     /// With what result.
     pub decision: Decision,
     /// The HTTP status.
@@ -154,6 +156,8 @@ struct Canonical<'a> {
     replay_of: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    salt: Option<String>,
     seq: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     source_ip: Option<std::net::IpAddr>,
@@ -198,7 +202,7 @@ struct CanonicalTarget<'a> {
 }
 
 impl Note {
-    fn canonical(&self, id: &str, seq: i64) -> Result<String> {
+    fn canonical(&self, id: &str, seq: i64, salt: Option<String>) -> Result<String> {
         let actor = self.actor.as_ref().map(|actor| {
             let permission = actor.permission;
             CanonicalActor {
@@ -231,12 +235,13 @@ impl Note {
             reason: self.reason.as_deref(),
             replay_of: self.replay_of.as_deref(),
             request_id: origin.map(|o| o.request_id.as_str()),
+            salt,
             seq,
             source_ip: origin.map(|o| o.source_ip),
-            target: self
-                .target
-                .as_ref()
-                .map(|(kind, id)| CanonicalTarget { id, kind }),
+            target: self.target.as_ref().map(|(kind, id)| CanonicalTarget {
+                id,
+                kind: kind.word(),
+            }),
             time: self.time,
             user_agent: origin.and_then(|o| o.user_agent.as_deref()),
         };
@@ -274,6 +279,9 @@ pub fn entry_id(time: Timestamp, seq: i64) -> String {
 pub fn entry_seq(id: &str) -> Option<i64> {
     i64::try_from(crate::id::parse("aud", id)?.random()).ok()
 }
+
+/// How many bytes of a keyed hash an entry is salted with.
+const SALT_LEN: usize = 16;
 
 /// A chain's head, locked by the transaction that read it.
 #[derive(Clone, Debug)]
@@ -332,12 +340,25 @@ impl Head {
         f(&[self.organization.as_str().as_bytes(), &seq, &self.hash, &events])
     }
 
-    /// Appends a note and returns the statements that store it, its id first.
-    pub fn append(&mut self, note: &Note, calls: &mut Vec<Call<'static>>) -> Result<String> {
+    /// Appends a note with the statements that store it, and returns its id. `mac` is a hash under a key that no reader
+    /// has ([`MacPurpose::AuditSalt`]).
+    ///
+    /// An entry without the random id of a request gets a salt, so that nobody who is shown its hash can find out the
+    /// rest by trying (AD-5).
+    pub fn append(
+        &mut self,
+        note: &Note,
+        mac: impl FnOnce(&[&[u8]]) -> [u8; 32],
+        calls: &mut Vec<Call<'static>>,
+    ) -> Result<String> {
         self.seq += 1;
         self.moved = true;
         let id = entry_id(note.time, self.seq);
-        let canonical = note.canonical(&id, self.seq)?;
+        let salt = note
+            .origin
+            .is_none()
+            .then(|| hex(&self.with_parts(mac)[..SALT_LEN]));
+        let canonical = note.canonical(&id, self.seq, salt)?;
         self.hash = entry_hash(&self.hash, &canonical);
         let actor = note.actor.as_ref().map(|a| a.id.clone());
         calls.push(Call {
@@ -397,6 +418,8 @@ mod tests {
     use super::*;
     use crate::auth::{Permission, Role, ScopeSet, TokenRef};
 
+    static ACCOUNT: TargetKind = TargetKind::new("service_account", crate::fence::Readers::Overseers);
+
     fn full_note() -> Note {
         let organization = OrganizationId::parse("acme").unwrap();
         let mut note = Note::new(
@@ -418,7 +441,7 @@ mod tests {
             replay_only: false,
             item: None,
         });
-        note.target = Some(("service_account", "sa_2".into()));
+        note.target = Some((&ACCOUNT, "sa_2".into()));
         note.reason = Some("because".into());
         note.key_hash = Some([7; 32]);
         note.count = Some(3);
@@ -440,9 +463,39 @@ mod tests {
 
     #[test]
     fn what_is_written_is_the_canonical_form() {
-        let text = full_note().canonical("aud_1", 9).unwrap();
+        let text = full_note().canonical("aud_1", 9, Some("ab".into())).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(text, crate::json::canonical(&value));
+    }
+
+    fn salted(parts: &[&[u8]]) -> [u8; 32] {
+        entry_hash(&[7; 32], &hex(&parts.concat()))
+    }
+
+    fn salt_of(call: &Call<'static>) -> Option<String> {
+        let Param::Text(entry) = &call.params[7] else {
+            panic!("the entry is text")
+        };
+        let entry: serde_json::Value = serde_json::from_str(entry).unwrap();
+        entry["salt"].as_str().map(str::to_owned)
+    }
+
+    #[test]
+    fn the_hash_of_an_entry_without_a_request_cannot_be_tried_out() {
+        let organization = OrganizationId::parse("acme").unwrap();
+        let mut head = Head::empty(organization.clone());
+        let (mut calls, mut again) = (Vec::new(), Vec::new());
+        let own = Note::new(organization, Timestamp::from_ms(1), "access.summary");
+        // A transaction that runs again writes the same.
+        head.clone().append(&own, salted, &mut again).unwrap();
+        head.append(&own, salted, &mut calls).unwrap();
+        head.append(&own, salted, &mut calls).unwrap();
+        head.append(&full_note(), salted, &mut calls).unwrap();
+        let salts: Vec<Option<String>> = calls.iter().map(salt_of).collect();
+        assert_eq!(salt_of(&again[0]), salts[0]);
+        assert_eq!(salts[0].as_ref().unwrap().len(), 2 * SALT_LEN);
+        assert_ne!(salts[0], salts[1]);
+        assert_eq!(salts[2], None, "the id of a request is random");
     }
 
     #[test]
@@ -456,9 +509,9 @@ mod tests {
     fn appending_chains_the_hashes() {
         let mut head = Head::empty(OrganizationId::parse("acme").unwrap());
         let mut calls = Vec::new();
-        head.append(&full_note(), &mut calls).unwrap();
+        head.append(&full_note(), salted, &mut calls).unwrap();
         let first = head.hash;
-        head.append(&full_note(), &mut calls).unwrap();
+        head.append(&full_note(), salted, &mut calls).unwrap();
         assert_eq!((head.seq, calls.len()), (2, 2));
         let Param::Text(second) = &calls[1].params[7] else {
             panic!("the entry is text")

@@ -1,6 +1,7 @@
 //! Who calls, and what they may do (decisions.md section 3).
 //!
-//! Effective permission = what the role grants ∩ the account's scopes ∩ the token's scopes. It is computed
+//! Effective permission = what the role grants ∩ the account's scopes ∩ the token's scopes. "All of the role" leaves out
+//! what the role grants only by name ([`Role::by_name`]). It is computed
 //! from the store at every request and never kept in a token (D3.3). `write` implies `read` of the same
 //! toolset; nothing implies a dangerous scope; there is no wildcard (D3.2).
 //!
@@ -77,7 +78,7 @@ impl std::fmt::Display for OrganizationId {
     Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[schemars(inline, extend("x-open" = true))]
 pub enum Role {
     /// Everything.
     Admin,
@@ -113,6 +114,28 @@ impl Role {
         self == other || self == Role::Admin || other == Role::Viewer
     }
 
+    /// Returns the scopes that the role can use, and only where somebody named them: no "all of the role" holds them, and
+    /// no user does, who has no list of scopes.
+    ///
+    /// Whoever pulls gets values in the clear, and whoever inspects asks recorded content one question after the other:
+    /// admins may anyhow, everybody else is chosen for it (ADR 0046).
+    pub fn by_name(self) -> ScopeSet {
+        static BY_NAME: LazyLock<[ScopeSet; 4]> = LazyLock::new(|| {
+            Role::ALL.map(|role| {
+                let inspects = (role == Role::Operator).then_some("policies:inspect");
+                let pulls = (role != Role::Viewer).then_some("managed_config:pull");
+                let names: Vec<_> = inspects.into_iter().chain(pulls).collect();
+                ScopeSet::of(&names)
+            })
+        });
+        BY_NAME[self as usize]
+    }
+
+    /// Returns what "all of the role" holds.
+    pub fn all_scopes(self) -> ScopeSet {
+        self.grants().without(self.by_name())
+    }
+
     /// Returns the scopes that the role can use at all.
     pub fn grants(self) -> ScopeSet {
         // Made once: this runs at every request.
@@ -134,13 +157,21 @@ impl Role {
                     "managed_config:rollback",
                     "policies:backtest",
                     "policies:decide",
+                    "policies:history",
                     "llm_gateway:resolve",
                     "resources:connect",
                 ],
+                self.by_name().to_list(),
                 SELF_SERVICE.to_vec(),
             ]
             .concat(),
-            Role::Auditor => [reads(&["mcp:read"]), vec!["audit:export"], SELF_SERVICE.to_vec()].concat(),
+            Role::Auditor => [
+                reads(&["mcp:read"]),
+                vec!["audit:export", "policies:history"],
+                self.by_name().to_list(),
+                SELF_SERVICE.to_vec(),
+            ]
+            .concat(),
             Role::Viewer => [
                 vec!["inventory:read", "policies:read", "fleet:read"],
                 SELF_SERVICE.to_vec(),
@@ -178,7 +209,7 @@ pub const TOOLSETS: [&str; 21] = [
 
 /// Every scope that exists, in alphabetical order: a name is found by bisection, and a set lists itself sorted.
 /// A scope's place is its bit; bits are not stored anywhere.
-pub const SCOPES: [&str; 53] = [
+pub const SCOPES: [&str; 57] = [
     "audit:export",
     "audit:read",
     "audit:write",
@@ -205,6 +236,7 @@ pub const SCOPES: [&str; 53] = [
     "llm_gateway:read",
     "llm_gateway:resolve",
     "llm_gateway:write",
+    "managed_config:pull",
     "managed_config:read",
     "managed_config:rollback",
     "managed_config:write",
@@ -217,6 +249,9 @@ pub const SCOPES: [&str; 53] = [
     "operations:write",
     "policies:backtest",
     "policies:decide",
+    "policies:history",
+    "policies:import_history",
+    "policies:inspect",
     "policies:read",
     "policies:write",
     "registry:install",
@@ -294,6 +329,18 @@ impl ScopeSet {
         Self(self.0 & other.0)
     }
 
+    /// Returns what either set holds.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the set without what another holds.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Says whether the set holds a scope.
     pub fn has(self, name: &str) -> bool {
         Self::bit(name).is_some_and(|bit| self.0 & bit != 0)
@@ -329,11 +376,22 @@ pub struct Permission {
 impl Permission {
     /// Computes the effective permission (D3.3). `None` stands for "all of the role".
     pub fn effective(role: Role, account: Option<ScopeSet>, token: Option<ScopeSet>) -> Self {
-        let open = |set: Option<ScopeSet>| set.map_or_else(ScopeSet::all, ScopeSet::closed);
+        let account_scopes = account.map_or_else(|| role.all_scopes(), ScopeSet::closed);
+        let token_scopes = token.map_or_else(ScopeSet::all, ScopeSet::closed);
         Self {
             role,
-            scopes: role.grants().and(open(account)).and(open(token)),
+            scopes: role.grants().and(account_scopes).and(token_scopes),
             all_of_role: account.is_none() && token.is_none(),
+        }
+    }
+
+    /// Returns the scopes that its holder may give to others: those that they have, and with all of a role those that the
+    /// role grants by name alone.
+    pub fn gives(self) -> ScopeSet {
+        if self.all_of_role {
+            self.scopes.or(self.role.by_name())
+        } else {
+            self.scopes
         }
     }
 
@@ -352,7 +410,7 @@ impl Permission {
 /// Errors: `EscalationForbidden`.
 pub fn may_mint(caller: Permission, minted: Permission) -> Result<()> {
     let covered = caller.role.covers(minted.role)
-        && caller.scopes.covers(minted.scopes)
+        && caller.gives().covers(minted.scopes)
         && (caller.all_of_role || !minted.all_of_role);
     if covered {
         return Ok(());
@@ -396,6 +454,17 @@ pub struct TokenRef {
 }
 
 impl Actor {
+    /// Says whether the caller is this principal by a token of its own, and not by a session that another issuer, a client
+    /// or a person began for it: what such a session does to the principal would outlive the session.
+    pub fn is_itself(&self, id: &str) -> bool {
+        let lead = crate::token::TokenKind::ServiceAccount.lead();
+        self.id == id
+            && self
+                .token
+                .as_ref()
+                .is_some_and(|token| token.prefix.starts_with(lead))
+    }
+
     /// Returns the actor of the program's own work in an organization.
     pub fn system(organization: OrganizationId) -> Self {
         Self {
@@ -503,11 +572,36 @@ mod tests {
     }
 
     #[test]
+    fn what_a_role_grants_by_name_is_held_by_nobody_who_was_not_named() {
+        let by_name = Role::ALL.map(|role| role.by_name().to_list());
+        let [pulls, inspects] = ["managed_config:pull", "policies:inspect"];
+        assert_eq!(by_name, [vec![pulls], vec![pulls, inspects], vec![pulls], vec![]]);
+        for role in Role::ALL {
+            let all = Permission::effective(role, None, None);
+            assert!(role.grants().covers(role.by_name()));
+            assert_eq!(all.scopes, role.all_scopes());
+            assert_eq!(all.gives(), role.grants());
+            // A token that names it changes nothing about an account that does not.
+            let token = Permission::effective(role, None, Some(role.by_name()));
+            assert_eq!(token.scopes, ScopeSet::default());
+            let named = Permission::effective(role, Some(role.by_name()), None);
+            assert_eq!(named.scopes, role.by_name());
+            // Who has all of a role gives it; who has a list gives what is on it.
+            assert!(may_mint(all, named).is_ok());
+            let list = Permission::effective(role, Some(all.scopes), None);
+            assert_eq!(may_mint(list, named).is_ok(), role == Role::Viewer);
+            let lent = Permission::effective(role, None, Some(ScopeSet::all()));
+            assert_eq!(may_mint(lent, named).is_ok(), role == Role::Viewer);
+        }
+    }
+
+    #[test]
     fn a_role_grants_what_is_written_of_it() {
         let reads_and = |role: Role, acts: &[&str], unread: &[&str]| {
             let own = ["registry:install", "service_accounts:rotate_self"];
+            let by_name = role.by_name();
             let is_granted = |name: &&str| {
-                let is_read = name.ends_with(":read") && !unread.contains(name);
+                let is_read = by_name.has(name) || name.ends_with(":read") && !unread.contains(name);
                 is_read || acts.contains(name) || own.contains(name)
             };
             let granted: Vec<&str> = SCOPES.into_iter().filter(is_granted).collect();
@@ -519,6 +613,7 @@ mod tests {
             "managed_config:rollback",
             "policies:backtest",
             "policies:decide",
+            "policies:history",
             "resources:connect",
         ];
         reads_and(
@@ -526,7 +621,11 @@ mod tests {
             &acts_of_operators,
             &["service_accounts:read", "mcp:read"],
         );
-        reads_and(Role::Auditor, &["audit:export"], &["mcp:read"]);
+        reads_and(
+            Role::Auditor,
+            &["audit:export", "policies:history"],
+            &["mcp:read"],
+        );
         assert_eq!(
             Role::Viewer.grants().to_list(),
             [
@@ -567,7 +666,7 @@ mod tests {
             assert_eq!(permission.all_of_role, grows, "{account:?} {token:?}");
             let held = ["audit:read", "events:read", "events:write"];
             if grows {
-                assert_eq!(permission.scopes, ScopeSet::all());
+                assert_eq!(permission.scopes, Role::Admin.all_scopes());
             } else {
                 assert_eq!(permission.scopes.to_list(), held, "write implies read");
             }

@@ -8,6 +8,7 @@
 //! INVARIANT CR-1: a token is accepted iff its MAC matches (or its signature was verified), `now < expiresAt`, it is
 //! not revoked and its account or session stands, all in one snapshot.
 //! INVARIANT CR-2: a delegated token can do what its session can and what its own scopes say, never more.
+//! INVARIANT CR-3: a delegated token acts by a session of its own organization, client and principal, and by no other.
 
 use crate::auth::{Actor, OrganizationId, Permission, Role, ScopeSet, TokenRef};
 use crate::cx::Cx;
@@ -69,6 +70,8 @@ pub struct Credential {
     pub last_used_at: Option<Timestamp>,
     /// The item that a gateway token is bound to (D10.6).
     pub item: Option<String>,
+    /// The client of a session.
+    pub client: Option<String>,
 }
 
 /// Where tokens and accounts lie. The area of service accounts provides it.
@@ -141,7 +144,7 @@ pub enum Admission {
 /// A client of the MCP endpoint, in its own words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpClient {
-    /// The client's name for itself; 1 to 128 visible characters.
+    /// The client's name for itself, whole: 1 to 2 048 bytes of visible characters.
     pub id: String,
     /// How people call it.
     pub display: Option<String>,
@@ -154,8 +157,15 @@ pub struct Verified {
     pub organization: OrganizationId,
     /// Finds the session.
     pub grant: String,
+    /// The client that the token names. Its session must be this client's.
+    pub client: Option<String>,
+    /// The principal that the token names, where it names one of ours. Its session must be this principal's.
+    pub principal: Option<String>,
     /// What the token itself allows.
     pub scopes: ScopeSet,
+    /// Whether other tokens of the same session may say more than those before them: the session lists what all of them
+    /// had.
+    pub grows: bool,
     /// The end of its life, the leeway for clocks included.
     pub expires_at: Timestamp,
     /// What the session is made of, if this token may make it: a matter of the area behind [`Sessions::open`].
@@ -253,12 +263,19 @@ impl Caller {
 
     /// Takes from a session what its token does not say (CR-2).
     ///
-    /// Errors: `Unauthenticated` for a session of another organization.
+    /// Errors: `Unauthenticated` for a session of another organization, client or principal.
     pub fn bound(&self, mut credential: Credential) -> Result<Credential> {
         let Some(verified) = &self.verified else {
             return Ok(credential);
         };
-        if credential.organization != verified.organization {
+        let is_named = |named: &Option<String>, own: Option<&str>| {
+            named.as_deref().is_none_or(|named| own == Some(named))
+        };
+        // INVARIANT CR-3: organization, client and principal of token and session are compared at every request.
+        if credential.organization != verified.organization
+            || !is_named(&verified.client, credential.client.as_deref())
+            || !is_named(&verified.principal, Some(&credential.principal_id))
+        {
             return Err(invalid_token());
         }
         let own = verified.scopes.closed();
@@ -341,6 +358,14 @@ impl Presented {
     /// Returns what kind of row the token stands for.
     pub fn kind(&self) -> Kind {
         self.caller.kind
+    }
+
+    /// Says whether the session has yet to list what this token may do. Only one that stands is asked to.
+    pub(crate) fn outgrows(&self, credential: &Credential) -> bool {
+        self.verified().is_some_and(|verified| {
+            let listed = credential.token_scopes.unwrap_or_else(ScopeSet::all);
+            verified.grows && verified.opening.is_some() && !listed.closed().covers(verified.scopes)
+        })
     }
 
     /// Returns what was verified of a delegated token.
@@ -437,7 +462,8 @@ impl Credential {
 
 /// Returns the 401 of a service account's token whose sessions were revoked (D7.11).
 pub fn cut_at_mcp() -> Error {
-    let message = "the sessions of this token were revoked; rotate the account to connect again";
+    let message =
+        "the sessions of this token were revoked; an administrator rotates the account to connect it again";
     Error::new(Code::TokenRevoked, message).with("presented", true)
 }
 
@@ -487,6 +513,7 @@ mod tests {
             replay_pending: false,
             last_used_at: None,
             item: None,
+            client: None,
         }
     }
 
@@ -495,7 +522,10 @@ mod tests {
         let verified = Verified {
             organization: OrganizationId::parse("acme").unwrap(),
             grant: "grant-of-somebody".into(),
+            client: None,
+            principal: None,
             scopes: ScopeSet::all(),
+            grows: false,
             expires_at: Timestamp::from_ms(1),
             opening: None,
         };
@@ -585,7 +615,10 @@ mod tests {
                 Ok(Verified {
                     organization: OrganizationId::parse("acme").unwrap(),
                     grant: token.to_owned(),
+                    client: None,
+                    principal: None,
                     scopes: ScopeSet::default(),
+                    grows: false,
                     expires_at: Timestamp::EPOCH,
                     opening: None,
                 })
@@ -703,13 +736,17 @@ mod tests {
             verified: Some(Arc::new(Verified {
                 organization: OrganizationId::parse("acme").unwrap(),
                 grant: "x".into(),
+                client: Some("client".into()),
+                principal: Some("sa_1".into()),
                 scopes: ScopeSet::of(scopes),
+                grows: false,
                 expires_at: Timestamp::from_ms(ms),
                 opening: None,
             })),
         };
         let session = |scopes: Option<&[&str]>| Credential {
             token_scopes: scopes.map(ScopeSet::of),
+            client: Some("client".into()),
             ..credential()
         };
         let bound = caller(&["audit:read", "events:write"], 5_000)
@@ -720,11 +757,27 @@ mod tests {
         let bound = caller(&["audit:read"], 50_000).bound(session(None)).unwrap();
         assert_eq!(bound.token_scopes, Some(ScopeSet::of(&["audit:read"])));
         assert_eq!(bound.expires_at, Timestamp::from_ms(10_000));
-        let foreign = Credential {
-            organization: OrganizationId::parse("umbrella").unwrap(),
-            ..credential()
-        };
-        let refused = caller(&["audit:read"], 5_000).bound(foreign).unwrap_err();
-        assert_eq!(refused.code(), Code::Unauthenticated);
+        // Each alone: another organization, another client, no client, another principal.
+        for foreign in [
+            Credential {
+                organization: OrganizationId::parse("umbrella").unwrap(),
+                ..session(None)
+            },
+            Credential {
+                client: Some("client-2".into()),
+                ..session(None)
+            },
+            Credential {
+                client: None,
+                ..session(None)
+            },
+            Credential {
+                principal_id: "sa_2".into(),
+                ..session(None)
+            },
+        ] {
+            let refused = caller(&["audit:read"], 5_000).bound(foreign).unwrap_err();
+            assert_eq!(refused.code(), Code::Unauthenticated);
+        }
     }
 }

@@ -7,10 +7,11 @@
 //! INVARIANT CX-2: a unit that runs again draws the same instant, ids and secrets.
 //! INVARIANT CX-3: the bytes of a revealed secret stand in the answer and in no stored row.
 
-use crate::auth::{Actor, OrganizationId};
+use crate::auth::{Actor, OrganizationId, Origin};
 use crate::db::{Param, Row, Statement, Tx};
 use crate::entropy::UnitRng;
 use crate::error::{Class, Code, Error, Result};
+use crate::fence::{EventKind, TargetKind};
 use crate::id::TypedId;
 use crate::kernel::Kernel;
 use crate::rate::Bucket;
@@ -32,9 +33,13 @@ pub(crate) struct Later {
 /// What one run of an operation leaves behind beside its rows.
 #[derive(Default)]
 pub(crate) struct Traces {
-    pub target: Option<(&'static str, String)>,
+    pub target: Option<(&'static TargetKind, String)>,
     pub changes: Vec<Change>,
     pub events: Vec<Event>,
+    /// Events that are emitted if the unit is refused.
+    pub alarms: Vec<Event>,
+    /// Whose request the program's own unit serves, and where that came from.
+    pub served: Option<(Actor, Option<Origin>)>,
     pub jobs: Vec<crate::jobs::NewJob>,
     pub wakes: Vec<&'static str>,
     pub headers: Vec<(&'static str, String)>,
@@ -63,7 +68,7 @@ pub struct Change {
 /// One outgoing event; becomes an outbox row of the same transaction (D12.2).
 #[derive(Clone, Debug)]
 pub struct Event {
-    pub(crate) kind: &'static str,
+    pub(crate) kind: &'static EventKind,
     pub(crate) data: Value,
 }
 
@@ -102,6 +107,8 @@ pub struct Cx<'a> {
     tx: Tx<'a>,
     kernel: &'a Kernel,
     actor: &'a Actor,
+    /// Where the request came from, in a read.
+    pub(crate) origin: Option<&'a Origin>,
     now: Timestamp,
     rng: UnitRng,
     deadline: Option<Duration>,
@@ -121,6 +128,7 @@ impl<'a> Cx<'a> {
             tx,
             kernel,
             actor,
+            origin: None,
             now,
             rng: UnitRng::new(seed),
             deadline,
@@ -131,6 +139,11 @@ impl<'a> Cx<'a> {
     /// Returns the caller.
     pub fn actor(&self) -> &'a Actor {
         self.actor
+    }
+
+    /// Returns where the request came from; nothing in a unit of work, whose entry names it by itself.
+    pub fn origin(&self) -> Option<&'a Origin> {
+        self.origin
     }
 
     /// Returns the caller's organization.
@@ -203,8 +216,13 @@ impl<'a> Cx<'a> {
     }
 
     /// Names the record that the operation is about, for the audit entry.
-    pub fn target(&mut self, kind: &'static str, id: impl Into<String>) {
+    pub fn target(&mut self, kind: &'static TargetKind, id: impl Into<String>) {
         self.traces.target = Some((kind, id.into()));
+    }
+
+    /// Returns the id of what the unit is about; before a stored answer is repeated, of what it was about.
+    pub fn target_id(&self) -> Option<&str> {
+        self.traces.target.as_ref().map(|(_, id)| id.as_str())
     }
 
     /// Notes a changed member for the audit entry.
@@ -221,8 +239,20 @@ impl<'a> Cx<'a> {
     }
 
     /// Emits an event with the transaction.
-    pub fn emit(&mut self, kind: &'static str, data: Value) {
+    pub fn emit(&mut self, kind: &'static EventKind, data: Value) {
         self.traces.events.push(Event { kind, data });
+    }
+
+    /// Emits an event if the unit is refused, with the audit entry of the refusal: for what somebody must hear of though it
+    /// was not done. A refusal that leaves no entry emits nothing.
+    pub fn emit_if_refused(&mut self, kind: &'static EventKind, data: Value) {
+        self.traces.alarms.push(Event { kind, data });
+    }
+
+    /// Leaves the entry of the program's own unit in the name of the caller whose request it serves. The entry of an
+    /// operation always names its own caller.
+    pub fn in_the_name_of(&mut self, caller: Actor, origin: Option<Origin>) {
+        self.traces.served = Some((caller, origin));
     }
 
     /// Enqueues a durable job with the transaction.

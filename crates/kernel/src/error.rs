@@ -51,6 +51,7 @@ codes! {
     AlreadyTerminal "already_terminal" 409 "The record has ended.";
     AlreadyExists "already_exists" 409 "The name is taken.";
     LlmGatewayNotEnabled "llm_gateway_not_enabled" 404 "The organization has switched the LLM gateway off.";
+    TooManyRemovals "too_many_removals" 409 "A file would remove more of a directory than one file may without a word.";
     Disabled "disabled" 409 "The record is disabled.";
     SchemaIncompatible "schema_incompatible" 409 "A stored definition does not fit the rules of today.";
     NoEarlierRelease "no_earlier_release" 409 "There is no release to go back to.";

@@ -16,6 +16,7 @@ pub mod durable;
 pub mod entropy;
 pub mod error;
 pub mod expose;
+pub mod fence;
 pub mod id;
 pub mod idempotency;
 pub mod jobs;

@@ -9,6 +9,7 @@
 use crate::auth::{Actor, Role};
 use crate::cx::Cx;
 use crate::error::{Code, Error, Result};
+use crate::fence::{Declared, Fences};
 use crate::json;
 use crate::text::Reason;
 use bytes::Bytes;
@@ -71,7 +72,17 @@ pub enum Access {
         /// The roles that may use it here.
         roles: &'static [Role],
     },
-    /// As `Scoped`, or another scope and any role when the caller is the record that the path names.
+    /// As `Scoped`, where either of two scopes suffices.
+    ScopedEither {
+        /// The scope that a refusal names.
+        scope: &'static str,
+        /// The other one.
+        other: &'static str,
+        /// The roles that may use either here.
+        roles: &'static [Role],
+    },
+    /// As `Scoped`, or another scope and any role when the caller is the record that the path names, by a token of its
+    /// own ([`Actor::is_itself`]).
     ScopedOrSelf {
         /// The scope that is needed.
         scope: &'static str,
@@ -174,6 +185,8 @@ pub struct Meta {
     pub also: Option<u16>,
     /// `confirm: true` is demanded because nothing can undo the act.
     pub confirm: bool,
+    /// The refusal of a call without it says what would be lost ([`Operation::weigh`]).
+    pub weighs: bool,
     /// Every call is an audit entry of its own, reads included (D12.4).
     pub sensitive: bool,
     /// The answer holds a secret that is shown once, so a replay needs the caller's key (D4.8).
@@ -196,6 +209,32 @@ pub struct Meta {
     pub gateway: bool,
     /// What is sent is kept as history, by the operation itself (D9.11).
     pub ingests: bool,
+    /// The precondition that it honours.
+    pub precondition: Option<Precondition>,
+    /// The headers of its answers, beside those that every answer has.
+    pub answers: &'static [&'static str],
+}
+
+/// A header of a request that makes an operation act only under a condition (D1.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// `If-Match`: only while the record is the one that the caller saw.
+    Match,
+    /// `If-None-Match`: only if the caller has not seen it yet.
+    NoneMatch,
+}
+
+impl Precondition {
+    /// The longest list of entity tags that is read, in bytes.
+    pub const LONGEST: usize = 1024;
+
+    /// Returns the name of the header.
+    pub const fn header(self) -> &'static str {
+        match self {
+            Self::Match => "If-Match",
+            Self::NoneMatch => "If-None-Match",
+        }
+    }
 }
 
 /// An operation whose access is not declared yet; it is of no use until it is.
@@ -285,6 +324,7 @@ impl Meta {
             status: 200,
             also: None,
             confirm: false,
+            weighs: false,
             sensitive: false,
             reveals_secret: false,
             rate,
@@ -296,6 +336,26 @@ impl Meta {
             performance: None,
             gateway: false,
             ingests: false,
+            precondition: None,
+            answers: &[],
+        }
+    }
+
+    /// Honours a precondition; [`Input::if_match`] or [`Input::if_none_match`] holds what was sent.
+    #[must_use]
+    pub const fn precondition(self, precondition: Precondition) -> Self {
+        Self {
+            precondition: Some(precondition),
+            ..self
+        }
+    }
+
+    /// Names the headers of its answers, beside those that every answer has; see [`Cx::header`].
+    #[must_use]
+    pub const fn answers(self, headers: &'static [&'static str]) -> Self {
+        Self {
+            answers: headers,
+            ..self
         }
     }
 
@@ -338,6 +398,16 @@ impl Meta {
     pub const fn confirmed(self) -> Self {
         Self {
             confirm: true,
+            ..self
+        }
+    }
+
+    /// Demands `confirm: true`, and says without it what would be lost ([`Operation::weigh`]).
+    #[must_use]
+    pub const fn weighed(self) -> Self {
+        Self {
+            confirm: true,
+            weighs: true,
             ..self
         }
     }
@@ -527,6 +597,12 @@ pub trait Operation: 'static {
         Ok(())
     }
 
+    /// Returns what others would lose by the act, as a member of the refusal of a call without `confirm: true`
+    /// ([`Meta::weighed`]).
+    fn weigh(_cx: &mut Cx<'_>, _input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
+        Ok(None)
+    }
+
     /// Reads content that is not JSON ([`Meta::consumes`]), on a reader thread, before the unit of work.
     fn read_content(_content: Content) -> Result<Self::Body> {
         Err(Error::internal(
@@ -553,9 +629,9 @@ pub struct Input<O: Operation + ?Sized> {
     pub reason: Option<Reason>,
     /// `confirm: true` was said.
     pub confirm: bool,
-    /// The header `If-Match`, as sent.
+    /// The header `If-Match`, as sent, where the operation declares it.
     pub if_match: Option<String>,
-    /// The header `If-None-Match`, as sent.
+    /// The header `If-None-Match`, as sent, where the operation declares it.
     pub if_none_match: Option<String>,
     /// The labels of the program that manages the caller's records.
     pub manager: Option<Manager>,
@@ -622,6 +698,13 @@ pub trait Bound: Send {
 
 impl<O: Operation> Bound for Input<O> {
     fn call(&self, cx: &mut Cx<'_>) -> Result<Answer> {
+        if O::META.confirm && !self.confirm {
+            let refusal = crate::wire::unconfirmed();
+            return Err(match O::weigh(cx, self)? {
+                Some((member, value)) => refusal.with(member, value),
+                None => refusal,
+            });
+        }
         let output = O::call(cx, self)?;
         let status = cx.taken_status().unwrap_or(O::META.status);
         let body = if matches!(status, 204 | 304) || cx.answers_later() {
@@ -629,9 +712,18 @@ impl<O: Operation> Bound for Input<O> {
         } else {
             Bytes::from(cx.encode(&output, O::META.produces)?)
         };
+        let headers = cx.take_headers();
+        debug_assert!(
+            headers.iter().all(|(name, _)| O::META
+                .answers
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(name))),
+            "{} does not declare every header of {headers:?}",
+            O::META.id
+        );
         Ok(Answer {
             status,
-            headers: cx.take_headers(),
+            headers,
             body,
             media_type: O::META.produces,
             replayed: false,
@@ -745,10 +837,18 @@ fn members(schema: &Schema) -> Vec<String> {
 #[derive(Default)]
 pub struct Registry {
     entries: Vec<Entry>,
+    fences: Declared,
 }
 
 impl Registry {
-    /// Adds an area's operations.
+    /// Adds an area: its operations, and who reads the details of what it does.
+    #[must_use]
+    pub fn area(mut self, entries: Vec<Entry>, fences: &'static Fences) -> Self {
+        self.fences.add(entries.iter().map(|entry| entry.meta.id), fences);
+        self.with(entries)
+    }
+
+    /// Adds operations; the details of what they do are for overseers alone.
     #[must_use]
     pub fn with(mut self, entries: Vec<Entry>) -> Self {
         self.entries.extend(entries);
@@ -758,6 +858,11 @@ impl Registry {
     /// Returns every operation in declared order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Returns who reads the details of entries and events.
+    pub fn fences(&self) -> &Declared {
+        &self.fences
     }
 
     /// Returns the operation of this id.
@@ -770,24 +875,28 @@ impl Registry {
 ///
 /// Errors: `RoleForbidden`, `InsufficientScope` (with the scopes that are needed).
 pub fn authorize(meta: &Meta, actor: &Actor, path: &Value) -> Result<()> {
-    // Its operations let it in for one item, whatever the role and scopes of its principal (D10.6).
-    if actor.item.is_some() {
-        return Ok(());
-    }
     if !actor.has_role {
         let message = "this user has no role; an administrator gives it one (permissionRole)";
         return Err(Error::new(Code::RoleForbidden, message));
     }
+    // Its operations let it in for one item, whatever the role and scopes of its principal (D10.6).
+    if actor.item.is_some() {
+        return Ok(());
+    }
     match meta.access {
         Access::Authenticated => Ok(()),
         Access::Scoped { scope, roles } => scoped(actor, scope, roles),
+        Access::ScopedEither { scope, other, roles } => {
+            scoped(actor, other, roles).or_else(|_| scoped(actor, scope, roles))
+        }
         Access::ScopedOrSelf {
             scope,
             roles,
             self_scope,
             parameter,
         } => {
-            let is_self = path.get(parameter).and_then(Value::as_str) == Some(actor.id.as_str());
+            let named = path.get(parameter).and_then(Value::as_str);
+            let is_self = named.is_some_and(|id| actor.is_itself(id));
             if is_self && actor.permission.scopes.has(self_scope) {
                 return Ok(());
             }
@@ -809,7 +918,7 @@ pub fn may_call(meta: &Meta, actor: &Actor) -> bool {
     let own = |scope| actor.has_role && actor.permission.scopes.has(scope);
     actor.item.is_none()
         && (authorize(meta, actor, &Value::Null).is_ok()
-            || matches!(meta.access, Access::ScopedOrSelf { self_scope, .. } if own(self_scope)))
+            || matches!(meta.access, Access::ScopedOrSelf { self_scope, .. } if own(self_scope) && actor.is_itself(&actor.id)))
 }
 
 fn scoped(actor: &Actor, scope: &'static str, roles: &[Role]) -> Result<()> {

@@ -35,7 +35,7 @@ pub(crate) fn insert(
                 time,
                 u128::from(sequence.unsigned_abs()),
             )),
-            Param::from(event.kind),
+            Param::from(event.kind.word()),
             Param::from(time),
             Param::from(event.data.to_string()),
         ],

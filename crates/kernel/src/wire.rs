@@ -57,9 +57,8 @@ impl Trio {
             // A preview never consumes the key: the same one performs it afterwards (decision C).
             trio.key = None;
         }
-        if meta.confirm && !confirm {
-            let message = "this cannot be undone: say so with confirm: true (or the header X-Confirm: true)";
-            return Err(Error::new(Code::ConfirmationRequired, message));
+        if meta.confirm && !confirm && !meta.weighs {
+            return Err(unconfirmed());
         }
         Ok(trio)
     }
@@ -141,6 +140,12 @@ fn header(headers: &HeaderMap, names: &[&str]) -> Result<Option<String>> {
         }
     }
     Ok(found)
+}
+
+/// Returns the refusal of an act that nothing can undo and that was not confirmed.
+pub(crate) fn unconfirmed() -> Error {
+    let message = "this cannot be undone: say so with confirm: true (or the header X-Confirm: true)";
+    Error::new(Code::ConfirmationRequired, message)
 }
 
 fn confirm_header(headers: &HeaderMap) -> Result<Option<bool>> {

@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderValue};
 use provost_kernel::auth::Actor;
 use provost_kernel::dispatch::{Presented, Request};
 use provost_kernel::expose::mcp::{Content, content};
+use provost_kernel::json;
 use provost_kernel::operation::{Entry, Kind, Meta};
 use provost_kernel::{Code, Error, Result};
 use serde_json::{Map, Value};
@@ -176,7 +177,8 @@ fn body(meta: &Meta, mut arguments: Map<String, Value>, headers: &mut HeaderMap)
             return Ok(Bytes::new());
         }
         headers.insert(CONTENT_TYPE, JSON);
-        return serde_json::to_vec(&arguments)
+        // The operation reads its numbers as the client wrote them.
+        return serde_json::to_vec(&json::Written(&Value::Object(arguments)))
             .map(Bytes::from)
             .map_err(Error::internal);
     };

@@ -5,12 +5,25 @@ use http::header::USER_AGENT;
 use provost_kernel::dispatch::McpClient;
 use serde_json::Value;
 
-/// LIMIT: characters of a name.
-const MAX_CHARS: usize = 128;
+/// LIMIT: bytes of a name, which is kept whole: what a filter for it takes. Two long ones that begin alike are two.
+const MAX_BYTES: usize = 2048;
+/// LIMIT: characters that are shown of how people call a client.
+const MAX_SHOWN: usize = 128;
 const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 
+/// A client's name is longer than any that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooLong;
+
+/// What a name stands for, if anything of it can be shown.
+type Named = Result<Option<McpClient>, TooLong>;
+
 /// Returns the client that a message names: in `_meta` (2026-07-28), or in the parameters of `initialize`.
-pub(crate) fn of_message(message: &Value) -> Option<McpClient> {
+pub(crate) fn of_message(message: &Value) -> Named {
+    said(message).map_or(Ok(None), |(name, display)| named(&name, &display))
+}
+
+fn said(message: &Value) -> Option<(String, String)> {
     let params = message.get("params")?;
     let info = params.get("_meta").and_then(|meta| meta.get(CLIENT_INFO));
     let is_initialize = message.get("method").is_some_and(|method| method == "initialize");
@@ -21,34 +34,36 @@ pub(crate) fn of_message(message: &Value) -> Option<McpClient> {
         (title, Some(version)) => format!("{title} {version}"),
         (title, None) => title.to_owned(),
     };
-    named(name, &display)
+    Some((name.to_owned(), display))
 }
 
 /// Returns the product of the header `User-Agent`, or a client without a name.
-pub(crate) fn of_headers(headers: &HeaderMap) -> McpClient {
+pub(crate) fn of_headers(headers: &HeaderMap) -> Result<McpClient, TooLong> {
     let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
     let product = agent.and_then(|agent| agent.split([' ', '/', '(', ';']).next());
-    product
-        .and_then(|product| named(product, agent.unwrap_or_default()))
-        .unwrap_or_else(|| McpClient {
-            id: "unknown".into(),
-            display: None,
-        })
+    let known = product.map_or(Ok(None), |product| named(product, agent.unwrap_or_default()))?;
+    Ok(known.unwrap_or_else(|| McpClient {
+        id: "unknown".into(),
+        display: None,
+    }))
 }
 
 /// Returns a client of these names, if anything of the first can be shown.
-pub(crate) fn named(name: &str, display: &str) -> Option<McpClient> {
-    let id: String = name.trim().chars().filter_map(visible).take(MAX_CHARS).collect();
+pub(crate) fn named(name: &str, display: &str) -> Named {
+    let id: String = name.trim().chars().filter_map(visible).collect();
+    if id.len() > MAX_BYTES {
+        return Err(TooLong);
+    }
     let display: String = display
         .chars()
         .filter(|c| *c == ' ' || is_visible(*c))
-        .take(MAX_CHARS)
+        .take(MAX_SHOWN)
         .collect();
     let display = display.trim();
-    (!id.is_empty()).then(|| McpClient {
+    Ok((!id.is_empty()).then(|| McpClient {
         display: (!display.is_empty() && display != id).then(|| display.to_owned()),
         id,
-    })
+    }))
 }
 
 fn visible(c: char) -> Option<char> {
@@ -69,14 +84,22 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn names_are_cut_and_cleaned() {
-        let client = named(" Claude\u{202e} Code\n\u{200b} ", "Claude\tCode 2").unwrap();
+    fn names_are_cleaned_and_kept_whole() {
+        let client = named(" Claude\u{202e} Code\n\u{200b} ", "Claude\tCode 2")
+            .unwrap()
+            .unwrap();
         assert_eq!(
             (client.id.as_str(), client.display.as_deref()),
             ("Claude-Code", Some("ClaudeCode 2"))
         );
-        assert_eq!(named(&"é".repeat(300), "").unwrap().id.chars().count(), MAX_CHARS);
-        assert!(named("\u{0}\u{200b} ", "x").is_none());
+        assert_eq!(named(&"é".repeat(300), "").unwrap().unwrap().id, "é".repeat(300));
+        let longest = named(&"x".repeat(MAX_BYTES), &"x".repeat(300)).unwrap().unwrap();
+        assert_eq!(
+            (longest.id.len(), longest.display.unwrap().len()),
+            (MAX_BYTES, MAX_SHOWN)
+        );
+        assert_eq!(named(&"x".repeat(MAX_BYTES + 1), ""), Err(TooLong));
+        assert_eq!(named("\u{0}\u{200b} ", "x"), Ok(None));
     }
 
     #[test]
@@ -84,25 +107,25 @@ mod tests {
         let old =
             json!({ "method": "initialize", "params": { "clientInfo": { "name": "a", "version": "1" } } });
         let new = json!({ "method": "tools/call", "params": { "_meta": { CLIENT_INFO: { "name": "b" } } } });
-        assert_eq!(of_message(&old).unwrap().id, "a");
-        assert_eq!(of_message(&old).unwrap().display.as_deref(), Some("a 1"));
-        assert_eq!(of_message(&new).unwrap().id, "b");
+        assert_eq!(of_message(&old).unwrap().unwrap().id, "a");
+        assert_eq!(of_message(&old).unwrap().unwrap().display.as_deref(), Some("a 1"));
+        assert_eq!(of_message(&new).unwrap().unwrap().id, "b");
         let elsewhere = json!({ "method": "tools/call", "params": { "clientInfo": { "name": "c" } } });
-        assert!(of_message(&elsewhere).is_none());
+        assert_eq!(of_message(&elsewhere), Ok(None));
         for nameless in [
             json!([]),
             json!({ "params": 1 }),
             json!({ "method": "initialize", "params": { "clientInfo": { "name": 1 } } }),
         ] {
-            assert!(of_message(&nameless).is_none());
+            assert_eq!(of_message(&nameless), Ok(None));
         }
     }
 
     #[test]
     fn without_a_name_the_product_stands_for_it() {
         let mut headers = HeaderMap::new();
-        assert_eq!(of_headers(&headers).id, "unknown");
+        assert_eq!(of_headers(&headers).unwrap().id, "unknown");
         headers.insert(USER_AGENT, "codex/1.2 (linux)".parse().unwrap());
-        assert_eq!(of_headers(&headers).id, "codex");
+        assert_eq!(of_headers(&headers).unwrap().id, "codex");
     }
 }

@@ -221,7 +221,10 @@ async fn serve(
     let message = body.as_ref().ok().map(|bytes| message::read(bytes));
     let session = Named::read(&shared.kernel, &parts.headers);
     let known = message.as_ref().and_then(|read| read.as_ref().ok());
-    let client = client_of(known, &session, &parts.headers);
+    let client = client_of(known, &session, &parts.headers).map_err(|client::TooLong| {
+        let message = "the client's name must not have more than 2048 bytes";
+        respond(&Error::new(Code::InvalidRequest, message), id, accept)
+    })?;
     let surface = Surface::Mcp(client.clone());
     let sender = Sender {
         surface: surface.clone(),
@@ -411,13 +414,19 @@ impl Named {
 }
 
 /// The client in its own words: of this message, of the session, of the program that sends.
-fn client_of(message: Option<&Value>, session: &Named, headers: &HeaderMap) -> McpClient {
-    let named = message.and_then(client::of_message);
+///
+/// Errors: a name that is too long to be kept whole.
+fn client_of(
+    message: Option<&Value>,
+    session: &Named,
+    headers: &HeaderMap,
+) -> Result<McpClient, client::TooLong> {
+    let named = message.map_or(Ok(None), client::of_message)?;
     let named = named.or_else(|| match session {
         Named::Session(session) => Some(session.client.clone()),
         Named::None | Named::Unknown => None,
     });
-    named.unwrap_or_else(|| client::of_headers(headers))
+    named.map_or_else(|| client::of_headers(headers), Ok)
 }
 
 /// There is no stream to get and no session to delete; the revisions allow a server to say so.

@@ -66,7 +66,9 @@ pub fn verify(token: &str, issuer: &Issuer, audiences: &[&str], now: i64) -> Res
     Ok(Claims {
         issuer: issuer.url.clone(),
         subject: payload.required("sub")?,
-        client_id: payload.required("client_id")?,
+        client_id: payload
+            .client_id("client_id")?
+            .ok_or(Refusal::Missing("client_id"))?,
         organization: payload.required("organization_id")?,
         scopes: payload.scopes()?,
         audiences: named,
@@ -75,7 +77,7 @@ pub fn verify(token: &str, issuer: &Issuer, audiences: &[&str], now: i64) -> Res
         expires_at: period.expires_at,
         id: payload.required("jti")?,
         session: payload.text("sid")?,
-        confirmation: payload.confirmation()?,
+        confirmation: payload.limits()?,
         actor: payload.actor()?,
     })
 }

@@ -16,6 +16,8 @@ pub const MAX_LIFETIME_SECS: i64 = 5 * 60;
 pub struct ClientAssertion {
     /// `jti`.
     pub id: String,
+    /// `organization_id`, where the client says it: the one organization in which it acts.
+    pub organization: Option<String>,
     /// `exp`; the assertion is accepted until a minute later.
     pub expires_at: i64,
 }
@@ -30,8 +32,8 @@ impl ClientAssertion {
 /// Verifies a client's assertion with the client's registered keys; `audiences` are the names of this authorization
 /// server: its issuer URL, and its token endpoint for older clients.
 ///
-/// Errors: those of the form and the signature, `Mismatch` (`iss`, `sub`), `Audience`, `Expired`, `NotYetValid`,
-/// `Lifetime`.
+/// Errors: those of the form and the signature, `Mismatch` (`iss`, `sub`), `Audience`, `Limit`, `Malformed`, `Expired`,
+/// `NotYetValid`, `Lifetime`.
 pub fn verify(
     assertion: &str,
     client_id: &str,
@@ -70,5 +72,13 @@ pub fn verify(
             return Err(Refusal::NotYetValid);
         }
     }
-    Ok(ClientAssertion { id, expires_at })
+    // A client that binds what it says to a key means that only the holder of that key may send it.
+    if payload.limits()?.is_some() {
+        return Err(Refusal::Limit("cnf"));
+    }
+    Ok(ClientAssertion {
+        id,
+        organization: payload.text("organization_id")?,
+        expires_at,
+    })
 }

@@ -9,6 +9,9 @@ use serde_json::Value;
 pub const LEEWAY_SECS: i64 = 60;
 /// LIMIT: characters of a claim's text.
 pub const MAX_TEXT: usize = 512;
+/// LIMIT: characters and bytes of a client's id, which may be a URL: what a filter for it takes. A longer one is refused, for
+/// two that begin alike are two.
+pub const MAX_CLIENT_ID: usize = 2048;
 /// LIMIT: audiences of a token.
 pub const MAX_AUDIENCES: usize = 16;
 /// LIMIT: scopes of a token; all scopes of the product are fewer.
@@ -73,6 +76,17 @@ impl Payload {
 
     pub(crate) fn required(&self, name: &'static str) -> Result<String, Refusal> {
         self.text(name)?.ok_or(Refusal::Missing(name))
+    }
+
+    /// Reads a client's id, whole.
+    pub(crate) fn client_id(&self, name: &'static str) -> Result<Option<String>, Refusal> {
+        let Some(value) = self.0.get(name) else {
+            return Ok(None);
+        };
+        let text = value.as_str().ok_or(Refusal::Malformed(name))?;
+        let fits = !text.is_empty() && text.len() <= MAX_CLIENT_ID && !text.chars().any(char::is_control);
+        fits.then(|| Some(text.to_owned()))
+            .ok_or(Refusal::Malformed(name))
     }
 
     /// Reads a URL, which has its own limit.
@@ -150,9 +164,13 @@ impl Payload {
         .check(now, longest_secs)
     }
 
-    /// Reads `cnf`.
-    pub(crate) fn confirmation(&self) -> Result<Option<Confirmation>, Refusal> {
+    /// Reads what limits a token beside its scopes and audiences: `cnf`, and nothing else that could be obeyed here.
+    ///
+    /// Errors: `Malformed`; `Limit` for `authorization_details` (RFC 9396 §9.1), which say on which records and by which
+    /// actions the scopes may be used.
+    pub(crate) fn limits(&self) -> Result<Option<Confirmation>, Refusal> {
         const MALFORMED: Refusal = Refusal::Malformed("cnf");
+        self.must_lack("authorization_details")?;
         let Some(value) = self.0.get("cnf") else {
             return Ok(None);
         };
@@ -169,6 +187,15 @@ impl Payload {
             "x5t#S256" => Ok(Some(Confirmation::CertificateSha256(digest.clone()))),
             _ => Err(MALFORMED),
         }
+    }
+
+    /// Refuses a claim that limits what its bearer may do, and is not understood here: to pass it over would be to grant
+    /// more than the issuer did (OA-5).
+    pub(crate) fn must_lack(&self, name: &'static str) -> Result<(), Refusal> {
+        if self.0.contains_key(name) {
+            return Err(Refusal::Limit(name));
+        }
+        Ok(())
     }
 
     /// Reads `act.sub`; the actors before it are not told.

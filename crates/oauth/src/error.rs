@@ -39,6 +39,8 @@ pub enum Refusal {
     Malformed(&'static str),
     /// A claim or member is well-formed, and not the one that is expected here.
     Mismatch(&'static str),
+    /// A claim that limits what may be done in a way that is not understood here.
+    Limit(&'static str),
     /// The issuer is another one.
     Issuer,
     /// The audience is another one.
@@ -91,6 +93,12 @@ impl fmt::Display for Refusal {
             Self::Missing(name) => return write!(out, "{name} is missing"),
             Self::Malformed(name) => return write!(out, "{name} is malformed"),
             Self::Mismatch(name) => return write!(out, "{name} is not the expected one"),
+            Self::Limit(name) => {
+                return write!(
+                    out,
+                    "{name} limits the token in a way that is not understood here"
+                );
+            }
             Self::Url(why) => return write!(out, "the URL is not accepted: {why}"),
             Self::Document(why) => return write!(out, "the client's document is not accepted: {why}"),
             Self::Redirect(why) => return write!(out, "the redirect URI is not accepted: {why}"),

@@ -32,6 +32,8 @@ pub struct IdJag {
     pub resources: Vec<String>,
     /// `scope`: the most that may be granted; none when the issuer names none.
     pub scopes: Vec<String>,
+    /// `organization_id`, where the issuer says it.
+    pub organization: Option<String>,
     /// `jti`.
     pub id: String,
     /// `iat`.
@@ -50,7 +52,7 @@ pub struct IdJag {
 /// itself, `resources` what this server issues tokens for.
 ///
 /// Errors: those of the form and the signature, `Issuer`, `Audience`, `Mismatch` (`client_id`, `resource`),
-/// `Missing`, `Expired`, `NotYetValid`, `Lifetime`.
+/// `Missing`, `Limit`, `Expired`, `NotYetValid`, `Lifetime`.
 pub fn verify(
     assertion: &str,
     issuer: &Issuer,
@@ -89,12 +91,13 @@ pub fn verify(
         client_id: client_id.to_owned(),
         resources: named,
         scopes: payload.scopes()?,
+        organization: payload.text("organization_id")?,
         id: payload.required("jti")?,
         issued_at: period.issued_at,
         expires_at: period.expires_at,
         email: payload.text("email")?,
         email_verified: payload.flag("email_verified")?,
-        confirmation: payload.confirmation()?,
+        confirmation: payload.limits()?,
     })
 }
 

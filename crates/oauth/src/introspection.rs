@@ -94,7 +94,9 @@ pub fn answer(
     Ok(Claims {
         issuer: issuer.to_owned(),
         subject: payload.required("sub")?,
-        client_id: payload.required("client_id")?,
+        client_id: payload
+            .client_id("client_id")?
+            .ok_or(Refusal::Missing("client_id"))?,
         organization: payload.required("organization_id")?,
         scopes: payload.scopes()?,
         audiences: named,
@@ -103,7 +105,7 @@ pub fn answer(
         expires_at: period.expires_at,
         id,
         session: payload.text("sid")?,
-        confirmation: payload.confirmation()?,
+        confirmation: payload.limits()?,
         actor: payload.actor()?,
     })
 }

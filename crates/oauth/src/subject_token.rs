@@ -82,7 +82,7 @@ pub fn peek_issuer(token: &str, kind: SubjectTokenType) -> Result<String, Refusa
 /// Verifies a subject token: signature, issuer, one of `audiences` (the client's or this server's name at the
 /// issuer), period.
 ///
-/// Errors: those of the form and the signature, `Issuer`, `Audience`, `Missing`, `Malformed`, `Expired`,
+/// Errors: those of the form and the signature, `Issuer`, `Audience`, `Missing`, `Malformed`, `Limit`, `Expired`,
 /// `NotYetValid`, `Lifetime`.
 pub fn verify(
     token: &str,
@@ -102,7 +102,7 @@ pub fn verify(
         return Err(Refusal::Audience);
     }
     let is_access = kind == SubjectTokenType::AccessToken;
-    let client_id = payload.text(if is_access { "client_id" } else { "azp" })?;
+    let client_id = payload.client_id(if is_access { "client_id" } else { "azp" })?;
     if is_access && client_id.is_none() {
         return Err(Refusal::Missing("client_id"));
     }
@@ -114,6 +114,8 @@ pub fn verify(
     if is_access && id.is_none() {
         return Err(Refusal::Missing("jti"));
     }
+    // RFC 8693 §4.4: it names who may bring the token.
+    payload.must_lack("may_act")?;
     let period = payload.period(now, MAX_LIFETIME_SECS)?;
     Ok(Subject {
         issuer: issuer.url.clone(),
@@ -128,6 +130,6 @@ pub fn verify(
         expires_at: period.expires_at,
         email: payload.text("email")?,
         email_verified: payload.flag("email_verified")?,
-        confirmation: payload.confirmation()?,
+        confirmation: payload.limits()?,
     })
 }

@@ -6,47 +6,110 @@ use serde_json::{Map, Value as Json};
 /// How deep a structured value is read; a deeper one is not known.
 const MAX_DEPTH: usize = 32;
 
-/// Attributes; of a name that is there twice the first one counts.
+/// Attributes; a name that is there twice, with two values, says nothing that could be relied on.
 #[derive(Clone, Copy)]
 pub struct Attributes<'a>(pub &'a [KeyValue]);
 
-impl<'a> Attributes<'a> {
-    fn get(self, name: &str) -> Option<&'a Value> {
-        let found = self.0.iter().find(|pair| pair.key == name)?;
-        found.value.as_ref()?.value.as_ref()
-    }
+/// What is told under a name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Told<T> {
+    /// Nothing: the name is not there, or its text is empty.
+    Nothing,
+    /// Something that cannot be read: of another type, several things at once, or bytes.
+    Unreadable,
+    /// This.
+    Value(T),
+}
 
-    /// Returns a text that is not empty.
-    pub fn text(self, name: &str) -> Option<&'a str> {
-        match self.get(name)? {
-            Value::Text(text) if !text.is_empty() => Some(text),
-            _ => None,
+impl<T> Told<T> {
+    /// Returns this if something is told, else the other.
+    pub fn or(self, other: Self) -> Self {
+        match self {
+            Self::Nothing => other,
+            told => told,
         }
     }
 
-    /// Returns the first of these that is there and not empty.
-    pub fn first(self, names: &[&str]) -> Option<&'a str> {
-        names.iter().find_map(|name| self.text(name))
+    /// Returns the value, for whom what is not told and what cannot be read are both missing.
+    pub fn value(self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Nothing | Self::Unreadable => None,
+        }
+    }
+}
+
+impl<'a> Attributes<'a> {
+    fn find(self, name: &str) -> Told<&'a Value> {
+        let mut named = self.0.iter().filter(|pair| pair.key == name);
+        let Some(first) = named.next() else {
+            return Told::Nothing;
+        };
+        // Bytes are no value here: see `message`.
+        let value = first.value.as_ref().and_then(|any| any.value.as_ref());
+        match value {
+            Some(value) if named.all(|other| other.value == first.value) => Told::Value(value),
+            _ => Told::Unreadable,
+        }
+    }
+
+    /// Returns what is told as a text.
+    pub fn told(self, name: &str) -> Told<&'a str> {
+        match self.find(name) {
+            Told::Value(Value::Text(text)) if text.is_empty() => Told::Nothing,
+            Told::Value(Value::Text(text)) => Told::Value(text),
+            Told::Value(_) | Told::Unreadable => Told::Unreadable,
+            Told::Nothing => Told::Nothing,
+        }
+    }
+
+    /// Returns whether a text is this one.
+    pub fn is(self, name: &str, text: &str) -> bool {
+        self.told(name) == Told::Value(text)
+    }
+
+    /// Returns the first of these that is told; one that cannot be read is not passed over for the next.
+    pub fn first(self, names: &[&str]) -> Told<&'a str> {
+        let each = names.iter().map(|name| self.told(name));
+        each.fold(Told::Nothing, Told::or)
     }
 
     /// Returns a number of at least 0; also one that is written as a text, as Codex does.
-    pub fn number(self, name: &str) -> Option<f64> {
-        let number = match self.get(name)? {
+    pub fn number(self, name: &str) -> Told<f64> {
+        let number = match self.find(name) {
             #[expect(
                 clippy::cast_precision_loss,
                 reason = "counts and durations; 2^53 is far beyond them"
             )]
-            Value::Whole(whole) => *whole as f64,
-            Value::Number(number) => *number,
-            Value::Text(text) => text.parse().ok()?,
-            _ => return None,
+            Told::Value(Value::Whole(whole)) => Some(*whole as f64),
+            Told::Value(Value::Number(number)) => Some(*number),
+            // What is no number cannot be read.
+            Told::Value(Value::Text(text)) => text.parse().ok(),
+            Told::Value(_) | Told::Unreadable => None,
+            Told::Nothing => return Told::Nothing,
         };
-        (number.is_finite() && number >= 0.0).then_some(number)
+        match number {
+            Some(number) if number.is_finite() && number >= 0.0 => Told::Value(number),
+            _ => Told::Unreadable,
+        }
     }
 
     /// Returns a value as JSON.
-    pub fn json(self, name: &str) -> Option<Json> {
-        to_json(self.get(name)?, 0)
+    pub fn json(self, name: &str) -> Told<Json> {
+        match self.find(name) {
+            Told::Value(value) => to_json(value, 0).map_or(Told::Unreadable, Told::Value),
+            Told::Unreadable => Told::Unreadable,
+            Told::Nothing => Told::Nothing,
+        }
+    }
+
+    /// Returns the first of these that is told and is no empty text; one that cannot be read is not passed over.
+    pub fn first_json(self, names: &[&str]) -> Told<Json> {
+        let each = names.iter().map(|name| match self.json(name) {
+            Told::Value(Json::String(text)) if text.is_empty() => Told::Nothing,
+            told => told,
+        });
+        each.fold(Told::Nothing, Told::or)
     }
 }
 
@@ -73,7 +136,10 @@ fn to_json(value: &Value, depth: usize) -> Option<Json> {
             let mut map = Map::new();
             for pair in &list.values {
                 let value = pair.value.as_ref().map_or(Some(Json::Null), inner)?;
-                map.insert(pair.key.clone(), value);
+                // A name that is there twice: readers differ about which counts.
+                if map.insert(pair.key.clone(), value).is_some() {
+                    return None;
+                }
             }
             Json::Object(map)
         }

@@ -1,7 +1,8 @@
 //! An event of the history, as it is put together from attributes.
 
+use crate::attributes::Told;
 use jiff::Timestamp;
-use provost_policy::{Occasion, canonical};
+use provost_policy::{Occasion, exact_document, exact_text, free_text};
 use serde_json::{Map, Value as Json, json};
 
 /// How long a content (a prompt, arguments, a result) may be. Units: bytes. Two of them and the names fit into the
@@ -66,35 +67,48 @@ impl Event {
         Json::Object(json)
     }
 
-    /// Gives an attribute that events need not have.
-    pub(crate) fn may(&mut self, field: &'static str, name: Option<&str>) {
-        if let Some(name) = name {
-            self.must(field, Some(name));
+    /// Gives an attribute that events need not have; missing where something is told that cannot be read (OT-5).
+    pub(crate) fn may(&mut self, field: &'static str, name: Told<&str>) {
+        if name != Told::Nothing {
+            self.must(field, name);
         }
     }
 
     /// Gives a name that such an event has; missing where it is not told or too long (OT-5).
-    pub(crate) fn must(&mut self, field: &'static str, name: Option<&str>) {
-        match name.filter(|name| name.len() <= MAX_NAME) {
+    pub(crate) fn must(&mut self, field: &'static str, name: Told<&str>) {
+        match name.value().filter(|name| name.len() <= MAX_NAME) {
             Some(name) => self.give(field, name.into()),
             None => self.lack(field),
         }
     }
 
     /// Gives a count that such an event has.
-    pub(crate) fn count(&mut self, field: &'static str, count: Option<f64>) {
-        match count {
+    pub(crate) fn count(&mut self, field: &'static str, count: Told<f64>) {
+        match count.value() {
             Some(count) => self.give(field, count.into()),
             None => self.lack(field),
         }
     }
 
     /// Gives a content that such an event has; missing where it is not told, redacted or too long (OT-5).
-    pub(crate) fn content(&mut self, field: &'static str, content: Option<&Json>) {
-        match content.and_then(content_text) {
+    pub(crate) fn content(&mut self, field: &'static str, content: &Told<Json>) {
+        let content = match content {
+            Told::Value(content) => content_text(content),
+            Told::Nothing | Told::Unreadable => None,
+        };
+        match content {
             Some(text) => self.give(field, text.into()),
             None => self.lack(field),
         }
+    }
+
+    /// Gives the input of a tool: as [`Self::content`], free text of a tool that takes it as an object.
+    pub(crate) fn input(&mut self, tool: Option<&str>, content: &Told<Json>) {
+        let content = match content {
+            Told::Value(content) if !is_redacted(content) => Told::Value(free_text(tool, content.clone())),
+            content => content.clone(),
+        };
+        self.content("tool.input", &content);
     }
 
     fn give(&mut self, field: &'static str, value: Json) {
@@ -113,23 +127,24 @@ pub fn short(id: &str) -> Option<String> {
     (id.len() <= MAX_NAME).then(|| id.to_owned())
 }
 
-/// Returns a content as its text: of a document, and of a text that is one, the canonical text, so that the same
-/// arguments are the same text whoever exports them.
+fn is_redacted(content: &Json) -> bool {
+    content == "[REDACTED]" || content == "<REDACTED>"
+}
+
+/// Returns a content as its text: of a document, and of a text that is exactly one, the canonical text, so that the same
+/// arguments are the same text whoever exports them. A text about which readers differ stays what it is.
 fn content_text(content: &Json) -> Option<String> {
     let text = match content {
         Json::Null => return None,
-        Json::String(text) => match text.as_str() {
-            "[REDACTED]" | "<REDACTED>" => return None,
-            text if text.len() > MAX_CONTENT => return None,
-            text => document(text).map_or_else(|| text.to_owned(), |document| canonical(&document)),
-        },
-        document => canonical(document),
+        redacted if is_redacted(redacted) => return None,
+        Json::String(text) if text.len() > MAX_CONTENT => return None,
+        Json::String(text) => document(text).map_or_else(|| text.clone(), |document| exact_text(&document)),
+        document => exact_text(document),
     };
     (text.len() <= MAX_CONTENT).then_some(text)
 }
 
-/// Returns the object or list that a text is.
+/// Returns the object or list that a text is exactly.
 pub fn document(text: &str) -> Option<Json> {
-    let is_document = text.trim_start().starts_with(['{', '[']);
-    is_document.then(|| serde_json::from_str(text).ok()).flatten()
+    exact_document(text)
 }

@@ -3,8 +3,9 @@
 //! Source: `semantic-conventions-genai` (tool execution, inference, events, MCP), read 2026-11; the names `gen_ai.system`
 //! and `enduser.id` are their former ones.
 
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, Told};
 use crate::event::{Event, document, short};
+use crate::mcp::Tool;
 use provost_policy::Occasion;
 use serde_json::Value as Json;
 
@@ -27,13 +28,31 @@ const USER: [&str; 5] = [
     "user.name",
 ];
 
+/// Who says something to a model and is no user.
+const OTHERS: [&str; 5] = ["system", "developer", "assistant", "tool", "function"];
+
+/// Parts of messages that have no text of the prompt or the response.
+const TEXTLESS: [&str; 8] = [
+    "tool_call",
+    "tool_call_response",
+    "server_tool_call",
+    "server_tool_call_response",
+    "reasoning",
+    "blob",
+    "file",
+    "uri",
+];
+
 const SESSION: [&str; 3] = ["gen_ai.conversation.id", "session.id", "conversation.id"];
 
 impl<'a> Record<'a> {
-    /// Returns the first of these of the record itself, else of its resource, name by name.
-    fn told(&self, names: &[&str]) -> Option<&'a str> {
-        let mut each = names.iter();
-        each.find_map(|name| self.own.text(name).or_else(|| self.resource.text(name)))
+    /// Returns the first of these of the record itself, else of its resource, name by name. One that is told and cannot
+    /// be read is not passed over for the next: that may be somebody else.
+    fn told(&self, names: &[&str]) -> Told<&'a str> {
+        let each = names
+            .iter()
+            .flat_map(|name| [self.own.told(name), self.resource.told(name)]);
+        each.fold(Told::Nothing, Told::or)
     }
 
     /// Returns an event of this record, with whom it is about.
@@ -42,24 +61,19 @@ impl<'a> Record<'a> {
         event.may("identity.user_id", self.told(&USER));
         event.may("device.id", self.told(&["device.id", "host.id"]));
         event.may("agent.id", self.told(&["gen_ai.agent.id", "gen_ai.agent.name"]));
-        event.session = self.told(&SESSION).and_then(short);
+        event.session = self.told(&SESSION).value().and_then(short);
         event
     }
 
     /// Returns the call of a tool and its end (OT-4); `fill` gives what both have.
-    pub fn tool(
-        &self,
-        call_id: Option<&str>,
-        result: Option<&Json>,
-        fill: impl Fn(&mut Event),
-    ) -> Vec<Event> {
+    pub fn tool(&self, call_id: Told<&str>, result: &Told<Json>, fill: impl Fn(&mut Event)) -> Vec<Event> {
         let times = [
             (Occasion::PreTool, self.begin_ms),
             (Occasion::PostTool, self.end_ms),
         ];
         let mut events = times.map(|(occasion, at_ms)| {
             let mut event = self.event(occasion, at_ms);
-            event.call_id = call_id.and_then(short);
+            event.call_id = call_id.value().and_then(short);
             fill(&mut event);
             event
         });
@@ -72,17 +86,15 @@ impl<'a> Record<'a> {
         let own = self.own;
         let result = own.json("gen_ai.tool.call.result");
         let arguments = own.json("gen_ai.tool.call.arguments");
-        let name = own.text("gen_ai.tool.name");
-        let call = own.text("gen_ai.tool.call.id");
-        let is_mcp = own.text("mcp.method.name").is_some();
-        self.tool(call, result.as_ref(), |event| {
-            event.must("tool.id", name);
-            event.content("tool.input", arguments.as_ref());
-            if is_mcp {
-                event.must("mcp.tool_id", name);
-                // The conventions have no name for the server.
-                event.must("mcp.server_id", own.text("mcp.server.name"));
-            }
+        let tool = Tool {
+            // The conventions have no name for the server.
+            server: own.told("mcp.server.name"),
+            sign: own.told("mcp.method.name"),
+            ..Tool::named(own.told("gen_ai.tool.name"))
+        };
+        self.tool(own.told("gen_ai.tool.call.id"), &result, |event| {
+            tool.tell(event);
+            event.input(tool.name.value(), &arguments);
         })
     }
 
@@ -90,26 +102,33 @@ impl<'a> Record<'a> {
     /// and its response.
     pub fn convention_model(&self) -> Vec<Event> {
         let own = self.own;
-        let input = own.json("gen_ai.input.messages").map(parsed);
-        let output = own.json("gen_ai.output.messages").map(parsed);
+        let input = own.json("gen_ai.input.messages").value().map(parsed);
+        let output = own.json("gen_ai.output.messages").value().map(parsed);
         let mut events = Vec::new();
-        let last = input.as_ref().and_then(Json::as_array).and_then(|all| all.last());
-        if input.is_none() || last.is_some_and(|message| message["role"] == "user") {
+        let messages = input.as_ref().and_then(Json::as_array);
+        let last = messages.and_then(|all| all.last());
+        // What is told and cannot be read may be a prompt, and so may what somebody said of whom nobody knows who that is.
+        let may_be_prompt = |message: &Json| {
+            !message["role"]
+                .as_str()
+                .is_some_and(|role| OTHERS.contains(&role))
+        };
+        if messages.is_none() || last.is_some_and(may_be_prompt) {
             let mut event = self.event(Occasion::Prompt, self.begin_ms);
             self.model(&mut event, "gen_ai.request.model");
-            event.content("request.prompt", last.and_then(message_text).as_ref());
+            event.content("request.prompt", &last.map_or(Told::Nothing, message_text));
             events.push(event);
         }
         let mut event = self.event(Occasion::Response, self.end_ms);
         self.model(&mut event, "gen_ai.response.model");
-        event.call_id = own.text("gen_ai.response.id").and_then(short);
+        event.call_id = own.told("gen_ai.response.id").value().and_then(short);
         event.count("llm.input_tokens", own.number("gen_ai.usage.input_tokens"));
         event.count("llm.output_tokens", own.number("gen_ai.usage.output_tokens"));
-        let texts = output.as_ref().and_then(Json::as_array).and_then(|all| {
-            let texts: Option<Vec<Json>> = all.iter().map(message_text).collect();
-            Some(joined(texts?.iter().filter_map(Json::as_str)))
-        });
-        event.content("response.content", texts.as_ref());
+        let texts = match output.as_ref().and_then(Json::as_array) {
+            Some(all) => all_of(all.iter().map(text_of)),
+            None => Told::Unreadable,
+        };
+        event.content("response.content", &texts);
         events.push(event);
         events
     }
@@ -129,21 +148,43 @@ impl<'a> Record<'a> {
 /// Returns the document of an attribute that may be its text.
 fn parsed(json: Json) -> Json {
     match &json {
+        // What is no document is no list of messages either, and so is missing.
         Json::String(text) => document(text).unwrap_or(json),
         _ => json,
     }
 }
 
-/// Returns the texts of a message, its other parts left out; nothing when it is of no known form.
-fn message_text(message: &Json) -> Option<Json> {
-    if let Some(parts) = message["parts"].as_array() {
-        let texts = parts.iter().filter(|part| part["type"] == "text");
-        return Some(joined(texts.filter_map(|part| part["content"].as_str())));
-    }
-    // The form before parts: the content is the text.
-    message["content"].as_str().map(Json::from)
+/// Returns the texts of a message.
+fn message_text(message: &Json) -> Told<Json> {
+    all_of(std::iter::once(text_of(message)))
 }
 
-fn joined<'t>(texts: impl Iterator<Item = &'t str>) -> Json {
-    texts.collect::<Vec<_>>().join("\n").into()
+/// Returns the texts of a message, without the parts that are known to have none; nothing when some part may have a text
+/// that is not found.
+fn text_of(message: &Json) -> Option<String> {
+    match &message["parts"] {
+        Json::Array(parts) => {
+            let texts = parts
+                .iter()
+                .filter(|part| !part["type"].as_str().is_some_and(|kind| TEXTLESS.contains(&kind)));
+            let texts: Option<Vec<&str>> = texts
+                .map(|part| {
+                    let is_text = part["type"] == "text";
+                    part["content"].as_str().filter(|_| is_text)
+                })
+                .collect();
+            Some(texts?.join("\n"))
+        }
+        // The form before parts: the content is the text.
+        Json::Null => message["content"].as_str().map(str::to_owned),
+        _ => None,
+    }
+}
+
+/// Returns texts as one content, if all of them are known.
+fn all_of(texts: impl Iterator<Item = Option<String>>) -> Told<Json> {
+    match texts.collect::<Option<Vec<String>>>() {
+        Some(texts) => Told::Value(texts.join("\n").into()),
+        None => Told::Unreadable,
+    }
 }

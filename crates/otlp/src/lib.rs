@@ -18,7 +18,7 @@
 //!   `response`, whichever exporter tells of it. Claude Code's logs are the exception: its tokens and its text are two
 //!   responses of one call.
 //! - OT-5: what an exporter hides, cuts or leaves out is *missing*, never absent: a policy that reads it is unknown
-//!   and not silently unmatched.
+//!   and not silently unmatched. So is what is told and cannot be read: nothing is decided on a value that may be there.
 //! - OT-6: of a record and its resource only the attributes that are named here are read; nothing else is kept.
 //!
 //! Absent on purpose: HTTP and its statuses, organizations, names resolved to ids, metrics; the permission that an agent's user gave
@@ -31,6 +31,7 @@ mod error;
 mod event;
 mod genai;
 mod log;
+mod mcp;
 mod message;
 mod outline;
 mod read;

@@ -6,9 +6,10 @@
 //!
 //! Source: Claude Code "Monitoring", events; Codex `session_telemetry`; both read 2026-11.
 
-use crate::attributes::{Attributes, json_of};
+use crate::attributes::{Attributes, Told, json_of};
 use crate::event::{Event, document, short};
 use crate::genai::Record;
+use crate::mcp::Tool;
 use crate::message::LogRecord;
 use crate::read::{Skipped, millis};
 use provost_policy::Occasion;
@@ -20,7 +21,8 @@ pub fn events(log: &LogRecord, resource: Attributes<'_>, now_ms: i64) -> Result<
     let at_ms = millis(log.time_unix_nano)
         .or_else(|| millis(log.observed_time_unix_nano))
         .unwrap_or(now_ms);
-    let before_ms = own.number("duration_ms").unwrap_or(0.0);
+    // Of an end without a duration, the beginning is the end: an instant, which no verdict reads.
+    let before_ms = own.number("duration_ms").value().unwrap_or(0.0);
     #[expect(
         clippy::cast_possible_truncation,
         reason = "saturates; a day is far below the limit"
@@ -34,7 +36,10 @@ pub fn events(log: &LogRecord, resource: Attributes<'_>, now_ms: i64) -> Result<
     };
     match name(log, own, resource).as_str() {
         "claude_code.tool_result" => Ok(claude_tool(&record)),
-        "claude_code.tool_decision" if own.text("decision") == Some("reject") => {
+        // One that cannot be read may be a rejection, and then no end follows.
+        "claude_code.tool_decision"
+            if matches!(own.told("decision"), Told::Value("reject") | Told::Unreadable) =>
+        {
             Ok(claude_tool(&record).into_iter().take(1).collect())
         }
         "codex.tool_result" => Ok(codex_tool(&record)),
@@ -45,17 +50,19 @@ pub fn events(log: &LogRecord, resource: Attributes<'_>, now_ms: i64) -> Result<
             let output = own.number("output_tokens");
             Ok(vec![response(&record, claude_input_tokens(own), output)])
         }
-        "claude_code.assistant_response" => Ok(vec![response(&record, None, None)]),
+        "claude_code.assistant_response" => Ok(vec![response(&record, Told::Nothing, Told::Nothing)]),
         "codex.sse_event"
-            if own.text("event.kind") == Some("response.completed")
-                && own.text("error.message").is_none() =>
+            if own.is("event.kind", "response.completed")
+                && !matches!(own.told("error.message"), Told::Value(_)) =>
         {
             let (input, output) = (own.number("input_token_count"), own.number("output_token_count"));
             Ok(vec![response(&record, input, output)])
         }
+        "codex.sse_event" if own.told("event.kind") == Told::Unreadable => Err(Skipped::Unreadable),
         "gen_ai.client.inference.operation.details" => Ok(record.convention_model()),
         "gen_ai.user.message" => Ok(vec![message(&record, log, Occasion::Prompt)]),
         "gen_ai.choice" => Ok(vec![message(&record, log, Occasion::Response)]),
+        "" if own.told("event.name") == Told::Unreadable => Err(Skipped::Unreadable),
         _ => Err(Skipped::Other),
     }
 }
@@ -65,7 +72,7 @@ fn name(log: &LogRecord, own: Attributes<'_>, resource: Attributes<'_>) -> Strin
     let body = log.body.as_ref().and_then(json_of);
     let names = [
         Some(log.event_name.as_str()),
-        own.text("event.name"),
+        own.told("event.name").value(),
         body.as_ref().and_then(Json::as_str),
     ];
     let mut names = names.into_iter().flatten();
@@ -79,106 +86,126 @@ fn name(log: &LogRecord, own: Attributes<'_>, resource: Attributes<'_>) -> Strin
     }
     // Claude Code's attribute has the name without its prefix.
     match names.find(|name| !name.is_empty()) {
-        Some(name) if resource.text("service.name") == Some("claude-code") => format!("claude_code.{name}"),
+        Some(name) if resource.is("service.name", "claude-code") => format!("claude_code.{name}"),
         other => other.unwrap_or_default().to_owned(),
     }
 }
 
 fn claude_tool(record: &Record<'_>) -> Vec<Event> {
     let own = record.own;
-    let parameters = own.text("tool_parameters").and_then(document).unwrap_or_default();
-    let given = |name: &str| parameters[name].as_str();
-    let name = own.text("tool_name");
-    let split = name.and_then(mcp_name);
-    let input = own.json("tool_input").filter(|input| is_whole(own, input));
-    record.tool(own.text("tool_use_id"), None, |event| {
-        // `mcp_tool` stands for every tool of a server whose name is hidden.
-        event.must("tool.id", name.filter(|name| *name != "mcp_tool"));
-        event.content("tool.input", input.as_ref());
-        event.may("tool.input.command", given("full_command"));
-        if split.is_some() || name == Some("mcp_tool") || given("mcp_server_name").is_some() {
-            event.must(
-                "mcp.server_id",
-                given("mcp_server_name").or(split.map(|pair| pair.0)),
-            );
-            event.must("mcp.tool_id", given("mcp_tool_name").or(split.map(|pair| pair.1)));
-        }
+    let parameters = match own.told("tool_parameters") {
+        Told::Nothing => Told::Value(Json::Null),
+        Told::Value(text) => document(text).map_or(Told::Unreadable, Told::Value),
+        Told::Unreadable => Told::Unreadable,
+    };
+    let told = |name: &str| match &parameters {
+        Told::Value(parameters) => match &parameters[name] {
+            Json::Null => Told::Nothing,
+            Json::String(text) => Told::Value(text.as_str()),
+            _ => Told::Unreadable,
+        },
+        _ => Told::Unreadable,
+    };
+    let tool = Tool {
+        server: told("mcp_server_name"),
+        at_server: told("mcp_tool_name"),
+        ..Tool::named(own.told("tool_name"))
+    };
+    let input = match own.json("tool_input") {
+        Told::Value(input) if !is_whole(own, &input) => Told::Unreadable,
+        input => input,
+    };
+    record.tool(own.told("tool_use_id"), &Told::Nothing, |event| {
+        tool.tell(event);
+        event.content("tool.input", &input);
+        event.may("tool.input.command", told("full_command"));
     })
 }
 
-/// Claude Code cuts long values; the size of the whole input stands beside them.
+/// Claude Code cuts long values; the size of the whole input stands beside them. Of a size that cannot be read nobody knows
+/// whether it is that of the text.
 fn is_whole(own: Attributes<'_>, input: &Json) -> bool {
-    let (Some(size), Some(text)) = (own.number("tool_input_size_bytes"), input.as_str()) else {
-        return true;
-    };
-    #[expect(clippy::cast_precision_loss, reason = "a record is at most 1 MiB")]
-    let have = text.len() as f64;
-    have >= size
+    match (own.number("tool_input_size_bytes"), input.as_str()) {
+        (Told::Nothing, _) | (_, None) => true,
+        (Told::Unreadable, _) => false,
+        (Told::Value(size), Some(text)) => {
+            #[expect(clippy::cast_precision_loss, reason = "a record is at most 1 MiB")]
+            let have = text.len() as f64;
+            have >= size
+        }
+    }
 }
 
 fn codex_tool(record: &Record<'_>) -> Vec<Event> {
     let own = record.own;
-    let name = own.text("tool_name");
-    let split = name.and_then(mcp_name);
-    let server = own.text("mcp_server").or(split.map(|pair| pair.0));
+    let tool = Tool {
+        server: own.told("mcp_server"),
+        sign: own.told("mcp_server_origin"),
+        ..Tool::named(own.told("tool_name"))
+    };
     let (input, output) = (own.json("arguments"), own.json("output"));
-    let origin = own
-        .text("mcp_server_origin")
-        .filter(|origin| origin.contains("://"));
-    record.tool(own.text("call_id"), output.as_ref(), |event| {
-        event.must("tool.id", name);
-        event.content("tool.input", input.as_ref());
-        if server.is_some() {
-            event.must("mcp.server_id", server);
-            event.must("mcp.tool_id", split.map_or(name, |pair| Some(pair.1)));
+    let origin = match own.told("mcp_server_origin") {
+        // Anything else is no address: a server that was started as a program.
+        Told::Value(origin) if !origin.contains("://") => Told::Nothing,
+        told => told,
+    };
+    record.tool(own.told("call_id"), &output, |event| {
+        event.input(tool.name.value(), &input);
+        if tool.tell(event) {
             event.may("mcp.remote_url", origin);
         }
     })
 }
 
-/// Returns the server and the tool of `mcp__server__tool`.
-fn mcp_name(name: &str) -> Option<(&str, &str)> {
-    name.strip_prefix("mcp__")?.split_once("__")
-}
-
 fn prompt(record: &Record<'_>, names: &[&str]) -> Event {
     let mut event = record.event(Occasion::Prompt, record.end_ms);
-    let text = names.iter().find_map(|name| record.own.json(name));
-    event.content("request.prompt", text.as_ref());
+    event.content("request.prompt", &record.own.first_json(names));
     record.model(&mut event, "model");
     event
 }
 
-fn response(record: &Record<'_>, input: Option<f64>, output: Option<f64>) -> Event {
+fn response(record: &Record<'_>, input: Told<f64>, output: Told<f64>) -> Event {
     let mut event = record.event(Occasion::Response, record.end_ms);
     record.model(&mut event, "model");
-    event.call_id = record.own.text("request_id").and_then(short);
+    event.call_id = record.own.told("request_id").value().and_then(short);
     event.count("llm.input_tokens", input);
     event.count("llm.output_tokens", output);
-    event.content("response.content", record.own.json("response").as_ref());
+    event.content("response.content", &record.own.json("response"));
     event
 }
 
 /// Returns all tokens that went in: Claude Code counts those of its cache apart.
-pub fn claude_input_tokens(own: Attributes<'_>) -> Option<f64> {
-    let cached = ["cache_read_tokens", "cache_creation_tokens"];
-    let cached: f64 = cached.iter().filter_map(|name| own.number(name)).sum();
-    Some(own.number("input_tokens")? + cached)
+pub fn claude_input_tokens(own: Attributes<'_>) -> Told<f64> {
+    let Told::Value(mut all) = own.number("input_tokens") else {
+        return Told::Unreadable;
+    };
+    for name in ["cache_read_tokens", "cache_creation_tokens"] {
+        match own.number(name) {
+            Told::Nothing => {}
+            Told::Value(number) => all += number,
+            Told::Unreadable => return Told::Unreadable,
+        }
+    }
+    Told::Value(all)
 }
 
 /// Returns the event of a message in the form before 2025: its text is in the body.
 fn message(record: &Record<'_>, log: &LogRecord, occasion: Occasion) -> Event {
     let mut event = record.event(occasion, record.end_ms);
-    let body = log.body.as_ref().and_then(json_of).unwrap_or_default();
-    let (field, content) = match occasion {
-        Occasion::Prompt => ("request.prompt", &body["content"]),
-        _ => ("response.content", &body["message"]["content"]),
+    let (field, path): (_, &[&str]) = match occasion {
+        Occasion::Prompt => ("request.prompt", &["content"]),
+        _ => ("response.content", &["message", "content"]),
     };
-    event.content(field, Some(content));
+    // A body that cannot be read has no content, which is missing.
+    let content = match log.body.as_ref().and_then(json_of) {
+        Some(body) => Told::Value(path.iter().fold(&body, |json, name| &json[*name]).clone()),
+        None => Told::Unreadable,
+    };
+    event.content(field, &content);
     record.model(&mut event, "model");
     if occasion == Occasion::Response {
-        event.count("llm.input_tokens", None);
-        event.count("llm.output_tokens", None);
+        event.count("llm.input_tokens", Told::Nothing);
+        event.count("llm.output_tokens", Told::Nothing);
     }
     event
 }

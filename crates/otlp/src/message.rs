@@ -181,7 +181,7 @@ impl<'de> Visitor<'de> for AnyValueVisitor {
             Number(f64),
             Text(String),
         }
-        let mut value = None;
+        let (mut value, mut values) = (None, 0);
         while let Some(key) = map.next_key::<String>()? {
             let found = match key.as_str() {
                 "stringValue" => map.next_value::<Option<String>>()?.map(Value::Text),
@@ -193,6 +193,7 @@ impl<'de> Visitor<'de> for AnyValueVisitor {
                 "doubleValue" => map.next_value::<Option<Double>>()?.map(|double| {
                     Value::Number(match double {
                         Double::Number(number) => number,
+                        // No number: whoever reads it finds none, and takes it for missing.
                         Double::Text(text) => text.parse().unwrap_or(f64::NAN),
                     })
                 }),
@@ -203,8 +204,12 @@ impl<'de> Visitor<'de> for AnyValueVisitor {
                     None
                 }
             };
+            values += usize::from(found.is_some());
             value = found.or(value);
         }
-        Ok(AnyValue { value })
+        // Of several values readers differ about which counts: like bytes, it is none that can be read.
+        Ok(AnyValue {
+            value: value.filter(|_| values == 1),
+        })
     }
 }

@@ -32,6 +32,8 @@ pub enum Skipped {
     Other,
     /// Another record tells of the same call, with more in it.
     Twice,
+    /// It may tell of a call, and of which cannot be read.
+    Unreadable,
 }
 
 /// Which instants are taken. Units: milliseconds since the Unix epoch, UTC.
@@ -111,6 +113,10 @@ pub fn read(signal: Signal, encoding: Encoding, payload: &[u8], times: Times) ->
                 Ok(Ok(events)) => {
                     reading.read += 1;
                     reading.events.extend(events);
+                }
+                // Whoever sent it is told (OT-5): an event of which nobody knows what it is has no place in the history.
+                Ok(Err(Skipped::Unreadable)) => {
+                    reading.reject(1, "what a record tells of cannot be read");
                 }
                 Ok(Err(skipped)) => *reading.skipped.entry(skipped).or_default() += 1,
                 Err(why) => reading.reject(1, why),

@@ -1,8 +1,9 @@
 //! Spans: tool calls and model calls have a begin and an end, which are two events.
 
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, Told};
 use crate::event::Event;
 use crate::genai::Record;
+use crate::mcp::Tool;
 use crate::message::{SERVER, Span};
 use crate::read::{Skipped, millis};
 use provost_policy::Occasion;
@@ -17,17 +18,21 @@ pub fn events(span: &Span, resource: Attributes<'_>, now_ms: i64) -> Result<Vec<
         begin_ms: millis(span.start_time_unix_nano).unwrap_or(end_ms),
         end_ms,
     };
-    let mut events = match (span.name.as_str(), own.text("gen_ai.operation.name")) {
+    let method = own.told("mcp.method.name");
+    let mut events = match (span.name.as_str(), own.told("gen_ai.operation.name")) {
         ("claude_code.tool", _) => claude_tool(&record),
         ("claude_code.llm_request", _) => vec![claude_response(&record)],
         ("claude_code.interaction", _) => vec![claude_prompt(&record)],
         (name, _) if name.starts_with("claude_code.") => return Err(Skipped::Other),
-        _ if own.text("mcp.method.name") == Some("tools/call") && span.kind == SERVER => {
+        _ if method == Told::Value("tools/call") && span.kind == SERVER => {
             return Err(Skipped::Twice);
         }
-        (_, Some("execute_tool")) => record.convention_tool(),
-        _ if own.text("mcp.method.name") == Some("tools/call") => record.convention_tool(),
-        (_, Some("chat" | "generate_content" | "text_completion")) => record.convention_model(),
+        (_, Told::Value("execute_tool")) => record.convention_tool(),
+        _ if method == Told::Value("tools/call") => record.convention_tool(),
+        (_, Told::Value("chat" | "generate_content" | "text_completion")) => record.convention_model(),
+        // It may tell of a call, and nobody can say of which.
+        (_, Told::Unreadable) => return Err(Skipped::Unreadable),
+        (_, Told::Nothing) if method == Told::Unreadable => return Err(Skipped::Unreadable),
         _ => return Err(Skipped::Other),
     };
     // An identifier of any other length is invalid.
@@ -40,19 +45,25 @@ pub fn events(span: &Span, resource: Attributes<'_>, now_ms: i64) -> Result<Vec<
 
 fn claude_tool(record: &Record<'_>) -> Vec<Event> {
     let own = record.own;
+    let tool = Tool {
+        server: own.first(&["mcp_server_name", "mcp.server.name"]),
+        at_server: own.told("mcp_tool_name"),
+        sign: own.told("mcp.method.name"),
+        ..Tool::named(own.first(&["tool_name", "gen_ai.tool.name"]))
+    };
     let call = own.first(&["gen_ai.tool.call.id", "tool_use_id"]);
     let input = own.json("tool_input");
-    record.tool(call, None, |event| {
-        event.must("tool.id", own.first(&["tool_name", "gen_ai.tool.name"]));
-        event.content("tool.input", input.as_ref());
-        event.may("tool.input.command", own.text("full_command"));
-        event.may("tool.input.file_path", own.text("file_path"));
+    record.tool(call, &Told::Nothing, |event| {
+        tool.tell(event);
+        event.content("tool.input", &input);
+        event.may("tool.input.command", own.told("full_command"));
+        event.may("tool.input.file_path", own.told("file_path"));
     })
 }
 
 fn claude_prompt(record: &Record<'_>) -> Event {
     let mut event = record.event(Occasion::Prompt, record.begin_ms);
-    event.content("request.prompt", record.own.json("user_prompt").as_ref());
+    event.content("request.prompt", &record.own.json("user_prompt"));
     record.model(&mut event, "model");
     event
 }
@@ -61,9 +72,9 @@ fn claude_response(record: &Record<'_>) -> Event {
     let own = record.own;
     let mut event = record.event(Occasion::Response, record.end_ms);
     record.model(&mut event, "model");
-    event.call_id = own.text("request_id").and_then(crate::event::short);
+    event.call_id = own.told("request_id").value().and_then(crate::event::short);
     event.count("llm.input_tokens", crate::log::claude_input_tokens(own));
     event.count("llm.output_tokens", own.number("output_tokens"));
-    event.content("response.content", own.json("response.model_output").as_ref());
+    event.content("response.content", &own.json("response.model_output"));
     event
 }

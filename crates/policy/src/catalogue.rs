@@ -82,13 +82,23 @@ struct Entry {
     kind: FieldType,
     families: u8,
     words: &'static [&'static str],
+    sight: Sight,
+}
+
+/// What a question about an attribute can find out. INVARIANT PC-2: an attribute is declared as one of the two.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    /// Who, what, where and when, and words of a catalogue.
+    Fact,
+    /// Free text that a person, a model, a tool or a request brought, in which a secret can stand.
+    Content,
 }
 
 const C: u8 = Family::Content.bit();
 const A: u8 = Family::Access.bit();
 const R: u8 = Family::Resource.bit();
 
-const fn entry(families: u8, kind: FieldType, name: &'static str) -> Entry {
+const fn fact(families: u8, kind: FieldType, name: &'static str) -> Entry {
     closed(families, kind, name, &[])
 }
 
@@ -98,6 +108,14 @@ const fn closed(families: u8, kind: FieldType, name: &'static str, words: &'stat
         kind,
         families,
         words,
+        sight: Sight::Fact,
+    }
+}
+
+const fn content(families: u8, kind: FieldType, name: &'static str) -> Entry {
+    Entry {
+        sight: Sight::Content,
+        ..fact(families, kind, name)
     }
 }
 
@@ -105,24 +123,24 @@ use FieldType::{Boolean, Content, Number, Set, Text};
 
 /// Sorted by name: `Field::named` searches it.
 static ENTRIES: [Entry; 93] = [
-    entry(A, Text, "account.access_state"),
-    entry(A, Text, "account.posture"),
-    entry(A, Set, "account.profile_id"),
-    entry(0, Text, "agent.id"),
-    entry(A, Text, "browser.account_domain"),
-    entry(A, Text, "browser.account_id"),
-    entry(A, Text, "browser.account_state"),
-    entry(A, Text, "browser.account_truth_state"),
-    entry(A, Text, "browser.extension_id"),
-    entry(A, Text, "browser.extension_identity_id"),
-    entry(A, Text, "browser.extension_surface"),
-    entry(C, Set, "classification.categories"),
-    entry(C, Set, "classification.data_labels"),
-    entry(C, Set, "classification.data_source_kinds"),
-    entry(C, Boolean, "classification.has_unresolved_sensitive_content"),
-    entry(C, Text, "classification.proof_strength"),
-    entry(C, Set, "classification.provider_actions"),
-    entry(C, Set, "classification.sensitivity_labels"),
+    fact(A, Text, "account.access_state"),
+    fact(A, Text, "account.posture"),
+    fact(A, Set, "account.profile_id"),
+    fact(0, Text, "agent.id"),
+    fact(A, Text, "browser.account_domain"),
+    fact(A, Text, "browser.account_id"),
+    fact(A, Text, "browser.account_state"),
+    fact(A, Text, "browser.account_truth_state"),
+    fact(A, Text, "browser.extension_id"),
+    fact(A, Text, "browser.extension_identity_id"),
+    fact(A, Text, "browser.extension_surface"),
+    fact(C, Set, "classification.categories"),
+    fact(C, Set, "classification.data_labels"),
+    fact(C, Set, "classification.data_source_kinds"),
+    fact(C, Boolean, "classification.has_unresolved_sensitive_content"),
+    fact(C, Text, "classification.proof_strength"),
+    fact(C, Set, "classification.provider_actions"),
+    fact(C, Set, "classification.sensitivity_labels"),
     closed(
         A,
         Text,
@@ -135,90 +153,90 @@ static ENTRIES: [Entry; 93] = [
             "no_catalog_match",
         ],
     ),
-    entry(A, Text, "control.path_kind"),
-    entry(A | R, Text, "destination.domain"),
-    entry(A, Text, "destination.ip"),
-    entry(A, Number, "destination.port"),
+    fact(A, Text, "control.path_kind"),
+    fact(A | R, Text, "destination.domain"),
+    fact(A, Text, "destination.ip"),
+    fact(A, Number, "destination.port"),
     closed(
         A,
         Text,
         "destination.protocol",
         &["tcp", "udp", "https_visible_sni"],
     ),
-    entry(A | R, Text, "device.id"),
-    entry(A, Text, "device.platform"),
-    entry(C, Text, "event.kind"),
-    entry(C, Set, "event.labels"),
-    entry(C, Text, "event.severity"),
-    entry(C, Text, "event.summary"),
-    entry(C, Text, "event.title"),
-    entry(C | A | R, Set, "identity.group_ids"),
-    entry(C | R, Text, "identity.service_account_id"),
-    entry(C | A | R, Text, "identity.user_id"),
-    entry(C, Number, "llm.input_tokens"),
-    entry(C, Text, "llm.model"),
-    entry(C, Number, "llm.output_tokens"),
-    entry(C, Text, "llm.provider"),
-    entry(A, Text, "local_model.governance_state"),
-    entry(A, Set, "local_model.name"),
-    entry(A, Text, "local_model.proof_level"),
-    entry(C, Text, "mcp.gateway_endpoint_id"),
-    entry(C, Text, "mcp.package_id"),
-    entry(C, Text, "mcp.package_version"),
-    entry(C, Text, "mcp.remote_url"),
-    entry(C, Text, "mcp.server_id"),
-    entry(C, Text, "mcp.tool_id"),
-    entry(A, Text, "process.entrypoint_id"),
-    entry(A | R, Text, "process.id"),
-    entry(A, Number, "process.local_port"),
-    entry(A, Text, "process.name"),
-    entry(A, Text, "process.path"),
-    entry(A | R, Text, "product.id"),
-    entry(A, Text, "provider.id"),
-    entry(R, Text, "request.http.content_type"),
-    entry(R, Text, "request.http.method"),
-    entry(R, Text, "request.http.path"),
-    entry(R, Text, "request.mysql.command"),
-    entry(R, Text, "request.mysql.database"),
-    entry(R, Text, "request.mysql.fingerprint"),
-    entry(R, Set, "request.mysql.tables"),
-    entry(R, Text, "request.mysql.user"),
-    entry(R, Text, "request.postgres.command"),
-    entry(R, Text, "request.postgres.database"),
-    entry(R, Text, "request.postgres.fingerprint"),
-    entry(R, Set, "request.postgres.schemas"),
-    entry(R, Set, "request.postgres.tables"),
-    entry(R, Text, "request.postgres.user"),
-    entry(C, Text, "request.prompt"),
-    entry(R, Text, "request.redis.command"),
-    entry(R, Number, "request.redis.database"),
-    entry(R, Text, "request.redis.user"),
-    entry(R, Text, "resource.id"),
+    fact(A | R, Text, "device.id"),
+    fact(A, Text, "device.platform"),
+    fact(C, Text, "event.kind"),
+    fact(C, Set, "event.labels"),
+    fact(C, Text, "event.severity"),
+    content(C, Text, "event.summary"),
+    content(C, Text, "event.title"),
+    fact(C | A | R, Set, "identity.group_ids"),
+    fact(C | R, Text, "identity.service_account_id"),
+    fact(C | A | R, Text, "identity.user_id"),
+    fact(C, Number, "llm.input_tokens"),
+    fact(C, Text, "llm.model"),
+    fact(C, Number, "llm.output_tokens"),
+    fact(C, Text, "llm.provider"),
+    fact(A, Text, "local_model.governance_state"),
+    fact(A, Set, "local_model.name"),
+    fact(A, Text, "local_model.proof_level"),
+    fact(C, Text, "mcp.gateway_endpoint_id"),
+    fact(C, Text, "mcp.package_id"),
+    fact(C, Text, "mcp.package_version"),
+    content(C, Text, "mcp.remote_url"),
+    fact(C, Text, "mcp.server_id"),
+    fact(C, Text, "mcp.tool_id"),
+    fact(A, Text, "process.entrypoint_id"),
+    fact(A | R, Text, "process.id"),
+    fact(A, Number, "process.local_port"),
+    fact(A, Text, "process.name"),
+    fact(A, Text, "process.path"),
+    fact(A | R, Text, "product.id"),
+    fact(A, Text, "provider.id"),
+    fact(R, Text, "request.http.content_type"),
+    fact(R, Text, "request.http.method"),
+    content(R, Text, "request.http.path"),
+    fact(R, Text, "request.mysql.command"),
+    fact(R, Text, "request.mysql.database"),
+    content(R, Text, "request.mysql.fingerprint"),
+    fact(R, Set, "request.mysql.tables"),
+    fact(R, Text, "request.mysql.user"),
+    fact(R, Text, "request.postgres.command"),
+    fact(R, Text, "request.postgres.database"),
+    content(R, Text, "request.postgres.fingerprint"),
+    fact(R, Set, "request.postgres.schemas"),
+    fact(R, Set, "request.postgres.tables"),
+    fact(R, Text, "request.postgres.user"),
+    content(C, Text, "request.prompt"),
+    fact(R, Text, "request.redis.command"),
+    fact(R, Number, "request.redis.database"),
+    fact(R, Text, "request.redis.user"),
+    fact(R, Text, "resource.id"),
     closed(
         R,
         Text,
         "resource.protocol",
         &["postgres", "mysql", "redis", "http"],
     ),
-    entry(C, Text, "response.content"),
-    entry(A, Text, "route.posture"),
-    entry(0, Text, "skill.id"),
-    entry(A, Set, "source.capability"),
-    entry(A, Text, "source.family"),
-    entry(A, Text, "source.health_state"),
-    entry(C, Text, "tool.id"),
-    entry(C, Content, "tool.input"),
-    entry(C, Text, "tool.input.approval"),
-    entry(C, Text, "tool.input.command"),
-    entry(C, Content, "tool.input.env"),
-    entry(C, Text, "tool.input.file_path"),
-    entry(C, Text, "tool.input.script"),
-    entry(C, Text, "tool.input.surface_key"),
-    entry(C, Text, "tool.input.surface_kind"),
-    entry(C, Text, "tool.input.url"),
-    entry(C, Text, "tool.input.workdir"),
-    entry(C, Content, "tool.result"),
-    entry(C, Text, "tool.server_id"),
+    content(C, Text, "response.content"),
+    fact(A, Text, "route.posture"),
+    fact(0, Text, "skill.id"),
+    fact(A, Set, "source.capability"),
+    fact(A, Text, "source.family"),
+    fact(A, Text, "source.health_state"),
+    fact(C, Text, "tool.id"),
+    content(C, Content, "tool.input"),
+    content(C, Text, "tool.input.approval"),
+    content(C, Text, "tool.input.command"),
+    content(C, Content, "tool.input.env"),
+    content(C, Text, "tool.input.file_path"),
+    content(C, Text, "tool.input.script"),
+    content(C, Text, "tool.input.surface_key"),
+    content(C, Text, "tool.input.surface_kind"),
+    content(C, Text, "tool.input.url"),
+    content(C, Text, "tool.input.workdir"),
+    content(C, Content, "tool.result"),
+    fact(C, Text, "tool.server_id"),
 ];
 
 impl Field {
@@ -231,6 +249,19 @@ impl Field {
     /// Returns every attribute, sorted by name.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..ENTRIES.len()).filter_map(|at| u8::try_from(at).ok().map(Self))
+    }
+
+    /// Returns the attributes that are members of a tool's input, sorted by name.
+    pub fn below_input() -> impl Iterator<Item = Self> {
+        // They follow it: only they begin with its name.
+        (Self::TOOL_INPUT.0 + 1..)
+            .map(Self)
+            .take_while(|field| field.index() < ENTRIES.len() && field.member_of_input().is_some())
+    }
+
+    /// Returns the member of a tool's input that the attribute is; nothing of any other attribute.
+    pub fn member_of_input(self) -> Option<&'static str> {
+        self.name().strip_prefix("tool.input.")
     }
 
     /// Returns the name.
@@ -251,6 +282,26 @@ impl Field {
     /// Returns the only texts it can have, or nothing where it is open.
     pub fn words(self) -> &'static [&'static str] {
         self.entry().words
+    }
+
+    /// Returns whether it is content: whoever may ask questions about it can read it, one question after the other.
+    pub fn is_content(self) -> bool {
+        self.entry().sight == Sight::Content
+    }
+
+    /// Returns whether a text of it that is exactly one JSON document is judged by what the document says.
+    pub(crate) fn is_document(self) -> bool {
+        self.kind() == FieldType::Content || matches!(self, Self::PROMPT | Self::RESPONSE)
+    }
+
+    /// Returns whether its texts name somebody or something: they are matched in any spelling.
+    pub(crate) fn is_name(self) -> bool {
+        NAMES.contains(&self)
+    }
+
+    /// Returns whether it is a domain: a final dot says nothing.
+    pub(crate) fn is_domain(self) -> bool {
+        matches!(self, Self::ACCOUNT_DOMAIN | Self::DESTINATION_DOMAIN)
     }
 
     pub(crate) const fn index(self) -> usize {
@@ -292,19 +343,74 @@ macro_rules! known {
 }
 
 known! {
+    ACCOUNT_DOMAIN = "browser.account_domain";
     AGENT = "agent.id";
+    CLASSIFICATION_STATE = "classification.state";
+    DESTINATION_DOMAIN = "destination.domain";
+    DESTINATION_PROTOCOL = "destination.protocol";
     DEVICE = "device.id";
     GROUPS = "identity.group_ids";
+    LLM_MODEL = "llm.model";
+    LLM_PROVIDER = "llm.provider";
+    MCP_ENDPOINT = "mcp.gateway_endpoint_id";
+    MCP_PACKAGE = "mcp.package_id";
     MCP_SERVER = "mcp.server_id";
     MCP_TOOL = "mcp.tool_id";
+    METHOD = "request.http.method";
+    MYSQL_COMMAND = "request.mysql.command";
+    POSTGRES_COMMAND = "request.postgres.command";
+    POSTGRES_SCHEMAS = "request.postgres.schemas";
+    POSTGRES_TABLES = "request.postgres.tables";
     PRODUCT = "product.id";
+    PROMPT = "request.prompt";
+    PROVIDER = "provider.id";
+    REDIS_COMMAND = "request.redis.command";
     RESOURCE = "resource.id";
+    RESOURCE_PROTOCOL = "resource.protocol";
+    RESPONSE = "response.content";
     SERVICE_ACCOUNT = "identity.service_account_id";
     SKILL = "skill.id";
     TOOL = "tool.id";
+    TOOL_COMMAND = "tool.input.command";
     TOOL_INPUT = "tool.input";
+    TOOL_SERVER = "tool.server_id";
     USER = "identity.user_id";
 }
+
+/// The attributes whose texts are names: of somebody or something, and words that are the same in any case by their own
+/// standards (domains, methods, commands, identifiers of SQL, providers and their models) or because the list is closed.
+///
+/// INVARIANT NW-3: such words are matched in any spelling; one that a closed list does not have is missing.
+const NAMES: [Field; 28] = [
+    Field::ACCOUNT_DOMAIN,
+    Field::AGENT,
+    Field::CLASSIFICATION_STATE,
+    Field::DESTINATION_DOMAIN,
+    Field::DESTINATION_PROTOCOL,
+    Field::DEVICE,
+    Field::GROUPS,
+    Field::LLM_MODEL,
+    Field::LLM_PROVIDER,
+    Field::MCP_ENDPOINT,
+    Field::MCP_PACKAGE,
+    Field::MCP_SERVER,
+    Field::MCP_TOOL,
+    Field::METHOD,
+    Field::MYSQL_COMMAND,
+    Field::POSTGRES_COMMAND,
+    Field::POSTGRES_SCHEMAS,
+    Field::POSTGRES_TABLES,
+    Field::PRODUCT,
+    Field::PROVIDER,
+    Field::REDIS_COMMAND,
+    Field::RESOURCE,
+    Field::RESOURCE_PROTOCOL,
+    Field::SERVICE_ACCOUNT,
+    Field::SKILL,
+    Field::TOOL,
+    Field::TOOL_SERVER,
+    Field::USER,
+];
 
 /// Returns the place of a name; a name that is not there does not compile.
 const fn place(name: &str) -> u8 {
@@ -349,6 +455,47 @@ mod tests {
         }
         assert_eq!(Field::USER.name(), "identity.user_id");
         assert_eq!(Field::named("identity.user"), None);
+    }
+
+    #[test]
+    fn the_members_of_an_input_follow_it() {
+        let all = Field::all().filter(|field| field.name().starts_with("tool.input."));
+        assert!(Field::below_input().eq(all));
+        assert_eq!(Field::below_input().count(), 9);
+    }
+
+    #[test]
+    fn free_text_and_what_a_tool_is_given_are_content() {
+        let content: Vec<&str> = Field::all().filter(|f| f.is_content()).map(Field::name).collect();
+        assert_eq!(
+            content,
+            [
+                "event.summary",
+                "event.title",
+                "mcp.remote_url",
+                "request.http.path",
+                "request.mysql.fingerprint",
+                "request.postgres.fingerprint",
+                "request.prompt",
+                "response.content",
+                "tool.input",
+                "tool.input.approval",
+                "tool.input.command",
+                "tool.input.env",
+                "tool.input.file_path",
+                "tool.input.script",
+                "tool.input.surface_key",
+                "tool.input.surface_kind",
+                "tool.input.url",
+                "tool.input.workdir",
+                "tool.result",
+            ]
+        );
+        // A document is content whatever it is called, and so is every member of a tool's input.
+        let must_be = |f: &Field| f.kind() == FieldType::Content || f.member_of_input().is_some();
+        assert!(Field::all().filter(must_be).all(Field::is_content));
+        // A name is a fact: who reads recorded events sees it.
+        assert!(!NAMES.into_iter().any(Field::is_content));
     }
 
     #[test]

@@ -20,6 +20,58 @@ pub fn canonical(document: &Value) -> String {
     serde_json_canonicalizer::to_string(document).unwrap_or_else(|_| document.to_string())
 }
 
+/// The only member of an object that stands for a number which no double is; its value is the number as it is written. Who
+/// reads documents that others sent keeps such numbers so.
+pub const INEXACT: &str = "$serde_json::private::provost::number";
+
+/// Returns the number that a value stands for, as it is written, if it is one that no double is.
+pub(crate) fn inexact_number(value: &Value) -> Option<&str> {
+    value.get(INEXACT).and_then(Value::as_str)
+}
+
+/// Returns the text as which content is judged and kept: the canonical one, in which whole numbers keep their digits.
+///
+/// RFC 8785 writes of a whole number beyond 2^53 its nearest one of 64-bit floating point, which is another number.
+pub fn exact_text(document: &Value) -> String {
+    if !has_long_number(document) {
+        return canonical(document);
+    }
+    if let Some(written) = inexact_number(document) {
+        return written.to_owned();
+    }
+    match document {
+        Value::Object(members) => {
+            let mut members: Vec<(&String, &Value)> = members.iter().collect();
+            // The order of RFC 8785.
+            members.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+            let member = |(name, value): (&String, &Value)| {
+                format!("{}:{}", canonical(&name.as_str().into()), exact_text(value))
+            };
+            let members: Vec<String> = members.into_iter().map(member).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(exact_text).collect();
+            format!("[{}]", items.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Returns whether a number of it is one that RFC 8785 would round: a whole one beyond 2^53, or one that no double is. A parsed document is no deeper than its parser allows.
+fn has_long_number(document: &Value) -> bool {
+    const LONG: u64 = 1 << 53;
+    match document {
+        Value::Object(members) => members.contains_key(INEXACT) || members.values().any(has_long_number),
+        Value::Array(items) => items.iter().any(has_long_number),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => whole.unsigned_abs() > LONG,
+            (None, whole) => whole.is_some(),
+        },
+        _ => false,
+    }
+}
+
 /// Returns the digest of a document's canonical text.
 pub fn document_sha256(document: &Value) -> String {
     sha256_hex(canonical(document).as_bytes())
@@ -29,6 +81,17 @@ pub fn document_sha256(document: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn content_keeps_the_digits_of_whole_numbers() {
+        let long = json!({"b": [9_007_199_254_740_993_i64, 1.5, {"é": u64::MAX}], "a": i64::MIN, "\n": 1.0});
+        assert_eq!(
+            exact_text(&long),
+            r#"{"\n":1,"a":-9223372036854775808,"b":[9007199254740993,1.5,{"é":18446744073709551615}]}"#
+        );
+        let short = json!({"b": 9_007_199_254_740_992_i64, "a": 1e300});
+        assert_eq!(exact_text(&short), canonical(&short));
+    }
 
     #[test]
     fn key_order_and_spelling_of_numbers_do_not_matter() {

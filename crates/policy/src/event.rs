@@ -3,19 +3,21 @@
 //! A row holds a time, an occasion and the attributes that are there or missing, sorted; what it does not hold is
 //! absent (see `truth` for the difference). Values are small copies: texts and sets stand in a table of symbols.
 //!
-//! Attributes of a tool's input (`tool.input.command`, …) follow from `tool.input` where the caller did not give
-//! them. A list of texts is read as one text with spaces between (`["rm", "-rf"]` is `rm -rf`), anything else that
-//! is no text as its JSON, so that the form of a call does not slip past a policy.
+//! Attributes of a tool's input (`tool.input.command`, …) follow from `tool.input`: see `follow`.
 //!
 //! Absent on purpose: who sent it, its id, and what was decided; the history keeps these beside it.
 
 use crate::catalogue::{Field, FieldType};
-use crate::digest::canonical;
+use crate::digest::{exact_text, inexact_number};
+use crate::document::{Reading, exact_number};
 use crate::family::Occasion;
+use crate::follow::{Found, follow, found};
+use crate::rego::{Forms, Spoken};
 use crate::symbols::{SetSymbol, Symbol, Symbols};
 use crate::violation::{Violations, member};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
+use std::collections::BTreeSet;
 
 /// The value of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +29,14 @@ pub enum Value {
     Missing,
     /// A text; of content, the canonical text of its JSON.
     Text(Symbol),
+    /// A command that is a list of texts: the texts with blanks between, and each of them. What is asked of it holds
+    /// if it holds of one of these, and what is denied does not.
+    Line {
+        /// The whole.
+        whole: Symbol,
+        /// The texts.
+        words: SetSymbol,
+    },
     /// A set of texts.
     Set(SetSymbol),
     /// A number; never a NaN.
@@ -38,6 +48,8 @@ pub enum Value {
 impl Value {
     /// The first of the two numbers of a text; the second is its symbol.
     pub(crate) const TEXT_KEY: u8 = 2;
+    /// As `TEXT_KEY`, of a line: the second number has 64 bits, as that of a number has.
+    pub(crate) const LINE_KEY: u8 = 6;
 
     /// Returns numbers that are equal iff the values are, within one table of symbols.
     pub(crate) fn key(self) -> (u8, u64) {
@@ -48,7 +60,14 @@ impl Value {
             Self::Set(set) => (3, u64::from(set.0)),
             Self::Number(number) => (4, number.to_bits()),
             Self::Boolean(is) => (5, u64::from(is)),
+            Self::Line { whole, words } => (Self::LINE_KEY, u64::from(words.0) << 32 | u64::from(whole.0)),
         }
+    }
+
+    /// Returns two numbers that are equal iff the values are, within one table of symbols.
+    pub fn digits(self) -> [u64; 2] {
+        let (kind, bits) = self.key();
+        [kind.into(), bits]
     }
 
     /// Returns the same value in another table.
@@ -58,6 +77,13 @@ impl Value {
             Self::Set(set) => {
                 let texts = from.set(set).iter().map(|symbol| from.text(*symbol));
                 Self::Set(to.intern_set(texts))
+            }
+            Self::Line { whole, words } => {
+                let texts = from.set(words).iter().map(|symbol| from.text(*symbol));
+                Self::Line {
+                    whole: to.intern(from.text(whole)),
+                    words: to.intern_set(texts),
+                }
             }
             value => value,
         }
@@ -77,20 +103,20 @@ pub struct Event {
 pub(crate) enum Subject {
     /// This user, service account or device.
     Known(Field, Symbol),
-    /// Somebody, and nobody can say who.
-    Unknown,
+    /// Somebody whom this attribute names, and nobody can say who.
+    Unknown(Field),
     /// Nobody.
     Nobody,
 }
 
 impl Subject {
     /// Returns whose past something with these attributes belongs to.
-    pub fn of(get: impl Fn(Field) -> Value) -> Self {
+    pub fn of(symbols: &Symbols, get: impl Fn(Field) -> Value) -> Self {
         for field in [Field::USER, Field::SERVICE_ACCOUNT, Field::DEVICE] {
-            match get(field) {
+            match symbols.state(field, get(field)) {
                 Value::Text(symbol) => return Self::Known(field, symbol),
                 Value::Absent => {}
-                _ => return Self::Unknown,
+                _ => return Self::Unknown(field),
             }
         }
         Self::Nobody
@@ -141,33 +167,26 @@ impl Event {
                 None => faults.add(format!("/missing/{at}"), "is no attribute of the catalogue"),
             }
         }
-        event.follow_input(symbols, attributes.get(Field::TOOL_INPUT.name()));
+        event.follow_input(symbols);
         faults.or(Some(event))
     }
 
-    /// Fills what follows from the tool's input.
-    fn follow_input(&mut self, symbols: &mut Symbols, input: Option<&Json>) {
-        let parsed;
-        let document = match (self.get(Field::TOOL_INPUT), input) {
-            (Value::Text(_), Some(Json::String(text))) => {
-                parsed = serde_json::from_str(text).unwrap_or(Json::Null);
-                Some(&parsed)
-            }
-            (Value::Text(_), Some(json)) => Some(json),
-            (Value::Missing, _) => None,
-            _ => return,
-        };
-        let prefix = "tool.input.";
-        for field in Field::all().filter(|field| field.name().starts_with(prefix)) {
-            if self.get(field) != Value::Absent {
-                continue;
-            }
-            let follows = match document.map(|document| document.get(&field.name()[prefix.len()..])) {
-                None => Value::Missing,
-                Some(None | Some(Json::Null)) => continue,
-                Some(Some(json)) => Value::Text(symbols.intern(&as_text(json))),
+    /// Sets the attributes that follow from the tool's input, as far as they do (see `follow`).
+    ///
+    /// Whoever puts an event together attribute by attribute calls this when all are set.
+    pub fn follow_input(&mut self, symbols: &mut Symbols) {
+        let input = self.get(Field::TOOL_INPUT);
+        if input == Value::Absent {
+            return;
+        }
+        let fields: Vec<Field> = Field::below_input().collect();
+        for (field, follows) in fields.iter().zip(follow(input, &fields, symbols)) {
+            // What nobody sees, given beside the input, says nothing, and so the input speaks.
+            let given = match self.get(*field) {
+                Value::Text(symbol) if symbols.key(symbol).is_empty() => Value::Absent,
+                given => given,
             };
-            self.set(field, follows);
+            self.set(*field, follows.beside(given));
         }
     }
 
@@ -176,6 +195,7 @@ impl Event {
         let fits = match (field.kind(), value) {
             (_, Value::Absent | Value::Missing)
             | (FieldType::Text | FieldType::Content, Value::Text(_))
+            | (FieldType::Text, Value::Line { .. })
             | (FieldType::Set, Value::Set(_))
             | (FieldType::Boolean, Value::Boolean(_)) => value,
             // Adding zero turns minus zero into zero.
@@ -222,6 +242,9 @@ impl Event {
             (FieldType::Text | FieldType::Content, Value::Text(symbol)) => {
                 (symbol.0 as usize) < symbols.len()
             }
+            (FieldType::Text, Value::Line { whole, words }) => {
+                (whole.0 as usize) < symbols.len() && (words.0 as usize) < symbols.sets()
+            }
             (FieldType::Set, Value::Set(set)) => (set.0 as usize) < symbols.sets(),
             (FieldType::Number, Value::Number(number)) => !number.is_nan(),
             _ => false,
@@ -230,8 +253,8 @@ impl Event {
     }
 
     /// Returns whose past it belongs to: the user's, else the service account's, else the device's.
-    pub(crate) fn subject(&self) -> Subject {
-        Subject::of(|field| self.get(field))
+    pub(crate) fn subject(&self, symbols: &Symbols) -> Subject {
+        Subject::of(symbols, |field| self.get(field))
     }
 
     /// Returns the request with these attributes alone (sorted), in another table.
@@ -253,25 +276,92 @@ impl Event {
         self.at_ms = at_ms;
     }
 
-    /// Returns whether some attribute is missing.
-    pub(crate) fn has_missing(&self) -> bool {
-        self.values.iter().any(|(_, value)| *value == Value::Missing)
+    /// Returns the attributes with a register of which somebody is named who has no record, or several.
+    pub fn unresolved(&self, symbols: &Symbols) -> Vec<Field> {
+        let is_one = |field: Field, symbol: Symbol| symbols.meant(field, symbol).len() == 1;
+        let is_unresolved = |(field, value): &&(Field, Value)| match value {
+            Value::Text(symbol) => !is_one(*field, *symbol),
+            Value::Set(set) => !symbols.set(*set).iter().all(|symbol| is_one(*field, *symbol)),
+            _ => false,
+        };
+        let named = self.values.iter().filter(|(field, _)| field.has_register());
+        named.filter(is_unresolved).map(|(field, _)| *field).collect()
     }
 
-    /// Returns the nested form of the attributes, with `stage`: the input of Rego modules.
+    /// Returns what `lost` says as paths alone: one that goes on below what is no object says that only that is unknown.
+    pub fn missing_paths(&self, symbols: &Symbols) -> Vec<Vec<String>> {
+        let path = |lost: Lost| {
+            let mut path = lost.path;
+            if lost.is_below {
+                // Some member, whatever its name is.
+                path.push(String::new());
+            }
+            path
+        };
+        self.lost(symbols).into_iter().map(path).collect()
+    }
+
+    /// Returns the attributes that the event has and of which some part could not be read for certain, sorted by name.
     ///
-    /// Content that is a JSON object or array is given as such, other content as its text.
+    /// Free text is what it is; of a tool's input, which has members, it is named as well.
+    pub fn unreadable(&self, symbols: &Symbols) -> Vec<Field> {
+        let is_unreadable = |(field, value): &&(Field, Value)| {
+            let (FieldType::Content, Value::Text(symbol)) = (field.kind(), *value) else {
+                return false;
+            };
+            let is_input = *field == Field::TOOL_INPUT;
+            match symbols.reading(symbol) {
+                Reading::None => false,
+                Reading::Unreadable { .. } => true,
+                Reading::Text => is_input,
+                Reading::List(document) => is_input || !document.is_whole(),
+                Reading::Object(document) => {
+                    let root = document.root(symbols.text(symbol));
+                    let is_lost = |field| matches!(found(root, field), Found::Missing(_));
+                    !document.is_whole() || is_input && Field::below_input().any(is_lost)
+                }
+            }
+        };
+        let unreadable = self.values.iter().filter(is_unreadable);
+        unreadable.map(|(field, _)| *field).collect()
+    }
+
+    /// Returns the nested form of the attributes, with `stage`: the input of Rego modules. What it does not say, and
+    /// what nobody can say, `lost` tells apart.
+    ///
+    /// Content that is exactly one JSON object or list is given as such, other content as its text. A record is given by
+    /// its id, and beside it stand the match keys of the id and of every word (`identity.user_words`, …).
     /// Source: client contract §3.10.
     pub fn nested(&self, symbols: &Symbols) -> Json {
         let mut root = Map::new();
         root.insert("stage".to_owned(), self.occasion.word().into());
         for (field, value) in &self.values {
+            if *value == Value::Missing {
+                continue;
+            }
+            let Some(known) = Known::of(*field, *value, symbols) else {
+                continue;
+            };
+            if let (Known::Names { ids, words }, Some(path)) = (&known, words_path(*field)) {
+                let json = match (value, ids.as_slice()) {
+                    (Value::Text(_), [id]) => (*id).into(),
+                    _ => ids.as_slice().into(),
+                };
+                insert(&mut root, field.name(), json);
+                insert(&mut root, path, words.as_slice().into());
+                continue;
+            }
             let json = match value {
                 Value::Absent | Value::Missing => continue,
-                Value::Text(symbol) => match symbols.document(*symbol) {
-                    Some(document) if field.kind() == FieldType::Content => document.clone(),
+                Value::Text(symbol) => match (field.kind(), symbols.reading(*symbol)) {
+                    (FieldType::Content, Reading::Object(document) | Reading::List(document)) => {
+                        // What is lost of it, `lost` says; an object or a list itself never is.
+                        let parts = document.root(symbols.text(*symbol)).known_parts(&mut |_| {});
+                        parts.unwrap_or_default()
+                    }
                     _ => symbols.text(*symbol).into(),
                 },
+                Value::Line { whole, .. } => symbols.text(*whole).into(),
                 Value::Set(set) => {
                     let mut texts: Vec<&str> = symbols.set(*set).iter().map(|s| symbols.text(*s)).collect();
                     texts.sort_unstable();
@@ -284,29 +374,213 @@ impl Event {
         }
         Json::Object(root)
     }
-}
 
-/// Returns the text as which a member of a tool's input is read.
-fn as_text(json: &Json) -> String {
-    if let Json::String(text) = json {
-        return text.clone();
+    /// Returns what the names of some attributes could be called; nothing of one that is absent, missing, or means several.
+    pub(crate) fn spoken(&self, fields: &BTreeSet<Field>, symbols: &Symbols) -> Vec<Spoken> {
+        let named = self.values.iter().filter(|(field, _)| fields.contains(field));
+        let spoken = named.filter_map(|(field, value)| {
+            Known::of(*field, *value, symbols)?;
+            let single;
+            let (is_set, all) = match value {
+                Value::Text(symbol) => {
+                    single = [*symbol];
+                    (false, &single[..])
+                }
+                Value::Set(set) => (true, symbols.set(*set)),
+                _ => return None,
+            };
+            let forms = |symbol: &Symbol| {
+                if let [one] = symbols.meant(*field, *symbol) {
+                    let words = one.words().flat_map(|word| [&*word.text, &*word.key]);
+                    Forms {
+                        id: one.id().to_owned(),
+                        words: words.map(str::to_owned).collect(),
+                        keys: one.faces().map(|face| (*face.key).to_owned()).collect(),
+                    }
+                } else {
+                    let key = symbols.name_key(*field, *symbol).to_owned();
+                    Forms {
+                        id: symbols.text(*symbol).to_owned(),
+                        words: vec![key.clone()],
+                        keys: vec![key],
+                    }
+                }
+            };
+            Some(Spoken {
+                field: *field,
+                is_set,
+                names: all.iter().map(forms).collect(),
+            })
+        });
+        spoken.collect()
     }
-    let texts: Option<Vec<&str>> = json
-        .as_array()
-        .and_then(|items| items.iter().map(Json::as_str).collect());
-    texts.map_or_else(|| canonical(json), |texts| texts.join(" "))
+
+    /// Returns the paths of the nested form of which nobody can say what is there.
+    pub fn lost(&self, symbols: &Symbols) -> Vec<Lost> {
+        let mut all = Vec::new();
+        let has_members = self.input_has_members(symbols);
+        for (field, value) in &self.values {
+            let path = || {
+                field
+                    .name()
+                    .split('.')
+                    .map(str::to_owned)
+                    .collect::<Vec<String>>()
+            };
+            let is_member = field.member_of_input().is_some();
+            // A name that nobody sees, that means several records, or that is claimed is lost like one that is missing; its
+            // words with it.
+            if field.is_name() && (*value == Value::Missing || Known::of(*field, *value, symbols).is_none()) {
+                let names = std::iter::once(field.name()).chain(words_path(*field));
+                all.extend(names.map(|name| Lost {
+                    path: name.split('.').map(str::to_owned).collect(),
+                    is_below: false,
+                }));
+                continue;
+            }
+            match value {
+                // What the form of the input says of all its members is said once, of what is below it.
+                Value::Missing if is_member && !has_members => {}
+                Value::Missing => all.push(Lost {
+                    path: path(),
+                    is_below: false,
+                }),
+                // Given beside an input that is a text: the nested form has place for one of them.
+                Value::Text(_) if is_member && !has_members => {
+                    let input: Vec<String> = path().into_iter().take(2).collect();
+                    all.push(Lost {
+                        path: input,
+                        is_below: false,
+                    });
+                }
+                Value::Text(symbol) if field.kind() == FieldType::Content => match symbols.reading(*symbol) {
+                    Reading::None => {}
+                    Reading::Object(document) | Reading::List(document) => {
+                        let mut lose = |rest: &[String]| {
+                            all.push(Lost {
+                                path: path().iter().chain(rest).cloned().collect(),
+                                is_below: false,
+                            });
+                        };
+                        document.root(symbols.text(*symbol)).known_parts(&mut lose);
+                        // A list is seen whole; the members that an input has are below an object.
+                        if *field == Field::TOOL_INPUT && !has_members {
+                            all.push(Lost {
+                                path: path(),
+                                is_below: true,
+                            });
+                        }
+                    }
+                    Reading::Text | Reading::Unreadable { .. } => all.push(Lost {
+                        path: path(),
+                        is_below: true,
+                    }),
+                },
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// Returns whether the members of the tool's input are what follows from it, or was given without it.
+    fn input_has_members(&self, symbols: &Symbols) -> bool {
+        match self.get(Field::TOOL_INPUT) {
+            Value::Text(symbol) => matches!(symbols.reading(symbol), Reading::Object(_) | Reading::None),
+            _ => true,
+        }
+    }
 }
 
-/// Returns the value that a JSON value is for an attribute of a type.
+/// What a module is told of an attribute that is there.
+enum Known<'a> {
+    /// Its value as it stands.
+    Plain,
+    /// The records, and the keys of their words; a word without a record stands for itself. Sorted.
+    Names { ids: Vec<&'a str>, words: Vec<&'a str> },
+}
+
+impl<'a> Known<'a> {
+    /// Returns nothing where nobody can say: a name that nobody sees, that means several records, or that is claimed.
+    fn of(field: Field, value: Value, symbols: &'a Symbols) -> Option<Self> {
+        if !field.is_name() {
+            return Some(Self::Plain);
+        }
+        let single;
+        let names = match value {
+            Value::Text(symbol) => {
+                single = [symbol];
+                &single[..]
+            }
+            Value::Set(set) => symbols.set(set),
+            _ => return Some(Self::Plain),
+        };
+        let (mut ids, mut words) = (Vec::new(), Vec::new());
+        for symbol in names {
+            if symbols.state(field, Value::Text(*symbol)) == Value::Missing {
+                return None;
+            }
+            if !field.has_register() {
+                continue;
+            }
+            match symbols.meant(field, *symbol) {
+                [] => {
+                    ids.push(symbols.text(*symbol));
+                    words.push(symbols.name_key(field, *symbol));
+                }
+                [one] if one.is_claim() => return None,
+                [one] => {
+                    ids.push(one.id());
+                    words.extend(one.faces().map(|face| &*face.key));
+                }
+                _ => return None,
+            }
+        }
+        if !field.has_register() {
+            return Some(Self::Plain);
+        }
+        for list in [&mut ids, &mut words] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        Some(Self::Names { ids, words })
+    }
+}
+
+/// Returns where the words of an attribute's records stand in the input of modules.
+pub(crate) fn words_path(field: Field) -> Option<&'static str> {
+    Some(match field {
+        Field::USER => "identity.user_words",
+        Field::SERVICE_ACCOUNT => "identity.account_words",
+        Field::GROUPS => "identity.group_words",
+        Field::SKILL => "skill.words",
+        Field::RESOURCE => "resource.words",
+        _ => return None,
+    })
+}
+
+/// A path of the nested form of which nobody can say what is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Names of members.
+    pub path: Vec<String>,
+    /// Whether what stands at the path is known, and only what is below it is not.
+    pub is_below: bool,
+}
+
+/// Returns the value that a JSON value is for an attribute of a type; nothing where it is of another type.
 pub(crate) fn value(symbols: &mut Symbols, kind: FieldType, json: &Json) -> Option<Value> {
     Some(match (kind, json) {
         (FieldType::Text | FieldType::Content, Json::String(text)) => Value::Text(symbols.intern(text)),
-        (FieldType::Content, json) => Value::Text(symbols.intern(&canonical(json))),
+        (FieldType::Content, json) => Value::Text(symbols.intern(&exact_text(json))),
         (FieldType::Set, Json::Array(items)) => {
             let texts: Option<Vec<&str>> = items.iter().map(Json::as_str).collect();
             Value::Set(symbols.intern_set(texts?))
         }
-        (FieldType::Number, Json::Number(number)) => Value::Number(number.as_f64()? + 0.0),
+        // A whole number whose nearest one is another number is there, and nobody can say it here.
+        (FieldType::Number, Json::Number(number)) => {
+            exact_number(&number.to_string()).map_or(Value::Missing, Value::Number)
+        }
+        (FieldType::Number, json) if inexact_number(json).is_some() => Value::Missing,
         (FieldType::Boolean, Json::Bool(is)) => Value::Boolean(*is),
         _ => return None,
     })

@@ -9,8 +9,8 @@
 //! Everything here is a function of its arguments: the same definitions and events give the same decisions on
 //! every machine, today and in a replay.
 //!
-//! Absent on purpose: input and output, clocks, threads, a database, HTTP, and names: what a policy calls by a
-//! readable name has been resolved to an id before it comes here.
+//! Absent on purpose: input and output, clocks, threads, a database, HTTP, and looking names up: who means whom says a
+//! `Register` that comes with the events.
 
 mod action;
 mod catalogue;
@@ -18,11 +18,16 @@ mod condition;
 pub mod contract;
 mod definition;
 mod digest;
+mod document;
 mod eval;
 mod event;
 mod family;
+mod follow;
+mod free_text;
+mod matching;
 mod projection;
 mod read;
+mod register;
 pub mod rego;
 mod set;
 mod symbols;
@@ -35,11 +40,16 @@ pub use condition::{
     CHILD_LIMIT, COUNT_LIMIT, DEPTH_LIMIT, NODE_LIMIT, PATTERN_LIMIT_BYTES, WITHIN_LIMIT_MS, pattern,
 };
 pub use definition::{Acl, Definition, Reference, Scope, Transform};
-pub use digest::{canonical, document_sha256, sha256_hex};
+pub use digest::{INEXACT, canonical, document_sha256, exact_text, sha256_hex};
+pub use document::exact_document;
 pub use eval::{BATCH_ROWS, Batch, BatchFault, Chronicle, Comparison, Pair, Past, Scan, Tally};
-pub use event::{Event, Value};
+pub use event::{Event, Lost, Value};
 pub use family::{Family, Occasion};
+pub use follow::{Follow, follow};
+pub use free_text::free_text;
+pub use matching::{MATCH_KEY_VERSION, match_key};
 pub use projection::Projection;
+pub use register::{Named, Record, Register, claim, claimed, name_key};
 pub use set::{DuplicatePolicy, Finding, Outcome, PolicySet, Reason, set_digest};
 pub use symbols::{SetSymbol, Symbol, Symbols};
 pub use truth::Truth;

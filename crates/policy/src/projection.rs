@@ -3,14 +3,16 @@
 //! A replay groups events by their projection, decides each group once and multiplies. Where the decision depends on
 //! the subject's past, or a module reads what it likes, there is no such grouping.
 //!
-//! INVARIANT PJ-1: two events with the same projection have the same outcome under every set that it was made for.
+//! INVARIANT PJ-1: two events with the same projection have the same outcome under every set that it was made for, with
+//! the register that it knows.
 
 use crate::catalogue::Field;
 use crate::condition::Operand;
 use crate::digest::sha256_hex;
 use crate::event::{Event, Value};
+use crate::register::Register;
 use crate::set::{Node, PolicySet, Question};
-use crate::symbols::Symbols;
+use crate::symbols::{SetSymbol, Symbols};
 
 /// What some sets can see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +59,20 @@ impl Projection {
         }
     }
 
+    /// Adds what tells events apart whose names may mean several records: the groups of a user whom several may be are
+    /// those of each of them.
+    #[must_use]
+    pub fn knowing(mut self, register: &Register) -> Self {
+        let reads_groups = self.fields.binary_search(&Field::GROUPS).is_ok();
+        if reads_groups
+            && register.is_ambiguous(Field::USER)
+            && let Err(at) = self.fields.binary_search(&Field::USER)
+        {
+            self.fields.insert(at, Field::USER);
+        }
+        self
+    }
+
     /// Returns the attributes that the sets read: the columns that a batch needs.
     pub fn fields(&self) -> &[Field] {
         &self.fields
@@ -78,9 +94,9 @@ impl Projection {
         let mut key = Vec::with_capacity(self.fields.len() + 2);
         key.push(self.place(event));
         for field in &self.fields {
-            // Symbols have 32 bits, so that the kind fits beside them; a number follows whole.
+            // Symbols have 32 bits, so that the kind fits beside them; a number, or a line, follows whole.
             match event.get(*field).key() {
-                (4, bits) => key.extend([4 << 32, bits]),
+                (kind @ (4 | Value::LINE_KEY), bits) => key.extend([u64::from(kind) << 32, bits]),
                 (kind, bits) => key.push(u64::from(kind) << 32 | bits),
             }
         }
@@ -97,14 +113,11 @@ impl Projection {
                 Value::Absent => text.push('-'),
                 Value::Missing => text.push('?'),
                 Value::Text(symbol) => part(&mut text, symbols.text(symbol)),
-                Value::Set(set) => {
-                    let mut members: Vec<&str> = symbols.set(set).iter().map(|s| symbols.text(*s)).collect();
-                    members.sort_unstable();
-                    text.push('[');
-                    text.push_str(&members.len().to_string());
-                    for member in members {
-                        part(&mut text, member);
-                    }
+                Value::Set(set) => members(&mut text, set, symbols),
+                Value::Line { whole, words } => {
+                    text.push('>');
+                    part(&mut text, symbols.text(whole));
+                    members(&mut text, words, symbols);
                 }
                 Value::Number(number) => {
                     text.push('#');
@@ -120,6 +133,17 @@ impl Projection {
     fn place(&self, event: &Event) -> u64 {
         let past = self.instants.partition_point(|instant| *instant <= event.at_ms());
         (past as u64) << 8 | event.occasion() as u64
+    }
+}
+
+/// Adds a set of texts.
+fn members(text: &mut String, set: SetSymbol, symbols: &Symbols) {
+    let mut members: Vec<&str> = symbols.set(set).iter().map(|s| symbols.text(*s)).collect();
+    members.sort_unstable();
+    text.push('[');
+    text.push_str(&members.len().to_string());
+    for member in members {
+        part(text, member);
     }
 }
 

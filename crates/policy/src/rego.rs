@@ -4,13 +4,22 @@
 //! then happens stands in the definition. `input` is the nested form of the attributes' names, with `stage`.
 //!
 //! ```text
-//!   match is an object with a boolean `matched`            that is the answer
-//!   match is undefined                                     not matched
+//!   match is an object with `matched: true`                that is the answer, whatever else happened
 //!   anything else, rules that disagree, a limit reached    a failure: the policy counts as matched (D9.10)
+//!   a built-in or a reference refused what it was given    the same
+//!   match is an object with `matched: false`, or undefined not matched
 //! ```
 //!
-//! An error of a built-in (`count(5)`) is undefined, as it is in OPA: `default` and `not` see it. An author who wants
-//! it to match says so.
+//! What a built-in refuses (`count(5)`), and a step into a value that has no members, is undefined, as it is in OPA:
+//! `default` and `not` see it, and there the author has said what then holds. Anywhere else nobody has, and the module
+//! failed: it would otherwise not match whatever is sent in another form. The rule `match` does not count as one with a
+//! default, because nearly every module has that one. A module that expects several forms asks for the type first.
+//!
+//! A module is unknown where it reads what is missing, and only there: the machine records it. A path that is read meets
+//! one that is missing if either is the start of the other; a computed key, and `input` as a whole, meet all.
+//!
+//! A module that compares the id of a record with a text that is none would match nobody whom the register knows. Its author is
+//! told so when it is compiled, and until it is changed it is also asked with each word in place of the id.
 //!
 //! How a module is stopped:
 //!
@@ -31,32 +40,41 @@
 //! take hours. The engine has no limit for it. Only somebody who may write policies can do this to the organization's
 //! own decisions; who evaluates modules of strangers has to do it in a process that can be ended.
 //!
-//! Rules that disagree are an error in OPA, and undefined on the virtual machine. A module that has such rules (several
-//! definitions of one rule, with different values) is therefore asked again by the interpreter, which reports the
-//! error, whenever the machine says that it does not match.
+//! The machine is a copy of regorus in this repository, which records what it reads and what fails (ADR 0036).
 //!
 //! Source: client contract §3.10; D9.10.
 //!
 //! INVARIANT RG-2: no module ends the program: compiling and evaluating need a bounded part of a thread's stack.
 //! INVARIANT RG-1: a module that is stopped, contradicts itself or gives no answer is never "not matched".
+//! INVARIANT RG-3: neither is one whose built-in or reference failed, unless under `not` or below a default.
+//! INVARIANT RG-4: an answer that is not unknown is the answer whatever the missing attributes are.
+//! INVARIANT RG-5: a module that compares the id of a record with a text matches if it does with the id or with any word of the
+//!   record in place of the id, and is unknown if none of them matches and one is unknown. One that compares another name (a
+//!   tool, a server, a model) with a text of the same match key matches if it does with that text.
 //!
 //! Absent on purpose: data documents, several modules in one policy, tracing, a limit on bytes (it would need an
 //! allocator of its own for the whole program; time and steps bound what a module can allocate).
 
 mod calls;
 mod input;
+mod literals;
 mod nesting;
+mod refusal;
+mod spoken;
 
 pub(crate) use input::value as input;
+pub(crate) use spoken::{Forms, Others, Spoken};
 
+use crate::catalogue::Field;
 use crate::contract::{REGO_LANGUAGE_VERSION, rego_entrypoint, rego_package};
 use crate::digest::sha256_hex;
 use crate::family::Family;
+use literals::NamedLiteral;
 use regorus::languages::rego::compiler::Compiler;
-use regorus::rvm::program::{RuleInfo, RuleType};
 use regorus::rvm::{Program, RegoVM};
 use regorus::utils::limits::ExecutionTimerConfig;
-use regorus::{CompiledPolicy, Engine, PolicyLengthConfig, Value};
+use regorus::{Engine, PolicyLengthConfig, Value};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
@@ -71,7 +89,7 @@ pub const TIME_LIMIT: Duration = Duration::from_millis(100);
 /// How often the clock stops a module before it counts as stopped.
 const TIME_ATTEMPTS: u32 = 3;
 /// The version of the engine; part of every fingerprint.
-const ENGINE: &str = "regorus 0.14.1";
+const ENGINE: &str = "regorus 0.14.1, recording reads and failures 1, names as words 2";
 /// The version of OPA whose language the engine speaks.
 pub const OPA_VERSION: &str = "1.2.0";
 /// The built-ins that a module can call: none makes more than it is given.
@@ -144,9 +162,11 @@ pub struct Module {
     source_sha256: String,
     entrypoint: &'static str,
     program: Arc<Program>,
-    policy: CompiledPolicy,
-    /// The interpreter, where rules may disagree.
-    interpreter: Option<Box<Engine>>,
+    /// The texts that it compares with names.
+    literals: Vec<NamedLiteral>,
+    warnings: Vec<Diagnostic>,
+    /// The attributes of those records.
+    spoken: BTreeSet<Field>,
 }
 
 /// Why a module is refused.
@@ -188,13 +208,24 @@ pub struct Answer {
     pub reason_code: Option<String>,
 }
 
+/// What a module says, and whether it looked at what is missing.
+#[derive(Debug)]
+pub(crate) struct Saying {
+    pub answer: Result<Answer, Failure>,
+    pub has_read_missing: bool,
+}
+
 /// Why a module said nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// It was stopped: too many steps, or too much time.
     Stopped,
-    /// Two rules disagreed, or the machine gave up.
+    /// The machine gave up.
     Failed,
+    /// Two rules disagreed.
+    Disagreement(Diagnostic),
+    /// A built-in refused its operands, or a reference went into a value that has no members.
+    Refused(Diagnostic),
     /// `match` is not an object with a boolean `matched` and, if there, a text `reasonCode`.
     NoAnswer,
 }
@@ -274,15 +305,33 @@ impl Module {
         if let Some(fault) = calls::fault(&program) {
             return Err(vec![Diagnostic::whole(fault)]);
         }
-        let may_disagree = program.rule_infos.iter().any(may_disagree);
+        let names: Vec<&str> = package.split('.').collect();
+        let literals::Found { literals, warnings } = literals::of(source, &names);
         Ok(Self {
             family,
             source_sha256: sha256_hex(source.as_bytes()),
             entrypoint,
             program,
-            policy,
-            interpreter: may_disagree.then(|| Box::new(engine)),
+            spoken: literals.iter().map(|literal| literal.field).collect(),
+            literals,
+            warnings,
         })
+    }
+
+    /// Returns what the author should change although the module compiles: texts that it compares with ids of records, and
+    /// texts that no match key is and that it looks for among match keys.
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        self.warnings.clone()
+    }
+
+    /// Returns the attributes whose records the module has to be asked about by each of their words.
+    pub(crate) fn spoken(&self) -> &BTreeSet<Field> {
+        &self.spoken
+    }
+
+    /// Returns the inputs that the module is asked about as well, when this is an event's own (RG-5).
+    pub(crate) fn others(&self, input: &Value, spoken: &[Spoken]) -> Others {
+        spoken::others(&self.literals, input, spoken)
     }
 
     /// Returns the SHA-256 of the module's UTF-8 bytes, in hexadecimal.
@@ -296,51 +345,79 @@ impl Module {
         sha256_hex(parts.join("\n").as_bytes())
     }
 
-    /// Returns what the module says of an input.
+    /// Returns what the module says of an input. Where it compares an id with a text, it is also asked with each of the words
+    /// that stand beside the id (`identity.user_words`, …) in place of it.
     ///
     /// Errors: it was stopped, it failed, or it gave no answer; the caller counts it as matched (RG-1).
     pub fn evaluate(&self, input: &serde_json::Value) -> Result<Answer, Failure> {
         // INVARIANT RG-1: the engine's own conversion can make a whole document undefined.
-        self.evaluate_value(&input::value(input))
+        let own = input::value(input);
+        let mut said = self.ask(&own, &[]).answer;
+        if self.spoken.is_empty() {
+            return said;
+        }
+        let others = self.others(&own, &spoken::of_input(input, &self.spoken));
+        for other in others.inputs {
+            if said.as_ref().is_ok_and(|answer| answer.matched) {
+                return said;
+            }
+            let answer = self.ask(&other, &[]).answer;
+            if answer.as_ref().is_ok_and(|answer| answer.matched) {
+                return answer;
+            }
+            // The first failure stays, unless another input matches.
+            said = said.and(answer);
+        }
+        if others.is_cut && said.as_ref().is_ok_and(|answer| !answer.matched) {
+            return Err(Failure::Stopped);
+        }
+        said
     }
 
-    pub(crate) fn evaluate_value(&self, input: &Value) -> Result<Answer, Failure> {
-        use regorus::rvm::vm::VmError as E;
+    /// Returns what the module says of an input of which these paths exist, and nobody knows their values.
+    pub(crate) fn ask(&self, input: &Value, missing: &[Vec<&str>]) -> Saying {
+        use regorus::rvm::vm::{Cause, VmError as E};
         let run = || {
-            let mut vm = RegoVM::new_with_policy(self.policy.clone());
+            let mut vm = RegoVM::new();
             vm.set_max_instructions(INSTRUCTION_LIMIT);
             vm.set_execution_timer_config(Some(timer()));
             vm.load_program(Arc::clone(&self.program));
             vm.set_input(input.clone());
-            vm.execute_entry_point_by_name(self.entrypoint)
+            vm.set_missing(missing);
+            let value = vm.execute_entry_point_by_name(self.entrypoint)?;
+            Ok((value, vm.failure().cloned(), vm.has_read_missing()))
         };
         let is_late = |error: &E| matches!(error, E::TimeLimitExceeded { .. });
-        let value = patiently(run, is_late).map_err(|error| match error {
-            E::InstructionLimitExceeded { .. } | E::TimeLimitExceeded { .. } => Failure::Stopped,
-            _ => Failure::Failed,
-        })?;
-        match (answer(&value)?, &self.interpreter) {
-            // INVARIANT RG-1: rules that disagree look undefined.
-            (Answer { matched: false, .. }, Some(interpreter)) => self.interpret(interpreter, input),
-            (answer, _) => Ok(answer),
-        }
-    }
-
-    fn interpret(&self, interpreter: &Engine, input: &Value) -> Result<Answer, Failure> {
-        let run = || {
-            let mut engine = interpreter.clone();
-            engine.set_input(input.clone());
-            let value = engine.eval_rule(self.entrypoint.to_owned());
-            value.map_err(|error| match error.downcast_ref::<regorus::LimitError>() {
-                Some(limit) => (
-                    Failure::Stopped,
-                    matches!(limit, regorus::LimitError::TimeLimitExceeded { .. }),
-                ),
-                None => (Failure::Failed, false),
-            })
+        let (value, failure, has_read_missing) = match patiently(run, is_late) {
+            Ok(found) => found,
+            Err(error) => {
+                let failure = match error {
+                    E::InstructionLimitExceeded { .. } | E::TimeLimitExceeded { .. } => Failure::Stopped,
+                    _ => Failure::Failed,
+                };
+                // What it would have read nobody knows.
+                return Saying {
+                    answer: Err(failure),
+                    has_read_missing: !missing.is_empty(),
+                };
+            }
         };
-        let value = patiently(run, |(_, is_late)| *is_late).map_err(|(failure, _)| failure)?;
-        answer(&value)
+        let answer = match (answer(&value), failure) {
+            // INVARIANT RG-3: a match that was found stands.
+            (Ok(answer), _) if answer.matched => Ok(answer),
+            (_, Some(failure)) => {
+                let place = refusal::diagnostic(&self.program, &failure);
+                Err(match failure.cause {
+                    Cause::Disagreement => Failure::Disagreement(place),
+                    _ => Failure::Refused(place),
+                })
+            }
+            (answer, None) => answer,
+        };
+        Saying {
+            answer,
+            has_read_missing,
+        }
     }
 }
 
@@ -354,13 +431,6 @@ fn patiently<T, E>(run: impl Fn() -> Result<T, E>, is_late: impl Fn(&E) -> bool)
         result = run();
     }
     result
-}
-
-/// Returns whether a rule has several values to choose from.
-fn may_disagree(rule: &RuleInfo) -> bool {
-    matches!(rule.rule_type, RuleType::Complete)
-        && rule.definitions.len() > 1
-        && !rule.early_exit_on_first_success
 }
 
 fn timer() -> ExecutionTimerConfig {

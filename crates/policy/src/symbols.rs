@@ -3,9 +3,17 @@
 //! Events of one batch, segment or log share one table, so that equal values are equal numbers and whatever was
 //! found out about a text is found out once.
 //!
+//! A table may have a register, which says what names mean. It is no part of what is stored.
+//!
 //! Absent on purpose: forgetting. A table lives as long as the batch, segment or scan that it belongs to.
 
+use crate::catalogue::Field;
+use crate::document::{self, Meaning, Reading};
+use crate::event::Value;
+use crate::matching;
+use crate::register::{Named, Register, of_key};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -40,13 +48,20 @@ pub struct Symbols {
     sets: Vec<Arc<[Symbol]>>,
     set_places: HashMap<Arc<[Symbol]>, u32>,
     bytes: usize,
+    /// Who is meant by names.
+    register: Arc<Register>,
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_field_names, reason = "a text is what it is")]
 struct Text {
     text: Arc<str>,
-    /// The document that the text spells, once somebody asked.
-    document: OnceLock<Option<Box<serde_json::Value>>>,
+    /// Its match key, once somebody asked; nothing where that is the text itself.
+    key: OnceLock<Option<Arc<str>>>,
+    /// What the text says as a document, once somebody asked.
+    reading: OnceLock<Reading>,
+    /// What it means as a document, once somebody asked.
+    meaning: OnceLock<Option<Meaning>>,
 }
 
 /// The table as it is stored.
@@ -62,6 +77,68 @@ impl Symbols {
         Self::default()
     }
 
+    /// Returns an empty table whose names mean what this register says.
+    pub fn knowing(register: Arc<Register>) -> Self {
+        Self {
+            register,
+            ..Self::default()
+        }
+    }
+
+    /// Says what the names of this table mean. Whatever was found out about them before is out of date: a walk over
+    /// batches has one register from its start to its end.
+    pub fn know(&mut self, register: Arc<Register>) {
+        self.register = register;
+    }
+
+    /// Returns what the names of this table mean.
+    pub fn register(&self) -> &Arc<Register> {
+        &self.register
+    }
+
+    /// Returns the match key of a text.
+    pub(crate) fn key(&self, symbol: Symbol) -> &str {
+        let Some(kept) = self.texts.get(symbol.0 as usize) else {
+            return "";
+        };
+        let key = kept.key.get_or_init(|| match matching::key(&kept.text) {
+            Cow::Borrowed(key) if key.len() == kept.text.len() => None,
+            key => Some(key.as_ref().into()),
+        });
+        key.as_deref().unwrap_or(&kept.text)
+    }
+
+    /// Returns the key of a text as the name that an attribute has.
+    pub(crate) fn name_key(&self, field: Field, symbol: Symbol) -> &str {
+        of_key(field, self.key(symbol))
+    }
+
+    /// Returns the value of an attribute as it is judged: a name that nobody sees is missing, and so is a word that is none of
+    /// a closed list's, and a user or service account without a record where everybody who may act has one.
+    pub(crate) fn state(&self, field: Field, value: Value) -> Value {
+        match value {
+            Value::Text(symbol) if self.is_nobody(field, symbol) => Value::Missing,
+            value => value,
+        }
+    }
+
+    fn is_nobody(&self, field: Field, symbol: Symbol) -> bool {
+        if !field.is_name() {
+            return false;
+        }
+        let key = self.name_key(field, symbol);
+        // What is none of a closed list's words may be any of them, in a spelling that nobody knows here.
+        let is_strange = || !field.words().is_empty() && !field.words().contains(&key);
+        key.is_empty()
+            || is_strange()
+            || (self.register.misses_strangers(field) && self.meant(field, symbol).is_empty())
+    }
+
+    /// Returns the records that a text means as the name that an attribute has, by id.
+    pub(crate) fn meant(&self, field: Field, symbol: Symbol) -> &[Arc<Named>] {
+        self.register.by_key(field, self.name_key(field, symbol))
+    }
+
     /// Returns the symbol of a text, and keeps the text if it is new.
     pub fn intern(&mut self, text: &str) -> Symbol {
         if let Some(at) = self.places.get(text) {
@@ -74,7 +151,9 @@ impl Symbols {
         self.places.insert(Arc::clone(&text), at);
         self.texts.push(Text {
             text,
-            document: OnceLock::new(),
+            key: OnceLock::new(),
+            reading: OnceLock::new(),
+            meaning: OnceLock::new(),
         });
         Symbol(at)
     }
@@ -113,17 +192,23 @@ impl Symbols {
         self.sets.get(set.0 as usize).map_or(&[], |kept| kept)
     }
 
-    /// Returns the JSON document that a text spells.
-    pub fn document(&self, symbol: Symbol) -> Option<&serde_json::Value> {
+    /// Returns what a text says as a document; nothing for a symbol of another table.
+    pub(crate) fn reading(&self, symbol: Symbol) -> &Reading {
+        match self.texts.get(symbol.0 as usize) {
+            Some(kept) => kept.reading.get_or_init(|| document::read(&kept.text)),
+            None => &Reading::None,
+        }
+    }
+
+    /// Returns what a text means as a document; nothing where it is none.
+    ///
+    /// Cost: once for each text; of what does not begin like a document, a look at its first character.
+    pub(crate) fn meaning(&self, symbol: Symbol) -> Option<&Meaning> {
         let kept = self.texts.get(symbol.0 as usize)?;
-        let document = kept.document.get_or_init(|| {
-            // Only objects and arrays: a path leads into nothing else.
-            let is_candidate = kept.text.trim_start().starts_with(['{', '[']);
-            is_candidate
-                .then(|| serde_json::from_str(&kept.text).ok())
-                .flatten()
-        });
-        document.as_deref()
+        let meaning = kept
+            .meaning
+            .get_or_init(|| self.reading(symbol).meaning(&kept.text));
+        meaning.as_ref()
     }
 
     /// Returns how many texts are kept.
@@ -149,7 +234,7 @@ impl Symbols {
 
 impl Clone for Symbols {
     fn clone(&self) -> Self {
-        let mut copy = Self::new();
+        let mut copy = Self::knowing(Arc::clone(&self.register));
         for text in &self.texts {
             copy.intern(&text.text);
         }

@@ -465,7 +465,7 @@ fn events_survive_storage() {
     assert_eq!(
         back.nested(&table),
         json!({"stage": "pre_tool", "tool": {"id": "t", "input": {"command": "ls", "n": 1}},
-        "llm": {"input_tokens": 5.5}, "identity": {"group_ids": ["a", "b"]},
+        "llm": {"input_tokens": 5.5}, "identity": {"group_ids": ["a", "b"], "group_words": ["a", "b"]},
         "classification": {"has_unresolved_sensitive_content": true}})
     );
     for damaged in [

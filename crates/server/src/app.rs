@@ -2,8 +2,8 @@
 
 use crate::areas::{
     audit, backtests, capabilities, decisions, directory, events, history, managed_config, mcp_sessions,
-    oauth, otlp, policies, resource_credentials, resources, service_accounts, settings, skill_registry,
-    subjects,
+    oauth, otlp, policies, resource_credentials, resources, restore, service_accounts, settings,
+    skill_registry, subjects, words,
 };
 use crate::store;
 use axum::Router;
@@ -28,24 +28,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Returns every operation of the product.
 pub fn registry() -> Registry {
     Registry::default()
-        .with(service_accounts::operations())
-        .with(audit::operations())
-        .with(events::operations())
-        .with(settings::operations())
-        .with(directory::operations())
-        .with(subjects::operations())
-        .with(history::operations())
-        .with(otlp::operations())
-        .with(managed_config::operations())
-        .with(skill_registry::operations())
-        .with(resources::operations())
-        .with(resource_credentials::operations())
-        .with(policies::operations())
-        .with(decisions::operations())
-        .with(backtests::operations())
-        .with(mcp_sessions::operations())
-        .with(oauth::operations())
-        .with(capabilities::operations())
+        .area(service_accounts::operations(), &service_accounts::fences::FENCES)
+        .area(audit::operations(), &audit::fences::FENCES)
+        .area(events::operations(), &events::fences::FENCES)
+        .area(settings::operations(), &settings::fences::FENCES)
+        .area(directory::operations(), &directory::fences::FENCES)
+        .area(subjects::operations(), &subjects::fences::FENCES)
+        .area(words::operations(), &words::fences::FENCES)
+        .area(history::operations(), &history::fences::FENCES)
+        .area(otlp::operations(), &otlp::fences::FENCES)
+        .area(managed_config::operations(), &managed_config::fences::FENCES)
+        .area(skill_registry::operations(), &skill_registry::fences::FENCES)
+        .area(resources::operations(), &resources::fences::FENCES)
+        .area(
+            resource_credentials::operations(),
+            &resource_credentials::fences::FENCES,
+        )
+        .area(policies::operations(), &policies::fences::FENCES)
+        .area(decisions::operations(), &decisions::fences::FENCES)
+        .area(backtests::operations(), &backtests::fences::FENCES)
+        .area(mcp_sessions::operations(), &mcp_sessions::fences::FENCES)
+        .area(oauth::operations(), &oauth::fences::FENCES)
+        .area(restore::operations(), &restore::fences::FENCES)
+        .area(capabilities::operations(), &capabilities::fences::FENCES)
 }
 
 /// Returns every statement catalogue, by place, for the test that prepares them on both engines.
@@ -63,6 +68,8 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         history::STATEMENTS,
         managed_config::STATEMENTS,
         managed_config::MACHINE_STATEMENTS,
+        managed_config::PULL_STATEMENTS,
+        managed_config::UPGRADE_STATEMENTS,
         skill_registry::STATEMENTS,
         skill_registry::INSTALL_STATEMENTS,
         skill_registry::CREDENTIAL_STATEMENTS,
@@ -73,6 +80,8 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         resource_credentials::secrets::STATEMENTS,
         policies::STATEMENTS,
         service_accounts::UPKEEP_STATEMENTS,
+        service_accounts::HELD_STATEMENTS,
+        oauth::HELD_STATEMENTS,
         backtests::STATEMENTS,
         mcp_sessions::STATEMENTS,
         mcp_sessions::PAGE_STATEMENTS,
@@ -80,10 +89,12 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         mcp_sessions::CREDENTIAL_STATEMENTS,
         oauth::STATEMENTS,
         oauth::CLIENT_STATEMENTS,
+        oauth::LINK_STATEMENTS,
         store::STATEMENTS,
         crate::closing::STATEMENTS,
     ];
     all.extend(directory::statements());
+    all.extend(words::statements());
     all.extend(crate::commands::statements());
     all
 }

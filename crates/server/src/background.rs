@@ -2,7 +2,7 @@
 
 use crate::areas::{
     audit, backtests, decisions, directory, history, managed_config, mcp_sessions, oauth,
-    resource_credentials, service_accounts,
+    resource_credentials, service_accounts, words,
 };
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
@@ -29,10 +29,20 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     backtests::start(kernel, supervisor).map_err(Error::internal)?;
     let handlers = Arc::new(handlers());
     run_jobs(supervisor, kernel, handlers);
-    every(supervisor, "uses", 60, kernel, |kernel| async move {
+    every(supervisor, "counts", 60, kernel, |kernel| async move {
         ledger::flush_counts(&kernel);
-        ledger::flush_uses(&kernel).await
+        Ok(())
     });
+    every(supervisor, "unresolved", 60, kernel, |kernel| async move {
+        words::flush(&kernel).await
+    });
+    every(
+        supervisor,
+        "uses",
+        ledger::USE_FLUSH_SECS,
+        kernel,
+        |kernel| async move { ledger::flush_uses(&kernel).await },
+    );
     every(supervisor, "checkpoints", 15, kernel, |kernel| async move {
         audit::make_checkpoints(&kernel).await.map(drop)
     });
@@ -63,6 +73,9 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     });
     every(supervisor, "history-sealing", 5, kernel, |kernel| async move {
         history::seal(&kernel).await
+    });
+    every(supervisor, "history-imports", 60, kernel, |kernel| async move {
+        history::tell_of_imports(&kernel).await
     });
     every(
         supervisor,
@@ -123,6 +136,9 @@ fn every<F>(
 /// Writes what is buffered, before the kernel stops.
 pub async fn finish(kernel: &Arc<Kernel>) {
     history::recorder(kernel).close().await;
+    if let Err(error) = words::flush(kernel).await {
+        tracing::warn!(cause = ?error.private(), "some counts of unresolved events were not written: {error}");
+    }
     ledger::flush_counts(kernel);
     if let Err(error) = ledger::flush_uses(kernel).await {
         tracing::warn!(cause = ?error.private(), "the last uses of some tokens were not written: {error}");
@@ -142,6 +158,7 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
             resource_credentials::prune_checks(cx, now)?;
             backtests::prune(cx, now)?;
             oauth::tidy(cx, now)?;
+            words::prune(cx, now)?;
             cx.queue(&outbox::PRUNE, params![now.plus_secs(-outbox::RETENTION_SECS)])
         })
         .await?;

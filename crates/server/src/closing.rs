@@ -1,8 +1,8 @@
-//! What a store was when it was closed: rot of its accounts and tokens is found before anybody is answered (R5).
+//! What a store was when it was closed: rot of what decides rights is found before anybody is answered (R5).
 //!
 //! SQLite has no checksums of its pages, so a flipped bit in a row is an answer like any other. A server that stops
-//! leaves a keyed hash of everybody who may act; the next one compares before it serves, and takes the hash away before
-//! the first change. A server that was killed leaves none: what it had written it had just read.
+//! leaves a keyed hash of every row that decides what somebody may do (`rights`); the next one compares before it serves,
+//! and takes the hash away before the first change. A server that was killed leaves none: what it had written it had just read.
 //!
 //! ```text
 //! serving → closed with a hash     a graceful stop
@@ -10,13 +10,14 @@
 //! closed  → refused                it does not; `provost store accept` goes on with what is there, and says so in the log
 //! ```
 //!
-//! INVARIANT ST-2: a store whose accounts, tokens or their indexes changed while it was closed is not served; one that
-//!   Provost's own commands changed is.
+//! INVARIANT ST-2: a store whose rows that decide rights, or their indexes, changed while it was closed is not served; one
+//!   that Provost's own commands changed is.
 //!
 //! Absent on purpose: PostgreSQL, which has checksums of its pages and of which no server knows whether it is the last;
 //! the audit log, whose chain says the same of itself; what nobody's rights depend on.
 
 use crate::migrations;
+use crate::rights::{DECIDING, Deciding};
 use crate::store::{self, SET_FACT};
 use provost_kernel::audit::hex;
 use provost_kernel::db::{Access, Call, Conn, Engine, Location, Param, Statement, Tx};
@@ -24,29 +25,28 @@ use provost_kernel::error::{Error, Result};
 use provost_kernel::keys::{Keys, MacPurpose};
 use provost_kernel::merkle::{self, Hash};
 use provost_kernel::{params, statements};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 statements! {
     /// Takes a fact away.
     DROP_FACT = "DELETE FROM installation WHERE name = ?1";
-    /// Every organization.
-    ORGANIZATIONS = unscoped("the hash is over everybody") "SELECT organization_id, name, created_at FROM organizations ORDER BY organization_id";
-    /// Every account.
-    ACCOUNTS = unscoped("the hash is over everybody") "SELECT organization_id, id, name, name_key, description, permission_role, scopes, status, owner_console_user_id, created_at, updated_at, disabled_at, deleted_at FROM service_accounts ORDER BY organization_id, id";
-    /// Every token.
-    TOKENS = unscoped("the hash is over everybody") "SELECT organization_id, id, service_account_id, lookup_id, name, token_prefix, mac, pepper_id, scopes, created_at, updated_at, expires_at, last_used_at, last_used_ip, revoked_at, revoke_reason, superseded_by_id, self_rotated, replay_pending, expiry_warned_days, hidden_at FROM service_account_tokens ORDER BY organization_id, id";
     /// The ends of the audit log, by which the store says that something acted on it.
     HEADS = unscoped("the hash is over everybody") "SELECT organization_id, seq, hash FROM chain_heads ORDER BY organization_id";
-    /// What SQLite finds wrong with the tables and indexes of the above.
+    /// The columns of a table of SQLite, each with its place in the primary key; 0 is none.
+    COLUMNS = unscoped("the schema belongs to no organization") {
+        sqlite: "SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid",
+        postgres: "SELECT ''::text, CAST(0 AS BIGINT) WHERE CAST(?1 AS TEXT) IS NULL",
+    };
+    /// What SQLite finds wrong with a table and its indexes.
     DAMAGE = unscoped("the file holds every organization") {
-        sqlite: "SELECT integrity_check FROM pragma_integrity_check('organizations') UNION ALL SELECT integrity_check FROM pragma_integrity_check('service_accounts') UNION ALL SELECT integrity_check FROM pragma_integrity_check('service_account_tokens')",
-        postgres: "SELECT 'ok'::text",
+        sqlite: "SELECT integrity_check FROM pragma_integrity_check(?1)",
+        postgres: "SELECT 'ok'::text WHERE CAST(?1 AS TEXT) IS NOT NULL",
     };
 }
 
 /// The fact that holds the hash.
 const MARK: &str = "closed";
-/// What nobody may have changed.
-const GUARDED: [&Statement; 3] = [&ORGANIZATIONS, &ACCOUNTS, &TOKENS];
 
 /// Notes what the store is, when nobody writes to it any more.
 ///
@@ -125,19 +125,68 @@ fn finding(tx: &mut Tx<'_>, keys: &Keys, mark: &str) -> Result<Option<String>> {
         .collect();
     if !known.is_some_and(|known| keys.mac_matches(MacPurpose::ClosedStore, &[&content], &known)) {
         return Ok(Some(
-            "its organizations, service accounts or tokens are not those that were there".to_owned(),
+            "the rows that decide what somebody may do are not those that were there".to_owned(),
         ));
     }
-    let damage = tx.query(&DAMAGE, params![], |row| row.get::<String>(0))?;
-    Ok(damage.into_iter().find(|line| line != "ok"))
+    for deciding in DECIDING {
+        let damage = tx.query(&DAMAGE, params![deciding.table], |row| row.get::<String>(0))?;
+        if let Some(line) = damage.into_iter().find(|line| line != "ok") {
+            return Ok(Some(line));
+        }
+    }
+    Ok(None)
 }
 
+// INVARIANT RW-1: what is hashed is the list of tables, and of each table all columns that it has today.
 fn content(tx: &mut Tx<'_>) -> Result<Hash> {
     let mut hash = merkle::leaf(b"");
-    for statement in GUARDED {
+    for deciding in DECIDING {
+        let statement = every_row(tx, deciding)?;
         hash = folded(tx, statement, hash)?;
     }
     Ok(hash)
+}
+
+/// Returns the statement that reads a table in the order of its key.
+///
+/// It is made from the schema, so that a column of a later migration is not forgotten. The seam takes statements that
+/// live as long as the program; each is made once.
+fn every_row(tx: &mut Tx<'_>, deciding: &Deciding) -> Result<&'static Statement> {
+    static MADE: Mutex<BTreeMap<String, &'static Statement>> = Mutex::new(BTreeMap::new());
+    let mut columns = tx.query(&COLUMNS, params![deciding.table], |row| {
+        Ok((row.get::<String>(0)?, row.get::<i64>(1)?))
+    })?;
+    columns.retain(|(name, _)| !deciding.without.contains(&name.as_str()));
+    let quoted = |name: &String| format!("\"{name}\"");
+    let list: Vec<String> = columns.iter().map(|(name, _)| quoted(name)).collect();
+    let mut key: Vec<&(String, i64)> = columns.iter().filter(|(_, place)| *place > 0).collect();
+    key.sort_by_key(|(_, place)| *place);
+    let key: Vec<String> = key.into_iter().map(|(name, _)| quoted(name)).collect();
+    if key.is_empty() {
+        return Err(Error::internal(format!(
+            "the table {} has no primary key",
+            deciding.table
+        )));
+    }
+    let sql = format!(
+        "SELECT {} FROM \"{}\" ORDER BY {}",
+        list.join(", "),
+        deciding.table,
+        key.join(", ")
+    );
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = made.get(&sql) {
+        return Ok(*known);
+    }
+    let text: &'static str = Box::leak(sql.clone().into_boxed_str());
+    let statement: &'static Statement = Box::leak(Box::new(Statement {
+        name: deciding.table,
+        sqlite: text,
+        postgres: text,
+        unscoped: Some("the hash is over everybody"),
+    }));
+    made.insert(sql, statement);
+    Ok(statement)
 }
 
 fn heads(tx: &mut Tx<'_>) -> Result<Hash> {

@@ -12,5 +12,6 @@ pub mod html;
 pub mod mcp;
 pub mod migrations;
 mod percent;
+pub mod rights;
 pub mod skill_package;
 pub mod store;

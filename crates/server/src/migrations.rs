@@ -27,4 +27,14 @@ migrations! {
     10 "0010_backtests";
     11 "0011_mcp_sessions";
     12 "0012_oauth";
+    13 "0013_match_keys";
+    14 "0014_history_order";
+    15 "0015_directory_return";
+    16 "0016_sessions_and_links";
+    17 "0017_restore_held";
+    18 "0018_token_scopes";
+    19 "0019_managed_config_pull";
+    20 "0020_import_warnings";
+    21 "0021_former_rights";
+    22 "0022_makers_of_links_and_tokens";
 }

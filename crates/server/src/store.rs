@@ -3,7 +3,10 @@
 //! INVARIANT ST-1: a store opens only with the keys that it was made with (D12.8): each key's check value is
 //! kept in the store, and a start with a wrong or missing key refuses with a sentence that names the key.
 
+use crate::areas::managed_config;
+use crate::areas::oauth;
 use crate::areas::resource_credentials::secrets::sealing_keys_in_use;
+use crate::areas::words;
 use crate::{closing, migrations};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Call, Conn, Location, Param, migrate};
@@ -37,7 +40,8 @@ statements! {
     ADD_ORGANIZATION = "INSERT INTO organizations (organization_id, name, created_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
 }
 
-/// Migrates a store, binds it to its keys, and compares it with what it was when it was closed.
+/// Migrates a store, binds it to its keys, compares it with what it was when it was closed, and writes what migrations cannot
+/// say: the match keys of earlier words (WD-2), the ceilings of earlier clients, the scope of accounts that machines pull with.
 ///
 /// Errors: a sentence for a store that is newer than the program, edited, damaged, or made with other keys; `Broken` when it
 /// cannot be written.
@@ -48,6 +52,9 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
     let (spent, known) = split_spent(&mut conn, keys)?;
     keys.verify(&known)?;
     closing::check(&mut conn, keys)?;
+    words::fold(&mut conn)?;
+    oauth::write_ceilings(&mut conn)?;
+    managed_config::give_pull(&mut conn, now)?;
     let values = keys.check_values();
     let mut new: Vec<Call<'_>> = values
         .iter()

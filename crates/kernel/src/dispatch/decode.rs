@@ -6,10 +6,10 @@ use crate::error::{Code, Error, Result};
 use crate::idempotency::KeyUse;
 use crate::json;
 use crate::kernel::Kernel;
-use crate::operation::{Consent, Content, Entry, Raw, authorize_performance};
+use crate::operation::{Consent, Content, Entry, Meta, Precondition, Raw, authorize_performance};
 use crate::text::IdempotencyKey;
 use crate::wire::{MANAGER_HEADERS, Trio};
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde_json::{Map, Value, json};
 
 pub(super) struct Decoded {
@@ -79,8 +79,8 @@ pub(super) fn decode(
         content,
         reason: trio.reason,
         confirm: trio.confirm,
-        if_match: text_header(request, IF_MATCH),
-        if_none_match: text_header(request, IF_NONE_MATCH),
+        if_match: precondition(meta, request, Precondition::Match)?,
+        if_none_match: precondition(meta, request, Precondition::NoneMatch)?,
         manager: crate::wire::manager(&request.headers)?,
     };
     Ok(Decoded {
@@ -91,9 +91,29 @@ pub(super) fn decode(
     })
 }
 
-fn text_header(request: &Request, name: HeaderName) -> Option<String> {
-    let value = request.headers.get(name)?.to_str().ok()?;
-    Some(value.to_owned())
+/// Returns a precondition of an operation that honours it, as sent; several headers are one list (RFC 9110).
+///
+/// Errors: `InvalidRequest` for one that cannot be read: to act without it would be to act against it.
+fn precondition(meta: &Meta, request: &Request, precondition: Precondition) -> Result<Option<String>> {
+    if meta.precondition != Some(precondition) {
+        return Ok(None);
+    }
+    let name = precondition.header();
+    let refuse = |message: String| Error::invalid(format!("/header/{}", name.to_lowercase()), message);
+    let mut list: Option<String> = None;
+    for value in request.headers.get_all(name) {
+        let text = value.to_str().ok().filter(|text| !text.contains('\t'));
+        let text = text.ok_or_else(|| refuse("must be printable ASCII".to_owned()))?;
+        list = Some(match list {
+            Some(before) => format!("{before}, {text}"),
+            None => text.to_owned(),
+        });
+    }
+    let longest = Precondition::LONGEST;
+    if list.as_ref().is_some_and(|list| list.len() > longest) {
+        return Err(refuse(format!("must be at most {longest} characters")));
+    }
+    Ok(list)
 }
 
 /// The client's key, where it may go without one: every write has a key, so that it can be run again (WK-3).

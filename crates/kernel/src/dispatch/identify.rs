@@ -308,6 +308,15 @@ fn find(
         return Ok(Err(Found::First(verified.organization.clone(), first)));
     }
     let found = found.filter(|credential| presented.matches(credential, &kernel.keys));
+    if let (Some(credential), Some(verified)) = (&found, presented.verified())
+        && presented.outgrows(credential)
+        && caller
+            .bound(credential.clone())
+            .is_ok_and(|bound| bound.judge(kernel.clock.now()).is_ok())
+    {
+        let first = First::Open(verified.clone());
+        return Ok(Err(Found::First(verified.organization.clone(), first)));
+    }
     let found = found.and_then(|credential| caller.bound(credential).ok());
     Ok(found.ok_or_else(|| Found::Refused(stranger(kernel, origin, "invalid", credential::invalid_token()))))
 }

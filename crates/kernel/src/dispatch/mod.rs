@@ -481,6 +481,7 @@ fn read(
     rate: Rate,
 ) -> Result<Step> {
     let mut cx = Cx::new(tx.reborrow(), kernel, &actor, now, kernel.entropy.seed(), None);
+    cx.origin = Some(&request.origin);
     let result = catch_unwind(AssertUnwindSafe(|| decoded.bound.call(&mut cx)));
     let result = result.unwrap_or_else(|_| Err(Error::internal("the operation panicked")));
     let mut traces = std::mem::take(&mut cx.traces);

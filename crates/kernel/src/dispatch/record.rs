@@ -6,6 +6,7 @@ use crate::auth::{Actor, OrganizationId, Origin};
 use crate::credential::{Credential, Kind, Use};
 use crate::cx::{Cx, Traces};
 use crate::error::{Code, Error, Result};
+use crate::fence;
 use crate::kernel::{Kernel, buckets};
 use crate::ledger::{USE_PRECISION_MS, network};
 use crate::operation::{Answer, Entry};
@@ -49,7 +50,7 @@ pub(super) fn known_but_dead(
     if revoked && kind != Kind::Session && kernel.ledger.is_new_reuse(&credential.token_id, now) {
         let (shared, token_id) = (kernel.clone(), credential.token_id.clone());
         let run = move |cx: &mut Cx<'_>| {
-            cx.target("token", token_id.clone());
+            cx.target(&fence::TOKEN, token_id.clone());
             shared.credentials.reused(cx, &token_id)
         };
         let action = Some(if credential.item.is_some() {
@@ -156,5 +157,5 @@ pub(super) fn record_read(
     if kernel.ledger.notes.add(note)? {
         kernel.nudge(&actor.organization);
     }
-    Ok(kernel.ledger.notes.is_pressed())
+    Ok(kernel.ledger.notes.is_pressed(&actor.organization))
 }

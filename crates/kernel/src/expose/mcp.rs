@@ -7,7 +7,7 @@
 //! INVARIANT MT-2: every answer fits the `outputSchema` of its tool, which clients check. The schema is the answer's shape;
 //!   words and limits stand in the OpenAPI document, because a list of all tools is read by models (ADR 0021).
 
-use super::openapi::{flat_input, portable, without_null};
+use super::openapi::{flat_input, for_strangers, opened, portable, without_null};
 use crate::operation::{Access, Entry, Kind, Meta, Method, Registry};
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
@@ -76,7 +76,9 @@ pub fn is_read_only(meta: &Meta) -> bool {
 pub fn scopes(meta: &Meta) -> Vec<&'static str> {
     let called = match meta.access {
         Access::Authenticated => None,
-        Access::Scoped { scope, .. } | Access::ScopedOrSelf { scope, .. } => Some(scope),
+        Access::Scoped { scope, .. }
+        | Access::ScopedEither { scope, .. }
+        | Access::ScopedOrSelf { scope, .. } => Some(scope),
     };
     let mut scopes: Vec<&str> = called
         .into_iter()
@@ -115,10 +117,12 @@ pub fn tool(entry: &Entry) -> Value {
             .into_generator();
         let mut output = (entry.schemas[3])(&mut generator).to_value();
         without_null(&mut output);
+        opened(&mut output);
         shape(&mut output);
         tool["outputSchema"] = output;
     }
     portable(&mut tool);
+    for_strangers(&mut tool);
     tool
 }
 

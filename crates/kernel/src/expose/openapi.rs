@@ -3,6 +3,8 @@
 //! The statuses that the specification counts are declared by name; everything else an operation may answer
 //! is under `default` (D1.7). Members behind `x-provost` say what the CLI and clients need beyond OpenAPI.
 
+mod headers;
+
 use super::http::BASE;
 use crate::operation::{Access, BodyLimit, Consent, Entry, Kind, Registry};
 use crate::text::{IdempotencyKey, Reason};
@@ -30,10 +32,12 @@ pub fn document(registry: &Registry) -> Value {
     let mut tags: Vec<&str> = registry.entries().iter().map(|e| e.meta.toolset).collect();
     tags.sort_unstable();
     tags.dedup();
-    let tags: Vec<Value> = tags.into_iter().map(|tag| json!({ "name": tag })).collect();
+    let tag = |name: &str| json!({ "name": name, "description": area(name) });
+    let tags: Vec<Value> = tags.into_iter().map(tag).collect();
     let mut schemas: Map<String, Value> = generator.take_definitions(true);
     // Only answers have named schemas; what requests may say stands in them.
     schemas.values_mut().for_each(without_null);
+    schemas.values_mut().for_each(opened);
     schemas.insert("Error".into(), envelope_schema());
     let mut document = json!({
         "openapi": "3.1.0",
@@ -49,10 +53,13 @@ pub fn document(registry: &Registry) -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas,
+            "headers": headers::components(),
             "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
         },
     });
     portable(&mut document);
+    closed(&mut document);
+    for_strangers(&mut document);
     document
 }
 
@@ -83,6 +90,28 @@ pub(super) fn portable(schema: &mut Value) {
     }
 }
 
+/// Returns what an area is about, for the document's readers.
+fn area(toolset: &str) -> &'static str {
+    match toolset {
+        "audit" => "What happened, entry by entry, with proofs that nothing of it was changed.",
+        "automation_settings" => "How automation behaves in the organization.",
+        "capabilities" => "What the caller may do, and the limits that hold.",
+        "directory" => "Users, groups and memberships, and their import from files.",
+        "events" => "Events of the organization as a feed.",
+        "fleet" => "Machines that are managed.",
+        "inventory" => "What is in use in the organization.",
+        "llm_gateway" => "What the LLM gateway asks: whom names mean.",
+        "managed_config" => "Configuration that machines take: profiles, releases, rollbacks.",
+        "mcp" => "Sessions of remote MCP clients, and the clients themselves.",
+        "policies" => "Policies, their versions and plans, decisions, history and backtests.",
+        "registry" => "Skills: published, installed, withdrawn.",
+        "resource_credentials" => "The credentials of resources; no secret is ever returned.",
+        "resources" => "Data systems and the gateways in front of them.",
+        "service_accounts" => "Accounts of programs, and their tokens.",
+        _ => "",
+    }
+}
+
 fn envelope_schema() -> Value {
     json!({
         "type": "object",
@@ -92,6 +121,18 @@ fn envelope_schema() -> Value {
             "code": { "type": "string" },
             "requestId": { "type": "string" },
             "retryable": { "type": "boolean" },
+            "status": {
+                "type": ["string", "integer"],
+                "description": "of a conflict with what has ended already: where the record stands; as application/problem+json always the status code",
+            },
+            "tokenId": {
+                "type": "string",
+                "description": "with the code secret_no_longer_retrievable: the token whose secret is shown no more",
+            },
+            "scope": {
+                "type": "string",
+                "description": "with the code insufficient_scope: every scope that is needed, with blanks between them",
+            },
             "errors": {
                 "type": "array",
                 "maxItems": 20,
@@ -121,12 +162,16 @@ fn operation(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
     if meta.kind == Kind::Write {
         parameters.extend(trio_headers(entry, generator));
     }
+    parameters.extend(meta.precondition.map(headers::precondition));
     let mut responses = Map::new();
     for status in [Some(meta.status), meta.also].into_iter().flatten() {
-        responses.insert(status.to_string(), success(entry, status, output, generator));
+        let mut response = success(entry, status, output, generator);
+        response["headers"] = headers::of_success(meta, status);
+        responses.insert(status.to_string(), response);
     }
     let error = json!({
         "description": "the error envelope",
+        "headers": headers::of_errors(),
         "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
     });
     for status in meta.named_errors(entry.has_body) {
@@ -201,6 +246,7 @@ fn success(
             json!({ "type": "string", "format": "binary" })
         };
         without_null(&mut schema);
+        opened(&mut schema);
         content.insert((*media_type).into(), json!({ "schema": schema }));
     }
     json!({ "description": "success", "content": content })
@@ -239,6 +285,110 @@ pub(super) fn without_null(schema: &mut Value) {
     }
 }
 
+/// The mark of a type whose set of words may grow (D1.12): `#[schemars(extend("x-open" = true))]`.
+pub const OPEN: &str = "x-open";
+
+/// Makes texts of the marked words of an answer, at every depth: a client that was built from the document must take a
+/// word that is added later.
+pub(super) fn opened(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(opened),
+        Value::Object(members) => {
+            members.values_mut().for_each(opened);
+            if members.remove(OPEN) != Some(Value::Bool(true)) {
+                return;
+            }
+            let words = words_of(members);
+            members.retain(|name, _| name == "description");
+            members.insert("type".into(), "string".into());
+            members.insert("x-extensible-enum".into(), words.into());
+        }
+        _ => {}
+    }
+}
+
+/// Returns the words that a schema lists, as one `enum` or as alternatives.
+fn words_of(schema: &Map<String, Value>) -> Vec<Value> {
+    let list = |name: &str| schema.get(name).and_then(Value::as_array).cloned();
+    if let Some(words) = list("enum") {
+        return words;
+    }
+    let alternatives = list("oneOf").or_else(|| list("anyOf")).unwrap_or_default();
+    let of = |alternative: &Value| match alternative.get("const") {
+        Some(word) => vec![word.clone()],
+        None => alternative.as_object().map(words_of).unwrap_or_default(),
+    };
+    alternatives.iter().flat_map(of).collect()
+}
+
+/// Takes the mark from requests, at every depth: they may say the words that this version knows.
+pub(super) fn closed(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(closed),
+        Value::Object(members) => {
+            members.remove(OPEN);
+            members.values_mut().for_each(closed);
+        }
+        _ => {}
+    }
+}
+
+/// Takes references to the project's own papers out of every description: `(D4.8)`, `(HS-7)`, `(specification §2.3)`.
+pub(super) fn for_strangers(document: &mut Value) {
+    match document {
+        Value::Array(items) => items.iter_mut().for_each(for_strangers),
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value {
+                    Value::String(text) if matches!(name.as_str(), "description" | "summary") => {
+                        *text = without_references(text);
+                    }
+                    other => for_strangers(other),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns a text without the parentheses that hold nothing but references.
+fn without_references(text: &str) -> String {
+    let mut rest = text;
+    let mut kept = String::with_capacity(text.len());
+    while let Some(open) = rest.find('(') {
+        let Some(length) = rest[open..].find(')') else {
+            break;
+        };
+        let (before, inner, behind) = (
+            &rest[..open],
+            &rest[open + 1..open + length],
+            &rest[open + length + 1..],
+        );
+        if inner.split([',', ';']).all(|part| is_reference(part.trim())) {
+            kept.push_str(before.trim_end());
+        } else {
+            kept.push_str(&rest[..=open + length]);
+        }
+        rest = behind;
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// Says whether a word names a decision, an invariant, a record of a decision or a section of the specification.
+fn is_reference(word: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    if word.contains('§') {
+        return true;
+    }
+    if let Some(number) = word.strip_prefix("ADR").or_else(|| word.strip_prefix('D')) {
+        return is_number(number.trim_start_matches([' ', '-']));
+    }
+    word.split_once('-').is_some_and(|(area, number)| {
+        area.len() == 2 && area.bytes().all(|b| b.is_ascii_uppercase()) && is_number(number)
+    })
+}
+
 /// A query parameter is absent or present; `null` cannot be said.
 fn not_null(mut schema: Value) -> Value {
     if let Some(types) = schema.get("type").and_then(Value::as_array) {
@@ -265,10 +415,14 @@ fn not_null(mut schema: Value) -> Value {
 
 /// Without a body the trio can only travel in headers; with one the headers are an alias (D4.1).
 fn trio_headers(entry: &Entry, generator: &mut SchemaGenerator) -> Vec<Value> {
-    if !entry.meta.trio_in_headers() {
-        return Vec::new();
-    }
-    let required = entry.meta.consent == Consent::Required;
+    let is_alone = entry.meta.trio_in_headers();
+    let required = is_alone && entry.meta.consent == Consent::Required;
+    let about = |words: &str, member: &str| {
+        if is_alone {
+            return words.to_owned();
+        }
+        format!("{words}; the same as the member {member} of the body, which need not be there then")
+    };
     let header = |name: &str, required: bool, schema: Value, description: &str| json!({ "name": name, "in": "header", "required": required, "schema": schema, "description": description });
     let mut key = IdempotencyKey::json_schema(generator).to_value();
     // Quotes around a key are not part of it; without this, two of them would spell an empty key.
@@ -280,18 +434,25 @@ fn trio_headers(entry: &Entry, generator: &mut SchemaGenerator) -> Vec<Value> {
             "Idempotency-Key",
             required,
             key,
-            "the key under which the request acts once",
+            &about("the key under which the request acts once", "idempotencyKey"),
         ),
-        header("X-Reason", required, reason, "why; goes into the audit log"),
+        header(
+            "X-Reason",
+            required,
+            reason,
+            &about("why; goes into the audit log", "reason"),
+        ),
     ];
-    if entry.meta.confirm {
-        headers.push(header(
-            "X-Confirm",
-            true,
-            json!({ "const": "true" }),
-            "the act cannot be undone",
-        ));
-    }
+    let (values, words) = if entry.meta.confirm {
+        (json!({ "const": "true" }), "the act cannot be undone")
+    } else {
+        (
+            json!({ "enum": ["true", "false"] }),
+            "consents to what the operation asks it for",
+        )
+    };
+    let is_needed = is_alone && entry.meta.confirm;
+    headers.push(header("X-Confirm", is_needed, values, &about(words, "confirm")));
     headers
 }
 
@@ -367,7 +528,9 @@ pub(super) fn flat_input(entry: &Entry) -> Value {
     if entry.meta.consumes.is_some() {
         required.extend(["content".into(), "mediaType".into()]);
     }
-    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+    let mut input = json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+    closed(&mut input);
+    input
 }
 
 fn extension(entry: &Entry) -> Value {
@@ -375,6 +538,9 @@ fn extension(entry: &Entry) -> Value {
     let access = match meta.access {
         Access::Authenticated => json!({ "roles": ["admin", "operator", "auditor", "viewer"] }),
         Access::Scoped { scope, roles } => json!({ "scope": scope, "roles": roles }),
+        Access::ScopedEither { scope, other, roles } => {
+            json!({ "scope": scope, "orScope": other, "roles": roles })
+        }
         Access::ScopedOrSelf {
             scope,
             roles,
@@ -401,6 +567,9 @@ fn extension(entry: &Entry) -> Value {
     });
     if let Some(needs) = meta.performance {
         extension["previews"] = json!({ "scope": needs.scope, "roles": needs.roles });
+    }
+    if meta.weighs {
+        extension["weighs"] = true.into();
     }
     if meta.gateway {
         extension["gatewayToken"] = true.into();

@@ -32,7 +32,7 @@ impl Ground {
     /// The record of an answer whose secret may be repeated for so long.
     fn stored(&self, replay_secs: i64) -> Stored {
         let traces = Traces {
-            target: Some(("service_account", "sac_1".into())),
+            target: Some((&crate::fence::TOKEN, "sac_1".into())),
             reveal: Some(Reveal {
                 token_id: "sat_1".into(),
                 secret: Secret::new("geheim".into()),

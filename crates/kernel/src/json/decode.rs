@@ -3,6 +3,7 @@
 //! The deserializer is our own, for its error type: serde hands an error what it found, and ours drops the
 //! value. It also knows a body from a query, in which every value is text.
 
+use super::number::{UNROUNDED, written};
 use super::{clipped, push_member, refusal};
 use crate::error::{Code, Error, Result};
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer};
@@ -23,6 +24,7 @@ pub fn decode<T: DeserializeOwned>(value: Value, base: &str) -> Result<T> {
     let node = Node {
         value,
         is_text: !base.is_empty(),
+        is_unrounded: false,
     };
     serde_path_to_error::deserialize(node).map_err(|e| refused(base, e.path(), e.inner()))
 }
@@ -160,6 +162,8 @@ fn plain(expected: &dyn Expected) -> String {
 struct Node {
     value: Value,
     is_text: bool,
+    /// Numbers that no double is stay as they are written.
+    is_unrounded: bool,
 }
 
 impl Node {
@@ -167,6 +171,7 @@ impl Node {
         Node {
             value,
             is_text: self.is_text,
+            is_unrounded: self.is_unrounded,
         }
     }
 
@@ -206,8 +211,12 @@ impl<'de> Deserializer<'de> for Node {
     type Error = Refusal;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
-        let is_text = self.is_text;
-        let node = move |value| Node { value, is_text };
+        let (is_text, is_unrounded) = (self.is_text, self.is_unrounded);
+        let node = move |value| Node {
+            value,
+            is_text,
+            is_unrounded,
+        };
         match self.value {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(value),
@@ -223,6 +232,11 @@ impl<'de> Deserializer<'de> for Node {
                 items.end().map(|()| value)
             }
             Value::Object(members) => {
+                let rounded = written(&members).filter(|_| !is_unrounded);
+                // It is a number of the grammar, which the parser has seen to be finite.
+                if let Some(rounded) = rounded {
+                    return visitor.visit_f64(rounded.parse().unwrap_or(f64::NAN));
+                }
                 let mut members = MapDeserializer::new(members.into_iter().map(|(name, v)| (name, node(v))));
                 let value = visitor.visit_map(&mut members)?;
                 members.end().map(|()| value)
@@ -247,10 +261,11 @@ impl<'de> Deserializer<'de> for Node {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Refusal> {
-        visitor.visit_newtype_struct(self)
+        let is_unrounded = self.is_unrounded || name == UNROUNDED;
+        visitor.visit_newtype_struct(Self { is_unrounded, ..self })
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {

@@ -4,9 +4,11 @@
 //! that is not the operation's. No refusal quotes a value, since any value may be a secret.
 
 mod decode;
+mod number;
 mod parse;
 
 pub use decode::decode;
+pub use number::{INEXACT, Unrounded, Written, mark_whole, round};
 pub use parse::parse;
 
 use crate::error::Error;

@@ -1,5 +1,6 @@
 //! Bytes to a document, strictly.
 
+use super::number::{Numbers, inexact, is_exact};
 use super::{clipped, push_member, refusal};
 use crate::error::Result;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -7,7 +8,7 @@ use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::fmt;
 
-/// Names that `serde_json` gives a meaning of its own: as a member they would smuggle in unparsed text.
+/// Names that `serde_json`, or this module, gives a meaning of its own: as a member they would smuggle in unparsed text.
 const RESERVED: &str = "$serde_json::private::";
 
 /// Returns the document that `bytes` spell.
@@ -15,6 +16,8 @@ const RESERVED: &str = "$serde_json::private::";
 /// Refused: a byte order mark, text that is not UTF-8, more than one document, a member given twice, a
 /// lone surrogate, a number beyond the range of a double, arrays and objects nested deeper than
 /// `max_depth` (at most 127).
+///
+/// A number that no double is stands as an object with the member `INEXACT`, which [`super::decode`] takes for the nearest one.
 ///
 /// Errors: `InvalidRequest` with a JSON Pointer where one is known.
 pub fn parse(bytes: &[u8], max_depth: usize) -> Result<Value> {
@@ -26,11 +29,14 @@ pub fn parse(bytes: &[u8], max_depth: usize) -> Result<Value> {
         refusal(String::new(), &message)
     })?;
     let noted = RefCell::new(None);
+    let numbers = RefCell::new(Numbers::default());
     let place = Place {
         parent: None,
         depth: 0,
         max_depth,
         noted: &noted,
+        text,
+        numbers: &numbers,
     };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let parsed = place
@@ -65,6 +71,8 @@ struct Place<'a> {
     depth: usize,
     max_depth: usize,
     noted: &'a RefCell<Option<Refusal>>,
+    text: &'a str,
+    numbers: &'a RefCell<Numbers>,
 }
 
 #[derive(Clone, Copy)]
@@ -144,18 +152,25 @@ impl<'de> Visitor<'de> for Place<'_> {
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        self.numbers.borrow_mut().pass();
         Ok(value.into())
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        self.numbers.borrow_mut().pass();
         Ok(value.into())
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
-        let number = serde_json::Number::from_f64(value);
-        number
-            .map(Value::Number)
-            .ok_or_else(|| self.refuse("is not a finite number"))
+        let Some(number) = serde_json::Number::from_f64(value) else {
+            return Err(self.refuse("is not a finite number"));
+        };
+        // INVARIANT BY-5: what is rounded here is said to be.
+        let written = self.numbers.borrow_mut().next(self.text);
+        if is_exact(written, value) {
+            return Ok(Value::Number(number));
+        }
+        Ok(inexact(written))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {

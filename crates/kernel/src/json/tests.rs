@@ -166,7 +166,9 @@ fn canonical_text_is_that_of_rfc_8785() {
         r#"{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"#,
         r#""string":"€$\u000f\nA'B\"\\\\\"/"}"#
     );
-    assert_eq!(canonical(&parse(sample, 32).unwrap()), expected);
+    let mut sample = parse(sample, 32).unwrap();
+    super::round(&mut sample);
+    assert_eq!(canonical(&sample), expected);
     let names = json!({ "\u{20ac}": 1, "\r": 2, "\u{fb33}": 3, "1": 4, "😀": 5, "\u{80}": 6, "ö": 7 });
     let sorted = "{\"\\r\":2,\"1\":4,\"\u{80}\":6,\"ö\":7,\"€\":1,\"😀\":5,\"\u{fb33}\":3}";
     assert_eq!(canonical(&names), sorted);
@@ -522,4 +524,47 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_number_that_no_double_is_is_kept_as_it_is_written() {
+    let body = r#"{"1.23456789012345678901":[1,-2,1.5,1e2,-0,0.1,18446744073709551615,"\"9.99999999999999999999"],
+        "a":9007199254740993.5,"b":{"c":[18446744073709551616,0.1000000000000000055511151231257827]}}"#;
+    let document = parse(body.as_bytes(), 8).unwrap();
+    let kept = |number: &str| json!({ super::INEXACT: number });
+    assert_eq!(document["a"], kept("9007199254740993.5"));
+    assert_eq!(document["b"]["c"][0], kept("18446744073709551616"));
+    assert_eq!(
+        document["b"]["c"][1],
+        kept("0.1000000000000000055511151231257827")
+    );
+    assert_eq!(document["1.23456789012345678901"][2], json!(1.5));
+    // It is written as it was read.
+    let written = serde_json::to_string(&super::Written(&document)).unwrap();
+    assert_eq!(parse(written.as_bytes(), 8).unwrap(), document);
+    assert!(
+        written.contains("0.1000000000000000055511151231257827"),
+        "{written}"
+    );
+    // Who does not ask for it as it is written gets the nearest one; so does who asks for the value alone.
+    let number: f64 = decode(document["a"].clone(), "").unwrap();
+    assert_eq!(number.to_bits(), 9_007_199_254_740_994.0_f64.to_bits());
+    let value: Value = decode(document["b"].clone(), "").unwrap();
+    assert_eq!(value["c"][1], json!(0.1));
+    let super::Unrounded(value): super::Unrounded<Value> = decode(document["b"].clone(), "").unwrap();
+    assert_eq!(value, document["b"]);
+    let mut rounded = document.clone();
+    super::round(&mut rounded);
+    assert_eq!(rounded["a"], json!(9_007_199_254_740_994.0));
+    assert!(!super::mark_whole(&mut rounded["b"]));
+    let mut whole = json!([9_007_199_254_740_993_i64, 9_007_199_254_740_992_i64]);
+    assert!(super::mark_whole(&mut whole));
+    assert_eq!(
+        whole,
+        json!([kept("9007199254740993"), 9_007_199_254_740_992_i64])
+    );
+    // No body spells the object that stands for it.
+    let forged = format!("{{\"a\":{{\"{}\":\"1\"}}}}", super::INEXACT);
+    assert!(parse(forged.as_bytes(), 8).is_err());
+    assert_eq!(super::INEXACT, "$serde_json::private::provost::number");
 }

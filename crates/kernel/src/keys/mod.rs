@@ -65,6 +65,8 @@ pub enum MacPurpose {
     ChainHead,
     /// A sensitive string in an audit entry (D12.4).
     AuditValue,
+    /// What makes the hash of an audit entry of the program's own one that nobody can try out.
+    AuditSalt,
     /// The position in a list that is read with a cursor.
     Cursor,
     /// What a preview showed.
@@ -73,6 +75,8 @@ pub enum MacPurpose {
     PlanToken,
     /// What a store was when it was closed.
     ClosedStore,
+    /// The digest of a content of managed configuration, for those who must not try out what it holds.
+    ContentDigest,
 }
 
 impl MacPurpose {
@@ -82,10 +86,12 @@ impl MacPurpose {
         Self::Fingerprint,
         Self::ChainHead,
         Self::AuditValue,
+        Self::AuditSalt,
         Self::Cursor,
         Self::PreviewToken,
         Self::PlanToken,
         Self::ClosedStore,
+        Self::ContentDigest,
     ];
 
     /// Returns the master key's purpose and the HKDF info. Changing an info invalidates what is stored.
@@ -97,8 +103,10 @@ impl MacPurpose {
             Self::PreviewToken => (Purpose::Request, b"provost/mac/preview-token/v1"),
             Self::PlanToken => (Purpose::Request, b"provost/mac/plan-token/v1"),
             Self::ChainHead => (Purpose::Audit, b"provost/mac/chain-head/v1"),
+            Self::AuditSalt => (Purpose::Audit, b"provost/mac/audit-salt/v1"),
             Self::AuditValue => (Purpose::Audit, b"provost/mac/audit-value/v1"),
             Self::ClosedStore => (Purpose::Audit, b"provost/mac/closed-store/v1"),
+            Self::ContentDigest => (Purpose::Request, b"provost/mac/content-digest/v1"),
         }
     }
 }

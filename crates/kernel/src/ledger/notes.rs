@@ -8,6 +8,8 @@
 //! writer               take ─► write │ put back         └► take (may find that the note was taken before)
 //! ```
 //!
+//! The bound is each chain's own: who makes notes of one, and be it a stranger, takes no room of another.
+//!
 //! Absent on purpose: waking anybody for what was put back. The store has just failed; the next note of the chain takes
 //! it along, and the access summary asks for it within a minute.
 
@@ -15,10 +17,11 @@ use super::sync::{Mutex, MutexGuard, PoisonError};
 use crate::audit::Note;
 use crate::auth::OrganizationId;
 use crate::error::{Code, Error, Result};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// See the module's text.
 pub(crate) struct NoteBuffer {
+    /// How many notes of one chain may wait.
     bound: usize,
     waiting: Mutex<Waiting>,
 }
@@ -26,12 +29,36 @@ pub(crate) struct NoteBuffer {
 #[derive(Default)]
 struct Waiting {
     notes: VecDeque<Note>,
+    /// How many of them are of each chain.
+    counts: HashMap<OrganizationId, usize>,
     /// Chains of which a note waits, so that their writer was woken.
     chains: BTreeSet<OrganizationId>,
 }
 
+impl Waiting {
+    fn count(&self, organization: &OrganizationId) -> usize {
+        self.counts.get(organization).copied().unwrap_or(0)
+    }
+
+    fn one_more(&mut self, organization: &OrganizationId) {
+        match self.counts.get_mut(organization) {
+            Some(count) => *count += 1,
+            None => drop(self.counts.insert(organization.clone(), 1)),
+        }
+    }
+
+    fn one_less(&mut self, organization: &OrganizationId) {
+        if let Some(count) = self.counts.get_mut(organization) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(organization);
+            }
+        }
+    }
+}
+
 impl NoteBuffer {
-    /// Returns an empty buffer in which at most `bound` notes may wait.
+    /// Returns an empty buffer in which at most `bound` notes of each chain may wait.
     pub fn new(bound: usize) -> Self {
         Self {
             bound,
@@ -41,10 +68,10 @@ impl NoteBuffer {
 
     /// Takes a note in; says whether it is the first of its chain to wait, so that the chain's writer must be woken.
     ///
-    /// Errors: `AuditUnavailable` when too many wait.
+    /// Errors: `AuditUnavailable` when too many of its chain wait.
     pub fn add(&self, note: Note) -> Result<bool> {
         let mut waiting = self.lock();
-        if waiting.notes.len() >= self.bound {
+        if waiting.count(&note.organization) >= self.bound {
             return Err(
                 Error::new(Code::AuditUnavailable, "the audit log cannot take this read now").retry_after(1),
             );
@@ -53,6 +80,7 @@ impl NoteBuffer {
         if is_first {
             waiting.chains.insert(note.organization.clone());
         }
+        waiting.one_more(&note.organization);
         waiting.notes.push_back(note);
         Ok(is_first)
     }
@@ -73,18 +101,22 @@ impl NoteBuffer {
         for note in others.into_iter().rev() {
             waiting.notes.push_front(note);
         }
+        for note in &taken {
+            waiting.one_less(&note.organization);
+        }
         taken
     }
 
-    /// Says whether the writer falls behind, so that whoever makes notes should give it time.
-    pub fn is_pressed(&self) -> bool {
-        self.lock().notes.len() > self.bound / 2
+    /// Says whether the writer falls behind with a chain, so that whoever makes notes of it should give it time.
+    pub fn is_pressed(&self, organization: &OrganizationId) -> bool {
+        self.lock().count(organization) > self.bound / 2
     }
 
     /// Puts notes back that could not be written.
     pub fn put_back(&self, notes: Vec<Note>) {
         let mut waiting = self.lock();
         for note in notes.into_iter().rev() {
+            waiting.one_more(&note.organization);
             waiting.notes.push_front(note);
         }
     }

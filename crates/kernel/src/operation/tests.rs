@@ -25,6 +25,12 @@ const PREVIEWED: Meta = Meta::write("planInTest", Method::Post, "/plans", "manag
     .access("managed_config:read", &[Role::Admin, Role::Viewer])
     .previews("managed_config:rollback", &[Role::Admin, Role::Operator]);
 
+const EITHER: Meta = Meta::read("fetchInTest", "/things", "managed_config").rule(Access::ScopedEither {
+    scope: "managed_config:read",
+    other: "managed_config:pull",
+    roles: &[Role::Admin, Role::Auditor],
+});
+
 /// An actor whose scopes are as said, whatever its role would grant: each check has to hold alone.
 fn actor(role: Role, scopes: &[&str]) -> Actor {
     Actor {
@@ -93,6 +99,26 @@ fn oneself_is_who_the_path_names_and_needs_the_own_scope() {
 }
 
 #[test]
+fn either_of_two_scopes_suffices_and_the_first_is_named() {
+    for role in Role::ALL {
+        let is_named = matches!(role, Role::Admin | Role::Auditor);
+        for scopes in [&["managed_config:read"], &["managed_config:pull"]] {
+            let with = answer(&EITHER, &actor(role, scopes), "x");
+            assert_eq!(with, (!is_named).then_some(Code::RoleForbidden), "{role:?}");
+            assert_eq!(may_call(&EITHER, &actor(role, scopes)), is_named, "{role:?}");
+        }
+    }
+    let without = authorize(
+        &EITHER,
+        &actor(Role::Admin, &["managed_config:rollback"]),
+        &json!({}),
+    );
+    let refusal = without.unwrap_err();
+    assert_eq!(refusal.code(), Code::InsufficientScope);
+    assert!(refusal.to_string().contains("managed_config:read"));
+}
+
+#[test]
 fn who_has_no_role_may_do_nothing_and_an_item_opens_what_lets_it_in() {
     const ANYBODY: Meta = Meta::read("lookInTest", "/looks", "capabilities").rule(Access::Authenticated);
     let mut stranger = actor(Role::Admin, &[SCOPE, OWN]);
@@ -103,6 +129,8 @@ fn who_has_no_role_may_do_nothing_and_an_item_opens_what_lets_it_in() {
         assert!(!may_call(meta, &stranger));
     }
     stranger.item = Some("item".into());
+    assert_eq!(answer(&ANYBODY, &stranger, "x"), Some(Code::RoleForbidden));
+    stranger.has_role = true;
     assert_eq!(answer(&ANYBODY, &stranger, "x"), None);
     assert!(!may_call(&ANYBODY, &stranger), "a gateway token sees no tools");
 }

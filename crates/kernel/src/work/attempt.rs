@@ -8,8 +8,10 @@ use crate::cx::{Cx, Traces};
 use crate::db::{self, Conn, Param, Rows};
 use crate::entropy::UnitRng;
 use crate::error::{Class, Code, Error, Result};
+use crate::fence;
 use crate::idempotency::Stored;
 use crate::kernel::Kernel;
+use crate::keys::MacPurpose;
 use crate::operation::{Answer, authorize, authorize_performance};
 use crate::threads::Moment;
 use std::collections::{BTreeMap, HashMap};
@@ -226,6 +228,7 @@ impl Batch<'_> {
         }
         if let Some(stored) = self.stored.get(&call.key_place()).cloned() {
             let (result, traces) = self.in_savepoint(conn, unit, &actor, |cx| {
+                cx.traces.target = stored.target_id.clone().map(|id| (&fence::RECORD, id));
                 call.bound.recheck(cx)?;
                 let media_types = [call.meta.produces];
                 stored.replay(
@@ -238,7 +241,7 @@ impl Batch<'_> {
                 )
             })?;
             let mut traces = traces;
-            traces.target = stored.target_id.clone().map(|id| ("record", id));
+            traces.target = stored.target_id.clone().map(|id| (&fence::RECORD, id));
             // A token that only fetches its lost answer is a revoked one whenever it does not get it (D5.5).
             let result = match result {
                 Err(error) if actor.replay_only && error.is_refusal() => Err(credential::only_replays()),
@@ -390,9 +393,10 @@ impl Batch<'_> {
             }
             Err(error) => {
                 conn.rollback_to()?;
-                // The target stays: a refusal is audited with what it was about.
+                // These stay: a refusal is audited with what it was about, and with what somebody must hear of.
                 let kept = Traces {
                     target: traces.target,
+                    alarms: traces.alarms,
                     ..Traces::default()
                 };
                 Ok((Err(error), kept))
@@ -464,8 +468,9 @@ impl Batch<'_> {
 
     fn append(&mut self, note: &Note) -> Result<String> {
         let head = self.heads.get_mut(&note.organization);
-        head.ok_or_else(|| Error::internal("a chain head was not locked"))?
-            .append(note, &mut self.calls)
+        let head = head.ok_or_else(|| Error::internal("a chain head was not locked"))?;
+        let mac = |parts: &[&[u8]]| self.kernel.keys.mac(MacPurpose::AuditSalt, parts);
+        head.append(note, mac, &mut self.calls)
     }
 
     fn commit(mut self, conn: &mut Conn) -> Result<()> {
@@ -517,6 +522,7 @@ fn note_of(
             note.status = error.code().status();
             note.code = Some(error.code().as_str());
             note.decision = Decision::of_status(note.status);
+            note.events.clone_from(&traces.alarms);
         }
     }
     note.replay_of = replay_of;
@@ -524,6 +530,9 @@ fn note_of(
         note.reason = call.bound.reason().map(str::to_owned);
         note.origin = Some(call.origin.clone());
         note.key_hash = Some(call.key.mac);
+    } else if let Some((caller, origin)) = &traces.served {
+        note.actor = Some(caller.clone());
+        note.origin.clone_from(origin);
     }
     note
 }

@@ -5,6 +5,7 @@ use provost_kernel::auth::{OrganizationId, Role, ScopeSet};
 use provost_kernel::credential::{Admission, Credential, Credentials, McpClient, Sessions, Use, Verified};
 use provost_kernel::db::{Migration, Row, Statement, Tx};
 use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::fence::{Readers, TargetKind};
 use provost_kernel::operation::{Content, Empty, Entry, Input, Meta, Method, NoContent, Operation, Registry};
 use provost_kernel::{Cx, Timestamp, params, statements};
 use schemars::JsonSchema;
@@ -106,6 +107,7 @@ impl Credentials for Tokens {
             replay_pending: false,
             last_used_at: None,
             item: None,
+            client: None,
         })
     }
 
@@ -284,7 +286,7 @@ impl Operation for CreateThing {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Things> {
         let (org, id) = (cx.org(), input.body.id.clone());
-        cx.target("thing", id.clone());
+        cx.target(&KIND, id.clone());
         if cx.execute(&ADD, params![org, id.as_str()])? == 0 {
             return Err(Error::new(Code::AlreadyExists, "there is a thing of this id"));
         }
@@ -294,6 +296,8 @@ impl Operation for CreateThing {
         })
     }
 }
+
+static KIND: TargetKind = TargetKind::new("thing", Readers::Everybody);
 
 pub struct DeleteThing;
 impl Operation for DeleteThing {
@@ -309,7 +313,7 @@ impl Operation for DeleteThing {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
         let org = cx.org();
-        cx.target("thing", input.path.thing_id.clone());
+        cx.target(&KIND, input.path.thing_id.clone());
         match cx.execute(&REMOVE, params![org, input.path.thing_id.as_str()])? {
             0 => Err(Error::not_found("thing")),
             _ => Ok(NoContent {}),
@@ -349,7 +353,7 @@ impl Operation for TouchThing {
     type Output = Things;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Things> {
-        cx.target("thing", input.path.thing_id.clone());
+        cx.target(&KIND, input.path.thing_id.clone());
         let reason = input.reason.as_ref().map(|reason| reason.as_str().to_owned());
         Ok(Things {
             things: vec![input.path.thing_id.clone(), reason.unwrap_or_default()],

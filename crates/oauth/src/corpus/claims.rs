@@ -1,6 +1,7 @@
 //! Attacks on the claims, rightly signed: a verifier that stops at the signature accepts them all.
 
 use super::{Attacks, Workshop};
+use crate::claims::{MAX_CLIENT_ID, MAX_TEXT};
 use crate::jwks::Algorithm;
 use serde_json::{Value, json};
 
@@ -15,8 +16,14 @@ pub(super) fn add(attacks: &mut Attacks<'_>) {
 }
 
 fn missing_and_misshapen(attacks: &mut Attacks<'_>) {
-    let long = "x".repeat(513);
     for claim in ["iss", "sub", "aud", "client_id", "organization_id", "jti"] {
+        // A client's id may be a URL.
+        let longest = if claim == "client_id" {
+            MAX_CLIENT_ID
+        } else {
+            MAX_TEXT
+        };
+        let long = "x".repeat(longest + 1);
         for (name, value) in [
             ("null", Value::Null),
             ("empty", json!("")),

@@ -3,13 +3,16 @@
 //! The value is taken from `tool.input` whichever tool it is of; `toolName` and `schemaVersionId` say where the
 //! author found the path and are kept as written.
 //!
-//! A path that leads nowhere, or to null, is an absent attribute. A value of another type than declared is a
-//! missing one: an amount sent as a text must not slip past a policy on amounts.
+//! A path that leads nowhere, or to null or a blank text where there would be more of it, is an absent attribute. A value
+//! of another type than declared is a missing one, and so is one below a value of another type than the path needs: an
+//! amount sent as a text must not slip past a policy on amounts, nor an order whose JSON is sent as a text.
+//!
+//! INVARIANT BY-3: what stands at a path and cannot be read as the declared type is missing and never absent.
 
 use crate::catalogue::FieldType;
+use crate::document::{Item, Reading};
 use crate::read::Object;
 use crate::violation::Violations;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -70,14 +73,42 @@ impl CustomPath {
         Some(Self(steps))
     }
 
-    /// Returns what stands at the path.
-    pub fn of<'a>(&self, document: &'a Value) -> Option<&'a Value> {
-        let found = self.0.iter().try_fold(document, |value, step| match step {
-            Step::Member(name) => value.as_object()?.get(name),
-            Step::Item(at) => value.as_array()?.get(*at),
-        });
-        found.filter(|value| !value.is_null())
+    /// Returns what stands at the path of a text that was read.
+    pub fn of<'a>(&self, reading: &'a Reading, text: &'a str) -> Place<'a> {
+        let mut item = match reading {
+            Reading::None => return Place::Absent,
+            Reading::Object(document) => document.root(text),
+            Reading::List(_) | Reading::Text | Reading::Unreadable { .. } => return Place::Missing,
+        };
+        for step in &self.0 {
+            let next = match step {
+                Step::Member(name) if item.is_object() => item.member(name),
+                Step::Item(at) if item.is_list() => item.at(*at),
+                _ if item.is_null() || item.is_blank() => None,
+                _ => return Place::Missing,
+            };
+            match next {
+                Some(next) => item = next,
+                None => return Place::Absent,
+            }
+        }
+        if item.is_null() {
+            Place::Absent
+        } else {
+            Place::Value(item)
+        }
     }
+}
+
+/// What stands at a path.
+#[derive(Debug)]
+pub(crate) enum Place<'a> {
+    /// Nothing.
+    Absent,
+    /// Nobody can say.
+    Missing,
+    /// This, which may be of another type than declared.
+    Value(Item<'a>),
 }
 
 /// Returns the declared fields by name.
@@ -145,7 +176,6 @@ fn one(item: Object<'_>, faults: &mut Violations) -> Option<CustomField> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn paths_follow_the_grammar() {
@@ -170,11 +200,43 @@ mod tests {
 
     #[test]
     fn a_path_leads_into_a_document() {
-        let document = json!({"a": [{"b": 7, "n": null}]});
-        let at = |path| CustomPath::parse(path).unwrap().of(&document);
-        assert_eq!(at("tool.input.a[0].b"), Some(&json!(7)));
-        assert_eq!(at("tool.input.a[0].n"), None);
-        assert_eq!(at("tool.input.a[1].b"), None);
-        assert_eq!(at("tool.input.b"), None);
+        let text = r#"{"a": [{"b": 7, "n": null}], "t": "{\"b\":1}", "e": " ", "n": null}"#;
+        let reading = crate::document::read(text);
+        let at = |path: &str| match CustomPath::parse(path).unwrap().of(&reading, text) {
+            Place::Absent => "absent",
+            Place::Missing => "missing",
+            Place::Value(item) => item.written(),
+        };
+        assert_eq!(at("tool.input.a[0].b"), "7");
+        assert_eq!(at("tool.input.a[0]"), r#"{"b": 7, "n": null}"#);
+        for nowhere in [
+            "a[0].n",
+            "a[1].b",
+            "b",
+            "n.b",
+            "n[0]",
+            "e.b",
+            "e[0]",
+            "a[0].n.more",
+        ] {
+            assert_eq!(at(&format!("tool.input.{nowhere}")), "absent", "{nowhere}");
+        }
+        // Something stands where the path would go on, and it is not what the path needs.
+        for blocked in ["t.b", "t[0]", "a.b", "a[0].b.c", "a[0].b[0]"] {
+            assert_eq!(at(&format!("tool.input.{blocked}")), "missing", "{blocked}");
+        }
+    }
+
+    #[test]
+    fn a_path_into_what_is_no_object_is_missing() {
+        let path = CustomPath::parse("tool.input.a").unwrap();
+        for text in ["x", "[{\"a\":1}]", "{\"a\":1,}", "{\"a\":1,\"a\":1}", "null"] {
+            let reading = crate::document::read(text);
+            assert!(matches!(path.of(&reading, text), Place::Missing), "{text}");
+        }
+        for text in ["", " ", "{}"] {
+            let reading = crate::document::read(text);
+            assert!(matches!(path.of(&reading, text), Place::Absent), "{text}");
+        }
     }
 }

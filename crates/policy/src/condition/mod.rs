@@ -31,7 +31,7 @@ mod parse;
 mod pattern;
 mod predicate;
 
-pub(crate) use custom::{CustomField, parse as parse_custom};
+pub(crate) use custom::{CustomField, Place, parse as parse_custom};
 pub(crate) use parse::Parser;
 pub use pattern::pattern;
 pub(crate) use predicate::{Check, Predicate};
@@ -97,6 +97,11 @@ impl Operand {
             Self::Field(field) => field.kind(),
             Self::Custom(custom) => custom.kind,
         }
+    }
+
+    /// Returns whether the answer depends on content; a custom field is a part of a tool's input.
+    pub fn is_content(&self) -> bool {
+        self.field().is_content()
     }
 
     /// Returns the attribute that has to be there to answer.

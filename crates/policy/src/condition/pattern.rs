@@ -30,6 +30,19 @@ pub fn pattern(source: &str) -> Result<Regex, &'static str> {
     })
 }
 
+/// Returns a compiled pattern as one that does not tell cases apart; nothing where that grows too large.
+pub(super) fn in_any_case(pattern: &Regex) -> Option<Regex> {
+    // Each letter becomes a class of a few.
+    let built = RegexBuilder::new(pattern.as_str())
+        .case_insensitive(true)
+        .size_limit(8 * COMPILED_LIMIT_BYTES)
+        .dfa_size_limit(CACHE_LIMIT_BYTES)
+        .nest_limit(64)
+        .build();
+    // The caller says what holds then: nothing is taken for a pattern that does not match.
+    built.ok()
+}
+
 /// Returns the pattern with RE2's meaning of `\\d`, `\\w` and `\\s`: they are of ASCII there, and of Unicode here.
 fn in_ascii(source: &str) -> String {
     let mut ascii = String::with_capacity(source.len());

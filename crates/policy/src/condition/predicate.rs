@@ -1,9 +1,13 @@
 //! A predicate on one attribute: `{field, op, value?}`, with the rule of each operator and type.
 
+use super::pattern::in_any_case;
 use super::{Operand, Order, pattern};
-use crate::catalogue::FieldType;
-use crate::digest::canonical;
+use crate::catalogue::{Field, FieldType};
+use crate::digest::{canonical, exact_text, inexact_number};
+use crate::document::exact_document;
+use crate::matching;
 use crate::read::Object;
+use crate::register::name_key;
 use crate::violation::Violations;
 use regex::Regex;
 use serde_json::Value;
@@ -21,19 +25,116 @@ pub(crate) struct Predicate {
 #[derive(Clone, Debug)]
 pub(crate) enum Check {
     Exists,
-    Text { is: Box<str>, negated: bool },
-    TextIn { list: Vec<Box<str>>, negated: bool },
+    Text {
+        is: Box<str>,
+        negated: bool,
+    },
+    TextIn {
+        list: Vec<Box<str>>,
+        negated: bool,
+    },
     Contains(Box<str>),
     StartsWith(Box<str>),
     EndsWith(Box<str>),
     Matches(Regex),
-    Number { order: Order, value: f64, negated: bool },
-    NumberIn { list: Vec<f64>, negated: bool },
-    Boolean { is: bool, negated: bool },
-    Set { is: Vec<Box<str>>, negated: bool },
+    /// A pattern on names, in any case.
+    MatchesAnyCase(Regex),
+    Number {
+        order: Order,
+        value: f64,
+        negated: bool,
+    },
+    NumberIn {
+        list: Vec<f64>,
+        negated: bool,
+    },
+    Boolean {
+        is: bool,
+        negated: bool,
+    },
+    Set {
+        is: Vec<Box<str>>,
+        negated: bool,
+    },
     Member(Box<str>),
     AnyOf(Vec<Box<str>>),
     AllOf(Vec<Box<str>>),
+    /// A part of a name of which nothing can be seen: nobody can say.
+    Unseen,
+}
+
+impl Check {
+    /// Returns the same question with each text that is a document spelt as documents are compared.
+    pub fn of_documents(self) -> Self {
+        let canonical = |text: Box<str>| match exact_document(&text) {
+            Some(document) => exact_text(&document).into(),
+            None => text,
+        };
+        match self {
+            Self::Text { is, negated } => Self::Text {
+                is: canonical(is),
+                negated,
+            },
+            Self::TextIn { list, negated } => {
+                let mut list: Vec<Box<str>> = list.into_iter().map(canonical).collect();
+                list.sort_unstable();
+                list.dedup();
+                Self::TextIn { list, negated }
+            }
+            check => check,
+        }
+    }
+
+    /// Returns what the operator asks of the match keys of an attribute's names.
+    pub fn keyed(&self, field: Field) -> Self {
+        let key = |text: &str| -> Box<str> { name_key(field, text).into() };
+        let keys = |list: &[Box<str>]| {
+            let mut keys: Vec<Box<str>> = list.iter().map(|text| key(text)).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            keys
+        };
+        // A part keeps the blanks that stand inside of a name.
+        let part = |text: &str, trim: fn(&str) -> &str, check: fn(Box<str>) -> Self| {
+            let part = matching::part(text, trim);
+            if part.is_empty() && !text.is_empty() {
+                return Self::Unseen;
+            }
+            check(part.into())
+        };
+        match self {
+            Self::Text { is, negated } => Self::Text {
+                is: key(is),
+                negated: *negated,
+            },
+            Self::TextIn { list, negated } => Self::TextIn {
+                list: keys(list),
+                negated: *negated,
+            },
+            Self::Contains(text) => part(text, |text| text, Self::Contains),
+            Self::StartsWith(text) => part(text, str::trim_start, Self::StartsWith),
+            // A key of a domain has no final dot.
+            Self::EndsWith(text) if field.is_domain() && text.len() > 1 => {
+                let text = text.trim_end();
+                part(
+                    text.strip_suffix('.').unwrap_or(text),
+                    str::trim_end,
+                    Self::EndsWith,
+                )
+            }
+            Self::EndsWith(text) => part(text, str::trim_end, Self::EndsWith),
+            Self::Set { is, negated } => Self::Set {
+                is: keys(is),
+                negated: *negated,
+            },
+            // One that is too large in any case is asked of nobody, and no event passes it by.
+            Self::Matches(pattern) => in_any_case(pattern).map_or(Self::Unseen, Self::MatchesAnyCase),
+            Self::Member(text) => Self::Member(key(text)),
+            Self::AnyOf(list) => Self::AnyOf(keys(list)),
+            Self::AllOf(list) => Self::AllOf(keys(list)),
+            check => check.clone(),
+        }
+    }
 }
 
 /// Returns the predicate on `operand` that an object spells.
@@ -167,7 +268,13 @@ fn on_number(node: Object<'_>, op: &str, value: &Value, faults: &mut Violations)
 fn number(value: &Value, path: &str, faults: &mut Violations) -> Option<f64> {
     let number = value.as_f64();
     if number.is_none() {
-        faults.add(path, "must be a number");
+        let message = match inexact_number(value) {
+            Some(_) => {
+                "must be a number that 64-bit floating point has: rounded, it would be compared with events as another one"
+            }
+            None => "must be a number",
+        };
+        faults.add(path, message);
     }
     // Adding zero turns minus zero into zero.
     number.map(|n| n + 0.0)

@@ -157,9 +157,39 @@ impl Definition {
         matches!(self.rule.logic, Logic::Rego(_))
     }
 
+    /// Returns what the author of a Rego module should change although it compiles.
+    pub fn warnings(&self) -> Vec<crate::rego::Diagnostic> {
+        match &self.rule.logic {
+            Logic::Rego(module) => module.warnings(),
+            Logic::Native(_) => Vec::new(),
+        }
+    }
+
     /// Returns whether the decision depends on earlier events of the subject.
     pub fn has_history(&self) -> bool {
         self.conditions().any(Condition::has_past)
+    }
+
+    /// Returns whether the decision can depend on content: a condition, one on the past or one of an exception reads some,
+    /// or a module decides, which reads what it likes.
+    pub fn reads_content(&self) -> bool {
+        // Every member is named, so that a new one is thought about. What a gateway redacts or filters after the decision
+        // decides nothing, and a message is text as it was written.
+        let Rule {
+            action: _,
+            occasions: _,
+            scope,
+            logic,
+            exceptions: _,
+            monitored: _,
+            transform: _,
+            message: _,
+        } = &self.rule;
+        let mut reads = matches!(logic, Logic::Rego(_)) || scope.fields().into_iter().any(Field::is_content);
+        for condition in self.conditions() {
+            condition.each_operand(&mut |operand| reads |= operand.is_content());
+        }
+        reads
     }
 
     /// Returns the attributes of the catalogue that the definition names, sorted.

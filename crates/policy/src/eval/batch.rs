@@ -149,6 +149,7 @@ impl Batch {
             let code = column.codes.get(row)?;
             column.dictionary.get(usize::from(*code)).copied()
         });
+        // `set` takes no code that stands for nothing: what is not found is a column that nobody reads.
         found.unwrap_or(Value::Absent)
     }
 

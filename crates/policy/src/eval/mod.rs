@@ -10,6 +10,7 @@ mod batch;
 mod check;
 mod chronicle;
 mod mask;
+mod name;
 mod pair;
 mod past;
 mod row;

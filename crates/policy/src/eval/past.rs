@@ -10,6 +10,9 @@
 //! subject: it stays in a window too long, never too short. One that is later still cannot be put in its place; from
 //! then on nobody can say its subject's past, until the past is made anew from everything that is recorded.
 //!
+//! What names mean when an event is recorded is what its conditions see; whose past it belongs to is asked anew at each
+//! decision, so that what was recorded under a word counts for the record that has it now.
+//!
 //! INVARIANT CH-2: what is recalled of a subject is what a chronicle knows that observed the same events in the same
 //! order, or nothing can be said of it.
 //! INVARIANT CH-3: memory grows with the subjects and values that a condition can still ask about, not with the
@@ -38,6 +41,8 @@ pub struct Past {
     set: Arc<PolicySet>,
     /// The attributes that history conditions read.
     fields: Vec<Field>,
+    /// Those of them that name records, beside whose past it is.
+    names: Vec<Field>,
     symbols: Symbols,
     chronicle: Chronicle,
     /// For each place of the chronicle, the instant of its newest event.
@@ -55,7 +60,11 @@ impl Past {
     /// Returns an empty past that is made smaller whenever it has doubled, but not below this weight in bytes.
     pub fn weighing(set: Arc<PolicySet>, floor: usize) -> Self {
         Self {
-            fields: fields(&set.program),
+            fields: with_subjects(asked(&set.program)),
+            names: asked(&set.program)
+                .into_iter()
+                .filter(|field| field.has_register())
+                .collect(),
             set,
             symbols: Symbols::new(),
             chronicle: Chronicle::new(),
@@ -70,16 +79,31 @@ impl Past {
         &self.fields
     }
 
+    /// Returns the attributes that name records and that a condition on the past asks about: an event is observed in a
+    /// table whose register knows what it has there.
+    pub fn names(&self) -> &[Field] {
+        &self.names
+    }
+
     /// Makes a recorded event, of any table, part of the past.
     ///
     /// Returns false when it came so late that its subject's past cannot be said any more.
     pub fn observe(&mut self, event: &Event, theirs: &Symbols) -> bool {
-        if !matches!(event.subject(), Subject::Known(..)) {
-            return true;
-        }
+        let subject = match event.subject(theirs) {
+            Subject::Nobody => return true,
+            subject => subject,
+        };
+        self.symbols.know(Arc::clone(theirs.register()));
+        let subject = match subject {
+            Subject::Known(field, symbol) => Subject::Known(field, self.symbols.intern(theirs.text(symbol))),
+            subject => subject,
+        };
         let mut event = event.carried(&self.fields, theirs, &mut self.symbols);
         let family = event.occasion().family();
-        let place = self.chronicle.place(&self.set, family, event.subject());
+        let place = self.chronicle.place(&self.set, family, subject, &self.symbols);
+        let Some(place) = place else {
+            return true;
+        };
         if place == self.newest.len() {
             self.newest.push(i64::MIN);
         }
@@ -100,22 +124,40 @@ impl Past {
         true
     }
 
-    /// Returns what is remembered of the subjects of these events, in the events' own table.
+    /// Returns what is remembered of the subjects of these events and of somebody unknown, in the events' own table.
     pub fn recall(&self, events: &[Event], theirs: &mut Symbols) -> Chronicle {
         let mut recalled = Chronicle::new();
         for event in events {
-            let subject = event.subject();
-            let Subject::Known(field, symbol) = subject else {
+            let Subject::Known(field, symbol) = event.subject(theirs) else {
                 continue;
             };
             let family = event.occasion().family();
-            let own = self.symbols.find(theirs.text(symbol));
-            let place = own.and_then(|own| self.chronicle.known(family, Subject::Known(field, own)));
-            if let Some(place) = place
-                && recalled.known(family, subject).is_none()
+            let own = theirs.name_key(field, symbol);
+            let meant = theirs.meant(field, symbol);
+            let faces = meant.iter().flat_map(|named| named.faces());
+            let keys = faces.map(|face| &*face.key).chain([own]);
+            let mut known = Vec::new();
+            for key in keys.filter(|key| recalled.known(family, field, key).is_none()) {
+                if let Some(place) = self.chronicle.known(family, field, key)
+                    && !known.iter().any(|(_, of)| *of == place)
+                {
+                    known.push((key.to_owned(), place));
+                }
+            }
+            if let Some((key, place)) = self.chronicle.somebody(family, field)
+                && recalled.known(family, field, key).is_none()
             {
+                known.push((key.to_owned(), place));
+            }
+            for (key, place) in known {
                 let memories = self.chronicle.carried(place, &self.symbols, theirs);
-                recalled.put(family, subject, memories);
+                recalled.put(
+                    family,
+                    field,
+                    &key,
+                    field.has_register() && !key.is_empty(),
+                    memories,
+                );
             }
         }
         recalled
@@ -133,8 +175,8 @@ impl Past {
 
     /// Returns roughly how many bytes are remembered.
     pub fn weight(&self) -> usize {
-        // A text stands in a list and in a map, a memory on the heap.
-        let of_place = 96 + 96 * self.set.program.trackers.len();
+        // A text stands in a list and in a map, a memory on the heap, a name in a map.
+        let of_place = 128 + 96 * self.set.program.trackers.len();
         self.symbols.bytes() + 96 * self.symbols.len() + of_place * self.newest.len()
     }
 
@@ -142,17 +184,20 @@ impl Past {
     fn compact(&mut self) {
         let horizon = self.newest.iter().max().copied().unwrap_or(i64::MIN);
         let horizon = horizon.saturating_sub(WITHIN_LIMIT_MS);
-        let (mut symbols, mut chronicle, mut newest) = (Symbols::new(), Chronicle::new(), Vec::new());
-        for (family, subject, place) in self.chronicle.places() {
-            let Subject::Known(field, symbol) = subject else {
-                continue;
-            };
+        let mut symbols = Symbols::knowing(Arc::clone(self.symbols.register()));
+        let (mut chronicle, mut newest) = (Chronicle::new(), Vec::new());
+        for (family, field, key, place) in self.chronicle.names() {
             if self.newest[place] < horizon || self.chronicle.is_blank(place) {
                 continue;
             }
             let memories = self.chronicle.carried(place, &self.symbols, &mut symbols);
-            let symbol = symbols.intern(self.symbols.text(symbol));
-            chronicle.put(family, Subject::Known(field, symbol), memories);
+            chronicle.put(
+                family,
+                field,
+                key,
+                field.has_register() && !key.is_empty(),
+                memories,
+            );
             newest.push(self.newest[place]);
         }
         (self.symbols, self.chronicle, self.newest) = (symbols, chronicle, newest);
@@ -160,9 +205,17 @@ impl Past {
     }
 }
 
-/// Returns the attributes that history conditions and subjects are made of, sorted.
-fn fields(program: &Program) -> Vec<Field> {
-    let mut fields = vec![Field::USER, Field::SERVICE_ACCOUNT, Field::DEVICE];
+/// Adds the attributes that say whose past it is.
+fn with_subjects(mut fields: Vec<Field>) -> Vec<Field> {
+    fields.extend([Field::USER, Field::SERVICE_ACCOUNT, Field::DEVICE]);
+    fields.sort_unstable();
+    fields.dedup();
+    fields
+}
+
+/// Returns the attributes that history conditions are made of, sorted.
+fn asked(program: &Program) -> Vec<Field> {
+    let mut fields = Vec::new();
     for tracker in &program.trackers {
         if let Question::Distinct { operand, .. } = &tracker.question {
             fields.push(operand.field());

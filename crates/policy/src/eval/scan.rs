@@ -7,13 +7,13 @@
 //! History conditions are answered first, tracker by tracker, in the order of the rows; inner ones before outer ones.
 
 use super::batch::Batch;
-use super::chronicle::Chronicle;
+use super::chronicle::{Chronicle, Places};
 use super::mask::{Bits, Mask, WORDS, each, first, has, put, rows};
-use super::row::answer;
+use super::name::Chosen;
+use super::row::{Row, ask};
 use super::spread::{Known, Numbers, SORT_READERS, Sorted, spread};
-use super::tracker::Memory;
 use crate::action::Action;
-use crate::catalogue::FIELDS;
+use crate::catalogue::{FIELDS, Field};
 use crate::condition::{Check, Operand};
 use crate::event::{Event, Subject, Value};
 use crate::family::Family;
@@ -22,6 +22,7 @@ use crate::set::{Node, NodeId, PolicySet, Question, Reason, Rule, Test};
 use crate::symbols::Symbols;
 use crate::truth::Truth;
 use std::cell::Cell;
+use std::collections::HashMap;
 
 /// The walk of one set over batches, oldest first.
 pub struct Scan<'a> {
@@ -37,6 +38,8 @@ pub struct Scan<'a> {
     rows: Bits,
     /// For each node the one that asks the same in the set of the walk beside this one.
     twins: Vec<Option<NodeId>>,
+    /// What history conditions answer of the last batch for each record that a row's subject may be, by node and row.
+    each: HashMap<(NodeId, usize), Vec<Truth>>,
     pub(super) judged: Judged,
 }
 
@@ -49,12 +52,13 @@ enum Found {
 }
 
 /// Whose past an event belongs to.
-#[derive(Clone, Copy)]
-enum Whose {
-    /// That of the subject at this place of the chronicle.
-    Place(usize),
-    Unknown,
-    Nobody,
+struct Whose {
+    family: Family,
+    subject: Subject,
+    /// Where the event is remembered.
+    place: Option<usize>,
+    /// Where what was before it is remembered; nothing where that is the same place and no other.
+    places: Option<Places>,
 }
 
 /// The decisions on the last batch.
@@ -88,6 +92,7 @@ impl<'a> Scan<'a> {
             numbers: (0..FIELDS).map(|_| None).collect(),
             rows: [0; WORDS],
             twins: Vec::new(),
+            each: HashMap::new(),
             judged: Judged {
                 rows: 0,
                 actions: [[0; WORDS]; Action::ALL.len()],
@@ -144,7 +149,9 @@ impl<'a> Scan<'a> {
             stopped: Cell::new(false),
             beside,
         };
+        self.each.clear();
         self.past(&step);
+        let ambiguous = step.ambiguous();
         self.judged.rows = batch.rows();
         self.judged.unknown = [0; WORDS];
         self.judged.actions = [[0; WORDS]; Action::ALL.len()];
@@ -153,6 +160,9 @@ impl<'a> Scan<'a> {
         for rule in &set.rules {
             if !self.answer(rule.verdict, &step) {
                 continue;
+            }
+            if let Some(ambiguous) = &ambiguous {
+                self.agree(rule.verdict, ambiguous, &step);
             }
             let mask = &self.masks[rule.verdict as usize];
             if rule.reason == Reason::Matched {
@@ -367,50 +377,65 @@ impl<'a> Scan<'a> {
         let mut whose = Vec::with_capacity(step.batch.rows());
         for row in 0..step.batch.rows() {
             let family = step.batch.occasions()[row].family();
-            let subject = Subject::of(|field| step.batch.value(field, row));
-            whose.push((
+            let subject = Subject::of(step.symbols, |field| step.batch.value(field, row));
+            let place = self.chronicle.place(set, family, subject, step.symbols);
+            let places = self.chronicle.places(family, subject, step.symbols, None);
+            let is_same = matches!((&places, place), (Places::Of(all), Some(place)) if *all == [place]);
+            whose.push(Whose {
                 family,
-                match subject {
-                    Subject::Known(..) => Whose::Place(self.chronicle.place(set, family, subject)),
-                    Subject::Unknown => Whose::Unknown,
-                    Subject::Nobody => Whose::Nobody,
-                },
-            ));
+                subject,
+                place,
+                places: (!is_same).then_some(places),
+            });
         }
         for (at, tracker) in open {
             let question = &set.program.trackers[tracker].question;
             for pattern in question.patterns() {
                 self.answer(*pattern, step);
             }
-            let mask = self.track(tracker, step, &whose);
+            let mask = self.track(at, tracker, step, &whose);
             self.keep(at, Some(mask));
         }
     }
 
-    fn track(&mut self, tracker: usize, step: &Step<'_>, whose: &[(Family, Whose)]) -> Mask {
+    fn track(&mut self, at: usize, tracker: usize, step: &Step<'_>, whose: &[Whose]) -> Mask {
         let set = self.set;
         let question = &set.program.trackers[tracker].question;
         let family = set.program.trackers[tracker].family;
-        let stranger = Memory::new(question);
         let mut mask = Mask::FALSE;
         let mut matches = Vec::new();
-        for (row, (of, whose)) in whose.iter().enumerate() {
+        for (row, whose) in whose.iter().enumerate() {
             let at_ms = step.batch.times()[row];
-            if *of != family {
+            if whose.family != family {
                 continue;
             }
-            let truth = match whose {
-                Whose::Unknown => Truth::Unknown,
-                Whose::Nobody => stranger.answer(question, at_ms),
-                Whose::Place(place) => {
+            let before = match &whose.places {
+                None => None,
+                Some(Places::Unknown) => Some(Truth::Unknown),
+                Some(Places::Of(places)) => Some(self.chronicle.answer_of(set, tracker, places, at_ms)),
+                Some(Places::Each(each)) => {
+                    let answers: Vec<Truth> = each
+                        .iter()
+                        .map(|places| self.chronicle.answer_of(set, tracker, places, at_ms))
+                        .collect();
+                    let first = answers.first().copied().unwrap_or(Truth::Unknown);
+                    let agreed = answers.iter().all(|answer| *answer == first);
+                    self.each.insert((node(at), row), answers);
+                    Some(if agreed { first } else { Truth::Unknown })
+                }
+            };
+            let truth = match whose.place {
+                None => before.unwrap_or(Truth::Unknown),
+                Some(place) => {
                     matches.clear();
-                    matches.extend(question.patterns().iter().map(|pattern| self.at(*pattern, row)));
+                    let told = |pattern: &NodeId| whose.subject.told(self.at(*pattern, row));
+                    matches.extend(question.patterns().iter().map(told));
                     let value = match question {
                         Question::Distinct { operand, .. } => step.batch.value(operand.field(), row),
                         _ => Value::Absent,
                     };
-                    let memory = self.chronicle.memory(*place, tracker);
-                    let truth = memory.answer(question, at_ms);
+                    let memory = self.chronicle.memory(place, tracker);
+                    let truth = before.unwrap_or_else(|| memory.answer(question, at_ms));
                     memory.observe(question, at_ms, &matches, value, step.symbols);
                     truth
                 }
@@ -423,6 +448,58 @@ impl<'a> Scan<'a> {
             }
         }
         mask
+    }
+
+    /// Answers a rule's node anew, for those of some rows for which it is unknown, by what its answers for each way in
+    /// which their names can be meant agree on.
+    ///
+    /// Whoever else takes the node's answer takes one that is as true and says more.
+    fn agree(&mut self, id: NodeId, ambiguous: &Bits, step: &Step<'_>) {
+        let mut open = *ambiguous;
+        let mask = &self.masks[id as usize];
+        each(&mut open, &mask.may, |a, b| a & b);
+        each(&mut open, &mask.sure, |a, b| a & !b);
+        let mut agreed = Vec::new();
+        let nothing = Chronicle::new();
+        for row in rows(&open) {
+            let event = step.batch.event(row);
+            let told = |id: NodeId, chosen: Option<&Chosen<'_>>| self.told(id, row, &event, chosen, step);
+            let truth = Row::told(self.set, &event, step.symbols, &told, &nothing).agreed(id);
+            if truth != Truth::Unknown {
+                agreed.push((row, truth));
+            }
+        }
+        let mask = &mut self.masks[id as usize];
+        for (row, truth) in agreed {
+            match truth {
+                Truth::True => put(&mut mask.sure, row),
+                _ => mask.may[row / 64] &= !(1 << (row % 64)),
+            }
+        }
+    }
+
+    /// Returns the answer of a history condition or module for a row, its subject being the chosen record.
+    fn told(
+        &self,
+        id: NodeId,
+        row: usize,
+        event: &Event,
+        chosen: Option<&Chosen<'_>>,
+        step: &Step<'_>,
+    ) -> Truth {
+        let twin = self.twins.get(id as usize).copied().flatten();
+        let answers = self
+            .each
+            .get(&(id, row))
+            .or_else(|| step.beside?.each.get(&(twin?, row)));
+        let (Some(answers), Subject::Known(field, symbol)) = (answers, event.subject(step.symbols)) else {
+            return self.at(id, row);
+        };
+        let picked = chosen.and_then(|chosen| chosen.pick(field, step.symbols.name_key(field, symbol)));
+        let meant = step.symbols.meant(field, symbol);
+        let place = picked.and_then(|picked| meant.iter().position(|named| named.id() == picked.id()));
+        let told = place.and_then(|place| answers.get(place).copied());
+        told.unwrap_or_else(|| self.at(id, row))
     }
 
     /// Returns the answer of an answered node for a row.
@@ -446,6 +523,36 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
+    /// Returns the rows with a name that means several records, if there are some.
+    fn ambiguous(&self) -> Option<Bits> {
+        let mut found: Option<Bits> = None;
+        let register = self.symbols.register();
+        for field in Field::all().filter(|field| register.is_ambiguous(*field)) {
+            let Some(column) = self.batch.column(field) else {
+                continue;
+            };
+            let is_several = |value: &Value| match value {
+                Value::Text(symbol) => self.symbols.meant(field, *symbol).len() > 1,
+                Value::Set(set) => {
+                    let mut members = self.symbols.set(*set).iter();
+                    members.any(|symbol| self.symbols.meant(field, *symbol).len() > 1)
+                }
+                _ => false,
+            };
+            let several: Vec<bool> = column.dictionary.iter().map(is_several).collect();
+            if !several.contains(&true) {
+                continue;
+            }
+            let bits = found.get_or_insert([0; WORDS]);
+            for (row, code) in column.codes.iter().enumerate() {
+                if several[usize::from(*code)] {
+                    put(bits, row);
+                }
+            }
+        }
+        found
+    }
+
     fn occasions(&self, bits: u16) -> Mask {
         self.rows_where(|row| bits & self.batch.occasions()[row].bit() != 0)
     }
@@ -470,7 +577,9 @@ impl Step<'_> {
                 break;
             }
             let event: Event = self.batch.event(row);
-            match answer(&event, module.evaluate(&event.nested(self.symbols))).0 {
+            let input = crate::rego::input(&event.nested(self.symbols));
+            // What one row takes is bounded; whether to stop is asked between rows.
+            match ask(module, &input, &event, self.symbols, &|| true).0 {
                 Truth::False => {}
                 Truth::Unknown => put(&mut mask.may, row),
                 Truth::True => {
@@ -481,4 +590,9 @@ impl Step<'_> {
         }
         mask
     }
+}
+
+/// A set has fewer nodes than that.
+fn node(place: usize) -> NodeId {
+    NodeId::try_from(place).unwrap_or(NodeId::MAX)
 }

@@ -28,9 +28,20 @@ const NEVER: i64 = i64::MIN;
 /// What is remembered: for sure, and perhaps.
 #[derive(Clone, Debug)]
 pub(super) enum Memory {
-    Prior { sure: i64, may: i64 },
-    Sequence { sure: Vec<i64>, may: Vec<i64> },
-    Count { sure: VecDeque<i64>, may: VecDeque<i64> },
+    Prior {
+        sure: i64,
+        may: i64,
+    },
+    Sequence {
+        sure: Vec<i64>,
+        may: Vec<i64>,
+        /// For each pattern, the newest event that may match it.
+        newest: Vec<i64>,
+    },
+    Count {
+        sure: VecDeque<i64>,
+        may: VecDeque<i64>,
+    },
     Distinct(Box<Values>),
 }
 
@@ -60,6 +71,7 @@ impl Memory {
             Question::Sequence { events, .. } => Self::Sequence {
                 sure: vec![NEVER; events.len()],
                 may: vec![NEVER; events.len()],
+                newest: vec![NEVER; events.len()],
             },
             Question::Count { .. } => Self::Count {
                 sure: VecDeque::new(),
@@ -73,9 +85,64 @@ impl Memory {
     pub fn is_blank(&self) -> bool {
         match self {
             Self::Prior { may, .. } => *may == NEVER,
-            Self::Sequence { may, .. } => may.iter().all(|at| *at == NEVER),
+            Self::Sequence { newest, .. } => newest.iter().all(|at| *at == NEVER),
             Self::Count { may, .. } => may.is_empty(),
             Self::Distinct(values) => values.may.order.is_empty() && values.blank.is_empty(),
+        }
+    }
+
+    /// Returns the memory of somebody whose events were remembered under several names, apart from each other.
+    ///
+    /// What is remembered of an ordered sequence does not say how events of two names follow each other: it is sure where
+    /// one name has all of them, and may be wherever each of its patterns was seen in time.
+    pub fn joined<'m>(question: &Question, memories: impl Iterator<Item = &'m Self>) -> Self {
+        let mut some = memories.filter(|memory| !memory.is_blank());
+        let Some(mut joined) = some.next().cloned() else {
+            return Self::new(question);
+        };
+        let mut is_one = true;
+        for memory in some {
+            is_one = false;
+            joined.join(question, memory);
+        }
+        if let (Self::Sequence { may, newest, .. }, Question::Sequence { ordered: true, .. }, false) =
+            (&mut joined, question, is_one)
+        {
+            let start = newest.iter().min().copied().unwrap_or(NEVER);
+            may.fill(start);
+        }
+        joined
+    }
+
+    fn join(&mut self, question: &Question, other: &Self) {
+        match (self, other, question) {
+            (Self::Prior { sure, may }, Self::Prior { sure: s, may: m }, _) => {
+                *sure = (*sure).max(*s);
+                *may = (*may).max(*m);
+            }
+            (
+                Self::Sequence { sure, may, newest },
+                Self::Sequence {
+                    sure: s,
+                    may: m,
+                    newest: n,
+                },
+                _,
+            ) => {
+                latest(sure, s);
+                latest(may, m);
+                latest(newest, n);
+            }
+            (Self::Count { sure, may }, Self::Count { sure: s, may: m }, Question::Count { compare, .. }) => {
+                merge(sure, s, *compare);
+                merge(may, m, *compare);
+            }
+            (Self::Distinct(values), Self::Distinct(others), Question::Distinct { compare, .. }) => {
+                values.sure.join(&others.sure, *compare);
+                values.may.join(&others.may, *compare);
+                merge(&mut values.blank, &others.blank, *compare);
+            }
+            _ => {}
         }
     }
 
@@ -96,7 +163,7 @@ impl Memory {
         match (self, question) {
             (Self::Prior { sure, may }, Question::Prior(_)) => either(*sure, *may, at_ms, WITHIN_LIMIT_MS),
             (
-                Self::Sequence { sure, may },
+                Self::Sequence { sure, may, .. },
                 Question::Sequence {
                     within_ms, ordered, ..
                 },
@@ -158,9 +225,10 @@ impl Memory {
                     *may = at_ms;
                 }
             }
-            (Self::Sequence { sure, may }, Question::Sequence { ordered, .. }) => {
+            (Self::Sequence { sure, may, newest }, Question::Sequence { ordered, .. }) => {
                 chain(sure, *ordered, at_ms, |at| matches[at] == Truth::True);
                 chain(may, *ordered, at_ms, |at| matches[at] != Truth::False);
+                chain(newest, false, at_ms, |at| matches[at] != Truth::False);
             }
             (Self::Count { sure, may }, Question::Count { compare, .. }) => {
                 if matches[0] == Truth::True {
@@ -215,6 +283,14 @@ impl Newest {
         }
     }
 
+    fn join(&mut self, other: &Self, compare: Compare) {
+        for (at_ms, key) in &other.order {
+            if self.times.get(key).is_none_or(|known| known < at_ms) {
+                self.touch(key.clone(), *at_ms, compare);
+            }
+        }
+    }
+
     fn touch(&mut self, key: Key, at_ms: i64, compare: Compare) {
         if let Some(before) = self.times.insert(key.clone(), at_ms) {
             self.order.remove(&(before, key.clone()));
@@ -237,6 +313,21 @@ fn push(times: &mut VecDeque<i64>, at_ms: i64, compare: Compare) {
     times.push_back(at_ms);
     if times.len() as u64 > compare.value + 1 {
         times.pop_front();
+    }
+}
+
+/// Adds the times of others, and keeps as many of the newest as are needed.
+fn merge(times: &mut VecDeque<i64>, others: &VecDeque<i64>, compare: Compare) {
+    times.extend(others);
+    times.make_contiguous().sort_unstable();
+    while times.len() as u64 > compare.value + 1 {
+        times.pop_front();
+    }
+}
+
+fn latest(times: &mut [i64], others: &[i64]) {
+    for (at, other) in times.iter_mut().zip(others) {
+        *at = (*at).max(*other);
     }
 }
 

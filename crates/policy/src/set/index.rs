@@ -1,16 +1,16 @@
 //! Which rules can match an event, without asking each of them.
 //!
 //! A rule that cannot match unless an attribute has one of some texts (a tool's id, a server, a resource, a user)
-//! is found under these texts. What demands no text is asked for every event of its occasions.
+//! is found under these texts, names under their match keys. What demands no text is asked for every event of its occasions.
 //!
 //! INVARIANT IX-1: a rule that is left out is false for the event: not true, and not unknown.
 
 use super::program::{Node, NodeId, Program};
-use crate::catalogue::{Field, FieldType};
+use crate::catalogue::Field;
 use crate::condition::{Check, Operand};
 use crate::event::{Event, Value};
 use crate::family::Occasion;
-use crate::symbols::Symbols;
+use crate::symbols::{Symbol, Symbols};
 use std::collections::HashMap;
 
 /// The rules by what they demand, for each occasion.
@@ -52,25 +52,41 @@ impl Index {
         let Shelf { always, fields } = &self.0[event.occasion() as usize];
         let mut found = always.clone();
         for (field, texts) in fields {
-            let mut take = |text: &str| {
-                if let Some(rules) = texts.rules.get(text) {
-                    found.extend_from_slice(rules);
-                }
+            let mut one = |symbol: Symbol| match symbols.state(*field, Value::Text(symbol)) {
+                Value::Text(_) if !field.is_name() => texts.take(symbols.text(symbol), &mut found),
+                Value::Text(_) => match symbols.meant(*field, symbol) {
+                    [] => texts.take(symbols.name_key(*field, symbol), &mut found),
+                    // INVARIANT IX-1: a record is found under its id and under every word that it has.
+                    meant => meant
+                        .iter()
+                        .flat_map(|named| named.faces())
+                        .for_each(|face| texts.take(&face.key, &mut found)),
+                },
+                _ => found.extend_from_slice(&texts.all),
             };
             match event.get(*field) {
                 // INVARIANT IX-1: what nobody can say may be anything.
                 Value::Missing => found.extend_from_slice(&texts.all),
-                Value::Text(symbol) => take(symbols.text(symbol)),
-                Value::Set(set) => symbols
-                    .set(set)
-                    .iter()
-                    .for_each(|symbol| take(symbols.text(*symbol))),
+                Value::Text(symbol) => one(symbol),
+                Value::Line { whole, words } => {
+                    one(whole);
+                    symbols.set(words).iter().for_each(|symbol| one(*symbol));
+                }
+                Value::Set(set) => symbols.set(set).iter().for_each(|symbol| one(*symbol)),
                 Value::Absent | Value::Number(_) | Value::Boolean(_) => {}
             }
         }
         found.sort_unstable();
         found.dedup();
         found
+    }
+}
+
+impl Texts {
+    fn take(&self, text: &str, found: &mut Vec<u32>) {
+        if let Some(rules) = self.rules.get(text) {
+            found.extend_from_slice(rules);
+        }
     }
 }
 
@@ -106,9 +122,10 @@ struct Demand {
 fn demand(program: &Program, id: NodeId) -> Option<Demand> {
     match program.node(id) {
         Node::Test(test) => match &test.operand {
-            Operand::Field(field) if field.kind() != FieldType::Content => Some(Demand {
+            // A document is equal to every text that says the same.
+            Operand::Field(field) if !field.is_document() => Some(Demand {
                 field: *field,
-                texts: texts(&test.check)?,
+                texts: texts(test.keyed.as_ref().unwrap_or(&test.check))?,
             }),
             _ => None,
         },

@@ -10,6 +10,9 @@
 //! - ACLs: where an allow list names the skill, or the server (and tool), everybody whom none of the lists that
 //!   name it covers is blocked, as `not_allowed`. A block list blocks whom it covers, allowed or not.
 //!
+//! - A name that means several records is judged as each of them: where all agree, that is a policy's answer, else it is
+//!   unknown. A word that no record has stands for itself.
+//!
 //! INVARIANT PS-1: a failed evaluation never makes an action weaker.
 //! INVARIANT PS-2: two sets have the same digest iff they hold the same definitions.
 //!
@@ -29,9 +32,11 @@ use crate::digest::document_sha256;
 use crate::eval::{Chronicle, Row};
 use crate::event::Event;
 use crate::family::{Family, Occasion};
+use crate::register::name_key;
 use crate::symbols::Symbols;
 use crate::truth::Truth;
 use index::Index;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -126,6 +131,15 @@ impl PolicySet {
         &self.policies
     }
 
+    /// Returns whether this very definition takes part.
+    pub fn holds(&self, policy: &Definition) -> bool {
+        let place = (policy.family(), policy.id());
+        let found = self
+            .policies
+            .binary_search_by(|own| (own.family(), own.id()).cmp(&place));
+        found.is_ok_and(|at| self.policies[at].sha256() == policy.sha256())
+    }
+
     /// Returns the digest of the version: 64 hexadecimal digits over families, ids and definitions.
     pub fn digest(&self) -> &str {
         &self.digest
@@ -168,7 +182,7 @@ impl PolicySet {
         let mut outcome = Outcome::default();
         for at in self.index.candidates(event, symbols) {
             let rule = &self.rules[at as usize];
-            let truth = row.truth(rule.verdict);
+            let truth = row.verdict(rule.verdict);
             if truth != Truth::False {
                 outcome.add(self, rule, truth, row.reason_code().as_deref());
             }
@@ -251,10 +265,12 @@ fn scope(program: &mut Program, policy: &Definition) -> Vec<NodeId> {
 
 /// Returns a rule for each skill or server that an allow list names: it blocks whom no such list covers.
 fn not_allowed(program: &mut Program, policies: &[Arc<Definition>]) -> Vec<(u16, Rule)> {
-    let mut lists: BTreeMap<(Family, &str), Vec<usize>> = BTreeMap::new();
+    let mut lists: BTreeMap<(Family, Cow<'_, str>), Vec<usize>> = BTreeMap::new();
     for (at, policy) in policies.iter().enumerate() {
         if let Some(acl) = policy.acl().filter(|acl| acl.allows) {
-            lists.entry((policy.family(), &acl.names)).or_default().push(at);
+            // Lists of one thing are one list, however each of them spells its name.
+            let names = name_key(acl.field, &acl.names);
+            lists.entry((policy.family(), names)).or_default().push(at);
         }
     }
     let mut rules = Vec::new();

@@ -3,7 +3,7 @@
 //! Children stand before their parents, and what a history condition asks of earlier events stands before the node
 //! that gives its answer; one walk through the list sees everything in the right order.
 
-use crate::catalogue::Field;
+use crate::catalogue::{Field, FieldType};
 use crate::condition::{Check, Compare, Condition, Operand, Past, WITHIN_LIMIT_MS};
 use crate::family::Family;
 use crate::rego::Module;
@@ -40,6 +40,26 @@ pub(crate) enum Node {
 pub(crate) struct Test {
     pub operand: Operand,
     pub check: Check,
+    /// What is asked of the keys, where the operand is a name.
+    pub keyed: Option<Check>,
+}
+
+impl Test {
+    fn new(operand: Operand, check: Check) -> Self {
+        let keyed = match &operand {
+            Operand::Field(field) if field.is_name() => Some(check.keyed(*field)),
+            _ => None,
+        };
+        let is_document = match &operand {
+            Operand::Field(field) => field.is_document(),
+            Operand::Custom(custom) => custom.kind == FieldType::Content,
+        };
+        Self {
+            check: if is_document { check.of_documents() } else { check },
+            operand,
+            keyed,
+        }
+    }
 }
 
 /// What is remembered of each subject's events for one history condition.
@@ -246,22 +266,19 @@ impl Program {
         list.sort_unstable();
         list.dedup();
         let check = match field.kind() {
-            crate::catalogue::FieldType::Set => Check::AnyOf(list),
+            FieldType::Set => Check::AnyOf(list),
             _ => Check::TextIn { list, negated: false },
         };
         let operand = Operand::Field(field);
         let key = format!("names {} {check:?}", field.name());
-        self.add(key, |_| Node::Test(Test { operand, check }))
+        self.add(key, |_| Node::Test(Test::new(operand, check)))
     }
 
     /// Returns the node of a condition.
     pub fn condition(&mut self, family: Family, condition: &Condition) -> NodeId {
         match condition {
             Condition::Is(predicate) => self.add(format!("test {}", predicate.key), |_| {
-                Node::Test(Test {
-                    operand: predicate.operand.clone(),
-                    check: predicate.check.clone(),
-                })
+                Node::Test(Test::new(predicate.operand.clone(), predicate.check.clone()))
             }),
             Condition::All(nodes) => {
                 let nodes = nodes.iter().map(|node| self.condition(family, node)).collect();

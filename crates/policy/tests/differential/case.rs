@@ -1,9 +1,10 @@
 //! What the naive evaluator says of every event of a case, and whether the engine says the same.
 
-use super::naive::{self, ACTIONS, Plain, Verdict};
+use super::naive::{self, ACTIONS, Plain, Verdict, World};
+use super::random;
 use provost_policy::{
-    Batch, Chronicle, Definition, Event, Family, Occasion, Outcome, PolicySet, Projection, Reason, Scan,
-    Symbols, Tally,
+    Batch, Chronicle, Definition, Event, Family, Occasion, Outcome, PolicySet, Projection, Reason, Register,
+    Scan, Symbols, Tally,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -54,20 +55,35 @@ pub struct Case {
     pub events: Vec<Event>,
     pub symbols: Symbols,
     pub verdicts: Vec<Verdict>,
+    register: Arc<Register>,
 }
 
 impl Case {
     pub fn new(policies: &[(&'static str, Value)], plain: &[Plain]) -> Self {
-        let mut symbols = Symbols::new();
+        Self::within(&World::default(), policies, plain)
+    }
+
+    /// The same, where words mean somebody.
+    pub fn within(world: &World, policies: &[(&'static str, Value)], plain: &[Plain]) -> Self {
+        let mut register = random::register(world);
+        random::put_claims(&mut register, world, plain);
+        let register = Arc::new(register);
+        let mut symbols = Symbols::knowing(Arc::clone(&register));
         let events: Vec<Event> = plain.iter().map(|event| read(&mut symbols, event)).collect();
         Self {
             set: compile(policies),
             events,
             symbols,
             verdicts: (0..plain.len())
-                .map(|at| naive::judge(policies, plain, at))
+                .map(|at| naive::judge(world, policies, plain, at))
                 .collect(),
+            register,
         }
+    }
+
+    /// Returns what of the events the set can see.
+    pub fn projection(&self) -> Projection {
+        Projection::of(&[&self.set]).knowing(&self.register)
     }
 
     pub fn check_rows(&self, seed: u64) {
@@ -85,7 +101,7 @@ impl Case {
     }
 
     pub fn check_columns(&self, seed: u64, batch_rows: usize) {
-        let projection = Projection::of(&[&self.set]);
+        let projection = self.projection();
         let mut scan = Scan::new(&self.set);
         let mut tally = Tally::default();
         for (nth, events) in self.events.chunks(batch_rows).enumerate() {
@@ -133,7 +149,7 @@ impl Case {
 
     /// Equal projections have equal outcomes, and equal digests.
     pub fn check_projection(&self, seed: u64) {
-        let projection = Projection::of(&[&self.set]);
+        let projection = self.projection();
         if !projection.is_groupable() {
             return;
         }

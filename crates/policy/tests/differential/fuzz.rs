@@ -3,6 +3,7 @@
 //! ```text
 //!   documents   a letter, then a definition (c a r s) or a bare condition (C A R), in JSON
 //!   policies    the choices of the generator of random policies and histories, one byte each
+//!   inputs      an input of a tool (see `reading`)
 //!   modules     a Rego module, the byte 0xFF (which no UTF-8 has), its input in JSON
 //! ```
 //!
@@ -254,6 +255,11 @@ fn the_corpus_of_documents_keeps_its_promises() {
 #[test]
 fn the_corpus_of_policies_keeps_its_promises() {
     replay("policies", 10, policies);
+}
+
+#[test]
+fn the_corpus_of_inputs_keeps_its_promises() {
+    replay("inputs", 10, super::reading::inputs);
 }
 
 #[test]

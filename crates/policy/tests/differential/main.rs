@@ -5,12 +5,15 @@
 #![cfg(test)]
 
 mod case;
+mod document;
 mod fuzz;
 mod naive;
 mod past;
 mod random;
+mod reading;
 mod rego;
 mod wild;
+mod words;
 
 use case::{Case, compile, read};
 use naive::{ACTIONS, Verdict};

@@ -28,7 +28,7 @@ fn what_is_recalled_gives_the_decisions_of_the_naive_evaluator() {
             let outcome = set.judge(&event, &symbols, &chronicle);
             assert_eq!(
                 verdict(&outcome),
-                naive::judge(&policies, &history, at),
+                naive::judge(&naive::World::default(), &policies, &history, at),
                 "seed {seed}, event {at}"
             );
             assert!(past.observe(&event, &symbols));
@@ -52,7 +52,8 @@ fn events_of_one_request_see_those_before_them() {
             let mut chronicle = past.recall(&events, &mut symbols);
             for (at, event) in events.iter().enumerate() {
                 let outcome = set.judge(event, &symbols, &chronicle);
-                let expected = naive::judge(&policies, &history, nth * request + at);
+                let expected =
+                    naive::judge(&naive::World::default(), &policies, &history, nth * request + at);
                 assert_eq!(
                     verdict(&outcome),
                     expected,

@@ -1,6 +1,7 @@
 //! Random policies and histories over a small world, so that things meet.
 
-use super::naive::Plain;
+use super::naive::{Plain, REGISTERS, Someone, World as Names, fold};
+use provost_policy::{Field, Record, Register};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Map, Value, json};
@@ -36,7 +37,7 @@ impl Dice {
         list[self.below(list.len())]
     }
 
-    fn some<'a>(&mut self, list: &[&'a str], most: usize) -> Vec<&'a str> {
+    pub fn some<'a>(&mut self, list: &[&'a str], most: usize) -> Vec<&'a str> {
         let mut all: Vec<&str> = (0..self.below(most + 1)).map(|_| self.pick(list)).collect();
         all.sort_unstable();
         all.dedup();
@@ -61,6 +62,7 @@ type World = &'static [(&'static str, Kind, &'static [&'static str])];
 const USERS: [&str; 4] = ["ann", "bob", "cid", "dee"];
 const GROUPS: [&str; 4] = ["eng", "ops", "law", "all"];
 const TOOLS: [&str; 5] = ["shell", "mail", "fetch", "book", "cancel"];
+const COMMANDS: [&str; 5] = ["rm -rf /", "rm", "ls", "sh -c", "7"];
 const WORDS: [&str; 6] = ["drop table", "hello", "a", "", "rm -rf /", "secret: é"];
 
 const CONTENT: World = &[
@@ -75,6 +77,8 @@ const CONTENT: World = &[
     ("llm.input_tokens", Number, &[]),
     ("classification.has_unresolved_sensitive_content", Boolean, &[]),
     ("tool.input", Content, &WORDS),
+    ("tool.input.command", Text, &COMMANDS),
+    ("tool.input.url", Text, &COMMANDS),
 ];
 const ACCESS: World = &[
     ("identity.user_id", Text, &USERS),
@@ -388,18 +392,26 @@ pub fn declared((name, kind, _): &(&str, &str, Kind)) -> Value {
         "sourceType": "known_schema", "toolName": "book", "schemaVersionId": "v1"})
 }
 
-fn input(dice: &mut Dice) -> Value {
-    if dice.one_in(4) {
+fn input(dice: &mut Dice, is_plain: bool) -> Value {
+    if !is_plain && dice.one_in(8) {
         return dice.pick(&WORDS).into();
     }
     let mut input = Map::new();
     let mut put = |dice: &mut Dice, name: &str, fine: Value| -> Option<Value> {
         let odd = dice
-            .pick(&[&Value::Null, &json!(7), &json!("x"), &json!([1])])
+            .pick(&[
+                &Value::Null,
+                &json!(7),
+                &json!("x"),
+                &json!([1]),
+                &json!({"to": "rm"}),
+                &json!("{\"to\": \"rome\"}"),
+                &json!(9_007_199_254_740_993_i64),
+            ])
             .clone();
         match dice.below(6) {
             0 => None,
-            1 => input.insert(name.into(), odd),
+            1 if !is_plain => input.insert(name.into(), odd),
             _ => input.insert(name.into(), fine),
         }
     };
@@ -414,7 +426,75 @@ fn input(dice: &mut Dice) -> Value {
     let urgent = json!(dice.one_in(2));
     put(dice, "urgent", urgent);
     put(dice, "more", json!({"a": 1}));
-    Value::Object(input)
+    for name in ["command", "url"] {
+        let one = text(dice, &COMMANDS);
+        let words = set(dice, &["rm", "-rf", "/", "ls", "rm -rf /"], 1);
+        let fine = if is_plain || dice.one_in(2) { one } else { words };
+        put(dice, name, fine);
+    }
+    let input = Value::Object(input);
+    if is_plain || dice.one_in(2) {
+        input
+    } else {
+        spelt(dice, &input).into()
+    }
+}
+
+/// Spells a document as a text, in one of the ways in which readers of JSON differ.
+fn spelt(dice: &mut Dice, input: &Value) -> String {
+    let text = input.to_string();
+    let inside = &text[1..text.len() - 1];
+    let comma = if inside.is_empty() { "" } else { "," };
+    let deep = |levels: usize| {
+        let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+        format!("{{{inside}{comma}\"deep\":{open}{close}}}")
+    };
+    match dice.below(16) {
+        0..=3 => format!(" {text}\n"),
+        4 => deep(200),
+        5 => deep(3000),
+        6 => format!("{{{inside}{comma}\"range\":1e999}}"),
+        7 => format!("{{{inside}{comma}\"half\":\"\\ud800\"}}"),
+        8 => format!("{{{inside}{comma}}}"),
+        9 => format!("\u{feff}{text}"),
+        10 => format!("[{text}]"),
+        11 => format!("{{{inside}{comma}\"command\":\"ls\",\"c\\u006fmmand\":\"rm\"}}"),
+        12 => format!("{{{inside}{comma}\"x\":[{{\"a\":1,\"a\":1}}]}}"),
+        13 => format!("{text} {{}}"),
+        14 => text
+            .replace('7', "1e999")
+            .replace("rm", "\\ud800")
+            .replace("100", "9007199254740993"),
+        _ => "  ".to_owned(),
+    }
+}
+
+/// Attributes of every event.
+const EXTRA: World = &[
+    ("agent.id", Text, &["claude", "codex"]),
+    ("product.id", Text, &["p1", "p2"]),
+    ("skill.id", Text, &["pdf", "deploy"]),
+];
+
+fn value(dice: &mut Dice, kind: Kind, texts: &[&str], is_plain: bool) -> Value {
+    match kind {
+        Text => text(dice, texts),
+        Set => set(dice, texts, 0),
+        Number => number(dice),
+        Boolean => json!(dice.one_in(2)),
+        Content | Object => input(dice, is_plain),
+    }
+}
+
+/// Returns values for some of these attributes of a content event.
+pub fn values(dice: &mut Dice, names: &[&str]) -> Map<String, Value> {
+    let mut all = Map::new();
+    for (name, kind, texts) in world("content").iter().chain(EXTRA) {
+        if names.contains(name) && !dice.one_in(4) {
+            all.insert((*name).into(), value(dice, *kind, texts, true));
+        }
+    }
+    all
 }
 
 pub fn history(dice: &mut Dice, events: usize, knows_all: bool) -> Vec<Plain> {
@@ -437,26 +517,16 @@ pub fn history(dice: &mut Dice, events: usize, knows_all: bool) -> Vec<Plain> {
             attributes: Map::new(),
             missing: Vec::new(),
         };
-        let extra: World = &[
-            ("agent.id", Text, &["claude", "codex"]),
-            ("product.id", Text, &["p1", "p2"]),
-            ("skill.id", Text, &["pdf", "deploy"]),
-        ];
-        for (name, kind, texts) in world(family).iter().chain(extra) {
-            if *name == "identity.service_account_id" && !dice.one_in(4) {
+        for (name, kind, texts) in world(family).iter().chain(EXTRA) {
+            let is_rare = *name == "identity.service_account_id" || name.starts_with("tool.input.");
+            if is_rare && !dice.one_in(4) {
                 continue;
             }
             match dice.below(12) {
                 0 if !knows_all => event.missing.push(name),
                 0..=2 => {}
                 _ => {
-                    let value = match kind {
-                        Text => text(dice, texts),
-                        Set => set(dice, texts, 0),
-                        Number => number(dice),
-                        Boolean => json!(dice.one_in(2)),
-                        Content | Object => input(dice),
-                    };
+                    let value = value(dice, *kind, texts, knows_all);
                     event.attributes.insert((*name).into(), value);
                 }
             }
@@ -464,4 +534,222 @@ pub fn history(dice: &mut Dice, events: usize, knows_all: bool) -> Vec<Plain> {
         all.push(event);
     }
     all
+}
+
+/// Somebody for some of the words that events have; some words are several people's.
+pub fn names(dice: &mut Dice) -> Names {
+    let words: [&[&str]; 5] = [
+        &["ann", "bob", "cid", "dee", "ann@x.ai", "zoé"],
+        &["sa1", "sa2", "bot"],
+        &["eng", "ops", "law", "all"],
+        &["pdf", "deploy", "acme/pdf"],
+        &["ledger", "wiki", "cache"],
+    ];
+    let mut world = Names {
+        is_complete: dice.one_in(6),
+        tells_shared: dice.one_in(2),
+        ..Names::default()
+    };
+    for (field, words) in REGISTERS.into_iter().zip(words) {
+        for nth in 0..dice.below(5) {
+            let words = dice.some(words, 3);
+            let groups = (field == "identity.user_id" && dice.one_in(2))
+                .then(|| dice.some(&["eng", "id-of-group_ids-0", "id-of-group_ids-1"], 2));
+            world.all.push(Someone {
+                field,
+                id: format!("id-of-{}-{nth}", field.split_once('.').unwrap().1),
+                words: words.into_iter().map(|word| respelt(dice, word)).collect(),
+                groups: groups.map(|groups| groups.into_iter().map(str::to_owned).collect()),
+            });
+        }
+    }
+    world
+}
+
+/// What the engine is told of them.
+pub fn register(world: &Names) -> Register {
+    let mut register = Register::new(world.is_complete);
+    for one in &world.all {
+        for word in one.words.iter().chain([&one.id]) {
+            let record = |one: &&Someone| Record {
+                id: one.id.clone(),
+                words: one.words.clone(),
+                shared: one
+                    .words
+                    .iter()
+                    .filter(|word| world.is_shared(one.field, word))
+                    .cloned()
+                    .collect(),
+                groups: one.groups.clone(),
+            };
+            let meant: Vec<Record> = world.meant(one.field, word).iter().map(record).collect();
+            register.put(Field::named(one.field).unwrap(), word, &meant);
+        }
+    }
+    register
+}
+
+/// Another spelling of a word, or the same.
+fn respelt(dice: &mut Dice, word: &str) -> String {
+    match dice.below(14) {
+        0 => word.to_uppercase(),
+        1 => format!(" {word}\u{a0}"),
+        2 => format!("\u{200b} {word}"),
+        3 => word.chars().flat_map(|c| [c, '\u{ad}']).collect(),
+        4 => word.replace('é', "e\u{301}"),
+        _ => word.to_owned(),
+    }
+}
+
+/// Another word for what a word may mean, in some spelling.
+fn renamed(dice: &mut Dice, world: &Names, field: &str, text: &str) -> String {
+    let meant = world.meant(field, text);
+    if dice.one_in(3) && !meant.is_empty() {
+        let one = meant[dice.below(meant.len())];
+        let place = dice.below(one.words.len() + 1);
+        let other = one.words.get(place).unwrap_or(&one.id).clone();
+        return respelt(dice, &other);
+    }
+    if dice.one_in(40) {
+        return dice.pick(&["\u{200b}", " ", ""]).to_owned();
+    }
+    respelt(dice, text)
+}
+
+/// Spells the names of events in other ways.
+pub fn respell_history(dice: &mut Dice, world: &Names, history: &mut [Plain]) {
+    for event in history {
+        for (field, value) in &mut event.attributes {
+            if is_name(field) {
+                respell(dice, world, field, value);
+            }
+        }
+    }
+}
+
+/// Makes claims of the groups of some events.
+pub fn claim_history(dice: &mut Dice, history: &mut [Plain]) {
+    for event in history.iter_mut().filter(|_| dice.one_in(3)) {
+        let groups = event.attributes.get_mut("identity.group_ids");
+        for group in groups.and_then(Value::as_array_mut).into_iter().flatten() {
+            // A name that nobody sees stays one.
+            if let Some(word) = group.as_str().filter(|word| !fold(word).is_empty()) {
+                *group = json!(provost_policy::claim(word));
+            }
+        }
+    }
+}
+
+/// Tells a register what the claims of events are.
+pub fn put_claims(register: &mut Register, world: &Names, history: &[Plain]) {
+    let field = "identity.group_ids";
+    let groups = history
+        .iter()
+        .filter_map(|event| event.attributes.get(field)?.as_array());
+    for text in groups.flatten().filter_map(Value::as_str) {
+        let Some(claim) = provost_policy::claimed(text) else {
+            continue;
+        };
+        let meant = world.meant(field, claim);
+        let named = meant
+            .iter()
+            .flat_map(|one| one.words.iter().chain([&one.id]))
+            .cloned();
+        let words: Vec<String> = named.chain([claim.to_owned()]).collect();
+        let id = provost_policy::claim(&fold(claim));
+        let record = Record {
+            shared: words.iter().cloned().chain([id.clone()]).collect(),
+            id,
+            words,
+            groups: None,
+        };
+        register.put(Field::GROUPS, text, &[record]);
+    }
+}
+
+/// Spells the names of policies in other ways.
+pub fn respell_policy(dice: &mut Dice, world: &Names, policy: &mut Value) {
+    for member in ["appliesTo", "subjects"] {
+        let lists = [
+            ("users", "identity.user_id"),
+            ("groups", "identity.group_ids"),
+            ("serviceAccounts", "identity.service_account_id"),
+            ("devices", "device.id"),
+            ("resources", "resource.id"),
+        ];
+        for (list, field) in lists {
+            let Some(items) = policy.get_mut(member).and_then(|scope| scope.get_mut(list)) else {
+                continue;
+            };
+            for item in items.as_array_mut().unwrap() {
+                let name = if item.is_string() { item } else { &mut item["name"] };
+                respell(dice, world, field, name);
+                // A scope names somebody.
+                if name == "" {
+                    *name = json!("ann");
+                }
+            }
+            let items = items.as_array_mut().unwrap();
+            let mut seen: Vec<Value> = Vec::new();
+            items.retain(|item| {
+                let is_new = !seen.contains(item);
+                seen.push(item.clone());
+                is_new
+            });
+        }
+    }
+    for member in ["conditions", "except", "exceptions"] {
+        if let Some(node) = policy.get_mut(member) {
+            respell_node(dice, world, node);
+        }
+    }
+    if let Some(skill) = policy.get_mut("skillId") {
+        *skill = respelt(dice, skill.as_str().unwrap()).into();
+    }
+}
+
+fn is_closed(field: &str) -> bool {
+    super::naive::CLOSED.iter().any(|(of, _)| *of == field)
+}
+
+fn respell_node(dice: &mut Dice, world: &Names, node: &mut Value) {
+    match node {
+        Value::Array(items) => items.iter_mut().for_each(|item| respell_node(dice, world, item)),
+        Value::Object(members) => {
+            let field = members
+                .get("field")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
+            let is_list = members.get("op").is_some_and(|op| op != "matches");
+            // The words of a closed list are written as the list has them.
+            if is_closed(&field) {
+                return;
+            }
+            if is_name(&field) && is_list && !members.contains_key("within") {
+                if let Some(value) = members.get_mut("value") {
+                    respell(dice, world, &field, value);
+                }
+                return;
+            }
+            members
+                .values_mut()
+                .for_each(|member| respell_node(dice, world, member));
+        }
+        _ => {}
+    }
+}
+
+fn respell(dice: &mut Dice, world: &Names, field: &str, value: &mut Value) {
+    match value {
+        Value::String(text) => *text = renamed(dice, world, field, text),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| respell(dice, world, field, item)),
+        _ => {}
+    }
+}
+
+fn is_name(field: &str) -> bool {
+    super::naive::NAMES.contains(&field)
 }

@@ -310,6 +310,7 @@ impl Bench<'_> {
                 max_events: 1_000_000_000,
                 filters: Filters::default(),
             },
+            register: Arc::default(),
             threads: self.arguments.threads,
             tuning: Tuning::default(),
         };

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 /// The version of the list of columns; a change of the list raises it.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// How often events share a value of an attribute.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,12 @@ pub(super) const CALL_ID: &str = "call_id";
 pub(super) const EXTERNAL_ID: &str = "external_id";
 pub(super) const MISSING: &str = "missing";
 
-/// The attributes in the order of their columns. New ones follow at the end (RE-2), with a new version.
+/// Columns of version 2, behind the attributes of version 1.
+pub(super) const PRINCIPAL: &str = "principal";
+pub(super) const IMPORTED: &str = "imported";
+
+/// The attributes of version 1 in the order of their columns. New ones follow behind the columns of version 2 (RE-2), in
+/// a list of their own, with a new version.
 const ATTRIBUTES: [(&str, Values); 93] = [
     ("account.access_state", Shared),
     ("account.posture", Shared),
@@ -144,6 +149,8 @@ static COLUMNS: LazyLock<Columns> = LazyLock::new(|| {
             behaviour: values == Shared,
         });
     }
+    specs.push(ColumnSpec::detail(PRINCIPAL, Kind::Text));
+    specs.push(ColumnSpec::detail(IMPORTED, Kind::Boolean));
     #[expect(
         clippy::expect_used,
         reason = "the names are constants of this file, different and printable, as a test shows"
@@ -184,7 +191,7 @@ mod tests {
     #[test]
     fn every_attribute_of_the_catalogue_has_one_column_and_every_column_an_attribute() {
         let schema = schema();
-        assert_eq!(schema.columns().len(), 4 + 6 + ATTRIBUTES.len());
+        assert_eq!(schema.columns().len(), 4 + 6 + ATTRIBUTES.len() + 2);
         let mut catalogue: Vec<&str> = Field::all().map(Field::name).collect();
         let mut listed: Vec<&str> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
         catalogue.sort_unstable();
@@ -196,16 +203,23 @@ mod tests {
         }
     }
 
-    // INVARIANT RE-2: this is the list of version 1, by the digest of its names and types.
+    // INVARIANT RE-2: these are the lists of versions 1 and 2, by the digests of their names and types.
     #[test]
-    fn the_columns_of_version_1_stay_where_they_are() {
-        let first: Vec<String> = schema().columns()[..103]
-            .iter()
-            .map(|column| format!("{} {:?}", column.name, column.kind))
-            .collect();
+    fn the_columns_of_earlier_versions_stay_where_they_are() {
+        let digest = |count: usize| {
+            let first: Vec<String> = schema().columns()[..count]
+                .iter()
+                .map(|column| format!("{} {:?}", column.name, column.kind))
+                .collect();
+            provost_policy::sha256_hex(first.join("\n").as_bytes())
+        };
         assert_eq!(
-            provost_policy::sha256_hex(first.join("\n").as_bytes()),
+            digest(103),
             "aa9bc0f2172031654911590fd4ed051054781eed3151fdcf0496fcf8c26169b9"
+        );
+        assert_eq!(
+            digest(105),
+            "3e9ef8bf89f16706c82680dee3819b84bd95973a49b4ce89217dd7cf918d82b8"
         );
     }
 }

@@ -12,13 +12,16 @@
 //! Absent on purpose: where rows are stored, ids of events, and what was asked of the caller on the wire.
 
 mod column;
+mod origin;
 mod owned;
 mod piece;
 mod row;
 mod view;
 
 pub use column::{SCHEMA_VERSION, position, schema};
+pub use origin::{DECISIONS, Imports, OTLP, Origin};
+pub(crate) use origin::{origin, origin_positions};
 pub use owned::{Attribute, Decision, Mode, Owned};
 pub use piece::{Codes, Piece};
 pub use row::{event, owned, put};
-pub use view::{Lens, View};
+pub use view::{Lens, View, add_texts};

@@ -1,6 +1,6 @@
 //! An event with its texts, as it waits to be written or was read back.
 
-use provost_policy::{Action, Event, Field, FieldType, Occasion, Symbols, Value, Violations, canonical};
+use provost_policy::{Action, Event, Field, FieldType, Occasion, Symbols, Value, Violations, exact_text};
 use serde_json::{Map, Value as Json};
 
 /// An event as it was judged, with the decision if there was one; it borrows nothing.
@@ -12,6 +12,10 @@ pub struct Owned {
     pub occasion: Occasion,
     /// Who sent it: a name of an import, a receiver, or the decisions themselves.
     pub source: Option<String>,
+    /// The id of the principal that handed it in; none of events from before that was noted.
+    pub principal: Option<String>,
+    /// Whether it was imported; none of events from before that was noted ([`Self::is_imported`] knows of these too).
+    pub imported: Option<bool>,
     /// The session that it belongs to, in the sender's words.
     pub session: Option<String>,
     /// The call that it belongs to, in the sender's words.
@@ -94,7 +98,8 @@ impl Owned {
                         missing.push(*field);
                         continue;
                     }
-                    Value::Text(symbol) => Attribute::Text(text(symbol)),
+                    // Its words follow from the tool's input again.
+                    Value::Text(symbol) | Value::Line { whole: symbol, .. } => Attribute::Text(text(symbol)),
                     Value::Set(set) => {
                         let mut members: Vec<String> = symbols.set(set).iter().copied().map(text).collect();
                         members.sort_unstable();
@@ -133,6 +138,8 @@ impl Owned {
             at_ms,
             occasion,
             source: None,
+            principal: None,
+            imported: None,
             session: None,
             call_id: None,
             external_id: None,
@@ -157,6 +164,7 @@ impl Owned {
         for field in &self.missing {
             event.set(*field, Value::Missing);
         }
+        event.follow_input(symbols);
         event
     }
 
@@ -195,9 +203,10 @@ impl Owned {
 
 /// Returns the document that a text is the canonical form of, else the text.
 fn document(text: &str) -> Json {
+    // A text that is refused here stays the text that it is.
     if text.starts_with(['{', '['])
         && let Ok(document) = serde_json::from_str::<Json>(text)
-        && canonical(&document) == text
+        && exact_text(&document) == text
     {
         return document;
     }

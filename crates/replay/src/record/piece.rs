@@ -3,6 +3,7 @@
 use super::view::{Lens, View};
 use provost_history::Batch as Rows;
 use provost_policy::{BATCH_ROWS, Batch, BatchFault, Occasion, Value};
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// How many values a dictionary has at most to be taken over whole; a larger one is taken over value by value.
@@ -26,6 +27,8 @@ struct Column {
     codes: Vec<u16>,
     /// The code of `Missing`, once it was needed.
     missing: Option<u16>,
+    /// The codes of values that follow from another attribute, by the digits of the value.
+    followed: HashMap<[u64; 2], u16>,
 }
 
 /// Which codes the values of a view have in the piece at hand, column by column.
@@ -67,6 +70,10 @@ impl Piece {
         view.occasions(batch, &range, &mut self.occasions);
         codes.0.resize_with(self.columns.len(), Known::default);
         for (place, (column, known)) in self.columns.iter_mut().zip(&mut codes.0).enumerate() {
+            if view.follows(place) {
+                column.follow(view, batch, place, range.clone());
+                continue;
+            }
             let values = &view.column(place).values;
             let theirs = &batch.columns[place + 2].codes[range.clone()];
             let start = column.codes.len();
@@ -135,6 +142,20 @@ impl Column {
                 dictionary.push(values[*code as usize]);
             }
             *ours
+        }));
+    }
+
+    /// Takes over the values of rows that follow from another attribute as well.
+    fn follow(&mut self, view: &View, batch: &Rows, place: usize, range: Range<usize>) {
+        let dictionary = &mut self.dictionary;
+        self.codes.extend(range.map(|row| {
+            // Nobody can say what a code that stands for nothing meant.
+            let value = view.value(batch, place, row).unwrap_or(Value::Missing);
+            *self.followed.entry(value.digits()).or_insert_with(|| {
+                dictionary.push(value);
+                // At most one for each row of a piece.
+                u16::try_from(dictionary.len() - 1).unwrap_or(u16::MAX)
+            })
         }));
     }
 

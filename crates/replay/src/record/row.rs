@@ -1,6 +1,8 @@
 //! Rows of the history: an event into the recorder, and out of a batch that has all columns.
 
-use super::column::{CALL_ID, EXTERNAL_ID, MISSING, OCCASION, SESSION, SOURCE, position, schema};
+use super::column::{
+    CALL_ID, EXTERNAL_ID, IMPORTED, MISSING, OCCASION, PRINCIPAL, SESSION, SOURCE, position, schema,
+};
 use super::owned::{Attribute, Decision, Mode, Owned};
 use provost_history::{
     ACTION, Batch, Entry, Error, MODE, POLICY_IDS, POLICY_SET_VERSION, Recorder, Result, Schema, Value,
@@ -20,6 +22,8 @@ pub(super) struct Places {
     call_id: usize,
     external_id: usize,
     pub missing: usize,
+    principal: usize,
+    imported: usize,
 }
 
 pub(super) static PLACES: LazyLock<Places> = LazyLock::new(|| {
@@ -36,6 +40,8 @@ pub(super) static PLACES: LazyLock<Places> = LazyLock::new(|| {
         call_id: place(CALL_ID),
         external_id: place(EXTERNAL_ID),
         missing: place(MISSING),
+        principal: place(PRINCIPAL),
+        imported: place(IMPORTED),
     }
 });
 
@@ -59,6 +65,10 @@ pub fn put(owned: &Owned, id: &str, recorder: &mut Recorder) -> Result<()> {
     }
     values[places.occasion] = Value::Text(owned.occasion.word());
     values[places.source] = text(owned.source.as_deref());
+    values[places.principal] = text(owned.principal.as_deref());
+    if let Some(is_imported) = owned.imported {
+        values[places.imported] = Value::Boolean(is_imported);
+    }
     values[places.session] = text(owned.session.as_deref());
     values[places.call_id] = text(owned.call_id.as_deref());
     values[places.external_id] = text(owned.external_id.as_deref());
@@ -107,6 +117,11 @@ pub fn owned(batch: &Batch, row: usize) -> Result<Owned> {
     let at_ms = *batch.at.get(row.row).ok_or(Error::Corrupt("row"))?;
     let mut owned = Owned::empty(at_ms, occasion(&row.entry(places.occasion)?)?);
     owned.source = row.text(places.source)?;
+    owned.principal = row.text(places.principal)?;
+    owned.imported = match row.entry(places.imported)? {
+        Entry::Boolean(is) => Some(is),
+        _ => None,
+    };
     owned.session = row.text(places.session)?;
     owned.call_id = row.text(places.call_id)?;
     owned.external_id = row.text(places.external_id)?;

@@ -3,29 +3,41 @@
 use super::column::position;
 use super::row::{PLACES, missing, occasion};
 use provost_history::{Batch as Rows, Column, Dictionary, Result};
-use provost_policy::{Field, Occasion, Symbols, Value};
+use provost_policy::{Field, Follow, Occasion, Symbols, Value, follow};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Which attributes are read, and the columns in which they are.
+///
+/// Who reads what follows from a tool's input reads the input as well: what was kept of it may be the reading of a
+/// former version.
 #[derive(Clone, Debug)]
 pub struct Lens {
     fields: Vec<Field>,
     positions: Vec<usize>,
+    /// The place of the tool's input, where something that follows from it is read.
+    input: Option<usize>,
 }
 
 impl Lens {
     /// Returns the lens for these attributes; the occasion is always read.
     pub fn new(fields: impl IntoIterator<Item = Field>) -> Self {
         let mut fields: Vec<Field> = fields.into_iter().collect();
+        let has_members = fields.iter().any(|field| field.member_of_input().is_some());
+        if has_members {
+            fields.push(Field::TOOL_INPUT);
+        }
         fields.sort_unstable();
         fields.dedup();
+        let input = fields.binary_search(&Field::TOOL_INPUT).ok();
         let attributes = fields.iter().map(|field| position(*field));
         Self {
             positions: [PLACES.occasion, PLACES.missing]
                 .into_iter()
                 .chain(attributes)
                 .collect(),
+            input: input.filter(|_| has_members),
             fields,
         }
     }
@@ -41,6 +53,20 @@ impl Lens {
     }
 }
 
+/// Adds every text of a dictionary, members of sets alike; of one that cannot be read, nothing.
+pub fn add_texts(dictionary: &Dictionary, texts: &mut BTreeSet<String>) {
+    let mut add = |text: &str| {
+        if !texts.contains(text) {
+            texts.insert(text.to_owned());
+        }
+    };
+    if let Some(all) = dictionary.texts() {
+        all.iter().for_each(&mut add);
+    } else if let Ok(Some(sets)) = dictionary.sets() {
+        sets.members.iter().for_each(&mut add);
+    }
+}
+
 /// The dictionaries of a batch of the history in a table of symbols.
 #[derive(Debug)]
 pub struct View {
@@ -48,16 +74,21 @@ pub struct View {
     /// By code; nothing for a row that names no occasion.
     occasions: Vec<Option<Occasion>>,
     columns: Vec<Values>,
+    /// The place of the tool's input, where something follows from it.
+    input: Option<usize>,
     bytes: usize,
 }
 
 /// The values of one attribute.
 #[derive(Debug)]
+#[expect(clippy::struct_field_names, reason = "they are what it holds")]
 pub(super) struct Values {
     /// By code; the first is `Absent`.
     pub values: Vec<Value>,
     /// By code of the column `missing`, whether the attribute is; nothing where it never is.
     pub is_missing: Option<Vec<bool>>,
+    /// By code of the tool's input, what follows from it; nothing of an attribute that does not.
+    follows: Option<Vec<Follow>>,
 }
 
 impl View {
@@ -87,6 +118,7 @@ impl View {
                 })
                 .collect(),
             columns: Vec::with_capacity(attributes.len()),
+            input: lens.input,
             bytes: 0,
         };
         for (field, column) in lens.fields.iter().zip(attributes) {
@@ -95,9 +127,30 @@ impl View {
             view.columns.push(Values {
                 values,
                 is_missing: is_missing.contains(&true).then_some(is_missing),
+                follows: None,
             });
         }
+        view.follow(lens, symbols);
         Ok(view)
+    }
+
+    /// Reads each input once, for all attributes that follow from it.
+    fn follow(&mut self, lens: &Lens, symbols: &mut Symbols) {
+        let Some(input) = self.input else { return };
+        let places: Vec<usize> = (0..lens.fields.len())
+            .filter(|place| lens.fields[*place].member_of_input().is_some())
+            .collect();
+        let fields: Vec<Field> = places.iter().map(|place| lens.fields[*place]).collect();
+        let inputs = &self.columns[input].values;
+        let mut each: Vec<Vec<Follow>> = fields.iter().map(|_| Vec::with_capacity(inputs.len())).collect();
+        for value in inputs {
+            for (all, follows) in each.iter_mut().zip(follow(*value, &fields, symbols)) {
+                all.push(follows);
+            }
+        }
+        for (place, follows) in places.into_iter().zip(each) {
+            self.columns[place].follows = Some(follows);
+        }
     }
 
     /// Returns whether the batch has the dictionaries of this view.
@@ -156,6 +209,37 @@ impl View {
                 .all(|code| *code != 0)
     }
 
+    /// Returns the value of the attribute at this place of the lens in a row.
+    ///
+    /// Errors: `Corrupt` when the row's code stands for nothing.
+    pub fn value(&self, batch: &Rows, place: usize, row: usize) -> Result<Value> {
+        let own = self.kept(batch, place, row)?;
+        let (Some(follows), Some(input)) = (&self.columns[place].follows, self.input) else {
+            return Ok(own);
+        };
+        let follows = match self.kept(batch, input, row)? {
+            Value::Missing => Follow::MISSING,
+            // The code is that of a value, as was just seen.
+            _ => follows[code_of(batch, input, row)],
+        };
+        Ok(follows.beside(own))
+    }
+
+    /// Returns whether the attribute at this place of the lens follows from another one.
+    pub(super) fn follows(&self, place: usize) -> bool {
+        self.columns[place].follows.is_some()
+    }
+
+    /// Returns the value that was kept.
+    fn kept(&self, batch: &Rows, place: usize, row: usize) -> Result<Value> {
+        let (code, column) = (code_of(batch, place, row), &self.columns[place]);
+        if code == 0 && column.is_missing_at(batch, row) {
+            return Ok(Value::Missing);
+        }
+        let value = column.values.get(code);
+        value.copied().ok_or(provost_history::Error::Corrupt("code"))
+    }
+
     /// Returns the values that the attribute at this place of the lens has, by code; the first stands for absent or
     /// missing.
     pub fn values(&self, place: usize) -> &[Value] {
@@ -172,6 +256,11 @@ impl Values {
         let at = |all: &Vec<bool>| all[batch.columns[1].codes[row] as usize];
         self.is_missing.as_ref().is_some_and(at)
     }
+}
+
+/// Returns the code of a row in the column of an attribute; the first two columns are the occasion and what is missing.
+fn code_of(batch: &Rows, place: usize, row: usize) -> usize {
+    batch.columns[place + 2].codes[row] as usize
 }
 
 fn code(length: usize) -> u32 {

@@ -2,12 +2,15 @@
 
 use super::Filters;
 use crate::record::Lens;
-use provost_policy::{Field, PolicySet, Projection};
+use provost_policy::{Field, PolicySet, Projection, Register};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 pub(super) struct Frame<'a> {
     pub baseline: &'a PolicySet,
     pub candidate: &'a PolicySet,
+    /// What the words of events and policies mean.
+    pub register: &'a Arc<Register>,
     pub projection: Projection,
     pub lens: Lens,
     pub places: Places,
@@ -29,8 +32,13 @@ pub(super) struct Places {
 }
 
 impl<'a> Frame<'a> {
-    pub fn new(baseline: &'a PolicySet, candidate: &'a PolicySet, filters: &'a Filters) -> Self {
-        let projection = Projection::of(&[baseline, candidate]);
+    pub fn new(
+        baseline: &'a PolicySet,
+        candidate: &'a PolicySet,
+        filters: &'a Filters,
+        register: &'a Arc<Register>,
+    ) -> Self {
+        let projection = Projection::of(&[baseline, candidate]).knowing(register);
         let mut fields = projection.fields().to_vec();
         let subject = [Field::USER, Field::SERVICE_ACCOUNT, Field::DEVICE];
         let tool = [Field::TOOL, Field::MCP_TOOL];
@@ -45,6 +53,7 @@ impl<'a> Frame<'a> {
         Self {
             baseline,
             candidate,
+            register,
             places: Places {
                 subject: subject.map(place),
                 tool: tool.map(place),

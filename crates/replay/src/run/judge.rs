@@ -11,6 +11,7 @@ use provost_history::{Batch as Rows, Error, Place, Result, Unit};
 use provost_policy::{Action, Batch, Pair, Symbols};
 use std::collections::hash_map::Entry;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Milliseconds in a day, UTC.
 pub(super) const DAY_MS: i64 = 86_400_000;
@@ -79,7 +80,7 @@ impl<'a> Judge<'a> {
         Self {
             frame,
             stop,
-            symbols: Symbols::new(),
+            symbols: Symbols::knowing(Arc::clone(frame.register)),
             bytes: 0,
             pair: Pair::new(frame.baseline, frame.candidate),
             subjects: Names::new(frame.subjects.as_ref()),
@@ -399,7 +400,7 @@ impl<'a> Judge<'a> {
     pub fn renew(&mut self) {
         self.subjects.settle(&mut self.totals.subjects, &self.symbols);
         self.tools.settle(&mut self.totals.tools, &self.symbols);
-        let mut symbols = Symbols::new();
+        let mut symbols = Symbols::knowing(Arc::clone(self.frame.register));
         self.pair.renew(&self.symbols, &mut symbols);
         // About as many bytes as a text and its place take.
         self.bytes = 96 * symbols.len();

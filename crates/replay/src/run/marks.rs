@@ -23,6 +23,10 @@ impl Marks {
             Value::Number(number) => mix(5, Mark::from(number.to_bits())),
             Value::Text(symbol) => *slot(&mut self.texts, symbol.index())
                 .get_or_insert_with(|| of(b"text", [symbols.text(symbol)])),
+            Value::Line { whole, words } => {
+                let whole = self.value(Value::Text(whole), symbols);
+                mix(mix(6, whole), self.value(Value::Set(words), symbols))
+            }
             Value::Set(set) => *slot(&mut self.sets, set.index()).get_or_insert_with(|| {
                 let mut members: Vec<&str> = symbols.set(set).iter().map(|s| symbols.text(*s)).collect();
                 members.sort_unstable();

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! INVARIANT RP-1: unchanged + changed + errors + unknown = evaluated, and the counts of all changes add up to `changed`.
-//! INVARIANT RP-2: results depend on the events, the sets and the question alone: not on the number of threads, nor on
+//! INVARIANT RP-2: results depend on the events, the sets, the register and the question alone: not on the number of threads, nor on
 //! how events lie in chunks and segments, nor on interruptions. What is counted is added exactly, in any order.
 //! INVARIANT RP-3: while a run is at work its counters never decrease, and neither does `Watch::processed`.
 //! INVARIANT RP-4: nothing is written: the only storage at hand is one to read.
@@ -28,22 +28,24 @@ mod names;
 mod ordered;
 mod results;
 mod totals;
+mod words;
 mod work;
 
 pub use results::{ByChange, ByDay, ByPolicy, BySubject, ByTool, Results, Sample, SampleDecision};
 pub use totals::SubjectKind;
+pub use words::words;
 
 use checkpoint::Progress;
 use frame::Frame;
 use provost_history::scan::Watch;
 use provost_history::{Plan, Result, Source};
-use provost_policy::{PolicySet, document_sha256};
+use provost_policy::{PolicySet, Register, document_sha256};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The version of what a run finds: raised when the same events and sets would give other results.
-pub const ENGINE_VERSION: &str = "1";
+pub const ENGINE_VERSION: &str = "4";
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -56,6 +58,17 @@ pub struct Question {
     pub max_events: u64,
     /// Which of them count.
     pub filters: Filters,
+}
+
+impl Question {
+    /// Returns what is asked of the history.
+    fn of_history(&self) -> provost_history::Question {
+        provost_history::Question {
+            from: self.from_ms,
+            to: self.to_ms,
+            max_events: self.max_events,
+        }
+    }
 }
 
 /// Which events count; an empty list lets all pass.
@@ -90,6 +103,8 @@ pub struct Job {
     pub unreadable: Vec<Unreadable>,
     /// The question.
     pub question: Question,
+    /// What the words of events and policies mean; of those of events it must know all that [`words`] returns.
+    pub register: Arc<Register>,
     /// How many threads are at work; history conditions take one.
     pub threads: usize,
     /// How the work is done; results do not depend on it.
@@ -230,7 +245,7 @@ pub fn run(job: &Job, resume: Option<&[u8]>, control: &Control<'_>) -> Result<Ou
         tuning: job.tuning,
         identity: document_sha256(&json!(identity)),
     };
-    let (plan, sources, lost) = plan(job)?;
+    let (plan, sources, lost) = plan(job, job.question.of_history())?;
     let (progress, began) = match resume.map(|bytes| engine.decode(bytes)) {
         None => (Progress::new(), Began::Anew),
         Some(Some(progress)) => (progress, Began::Resumed),
@@ -238,7 +253,12 @@ pub fn run(job: &Job, resume: Option<&[u8]>, control: &Control<'_>) -> Result<Ou
     };
     let done = usize::try_from(progress.totals.read + lost).unwrap_or(usize::MAX);
     control.watch.add(done);
-    let frame = Frame::new(&job.baseline, &job.candidate, &job.question.filters);
+    let frame = Frame::new(
+        &job.baseline,
+        &job.candidate,
+        &job.question.filters,
+        &job.register,
+    );
     let (mut totals, is_whole) = if frame.has_history {
         ordered::run(&engine, &plan, sources, &frame, progress, control)?
     } else {
@@ -261,7 +281,7 @@ pub fn run(job: &Job, resume: Option<&[u8]>, control: &Control<'_>) -> Result<Ou
     })
 }
 
-/// Returns the digest of the question and of what is read.
+/// Returns the digest of the question, of what is read, and of what its words mean.
 fn dataset(job: &Job) -> String {
     let mut sources: Vec<_> = job
         .sources
@@ -296,16 +316,12 @@ fn dataset(job: &Job) -> String {
         "resources": sorted(&filters.resource_ids),
         "sources": sources,
         "unreadable": unreadable,
+        "register": job.register.digest(),
     }))
 }
 
 /// Returns the plan over what can be read, those sources, and how many events cannot be.
-fn plan(job: &Job) -> Result<(Plan, Vec<Source>, u64)> {
-    let question = provost_history::Question {
-        from: job.question.from_ms,
-        to: job.question.to_ms,
-        max_events: job.question.max_events,
-    };
+fn plan(job: &Job, question: provost_history::Question) -> Result<(Plan, Vec<Source>, u64)> {
     let schema = crate::record::schema();
     let lost = job.unreadable.iter().map(|lost| lost.rows).sum();
     match Plan::new(Arc::clone(&schema), job.sources.clone(), question) {

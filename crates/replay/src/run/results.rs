@@ -1,8 +1,10 @@
 //! What a run found, in the form of the wire. Source: D9.4.
 
 use super::totals::{Behaviour, Name, SubjectKind, Totals, ids};
+use super::work::is_lost;
 use super::{Engine, judge};
-use provost_history::{Plan, Result};
+use crate::record::{self, Origin};
+use provost_history::{Place, Plan, Result};
 use provost_policy::{Action, Family, PolicySet, document_sha256};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -126,6 +128,15 @@ pub struct Sample {
     /// The tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
+    /// The name under which the event came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The principal that handed it in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub principal_id: Option<String>,
+    /// Whether it was imported; nothing where that cannot be read any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<bool>,
     /// Where it is judged.
     pub action: String,
     /// How many events behave so.
@@ -281,6 +292,7 @@ fn samples(engine: &Engine<'_>, totals: &Totals, plan: &Plan) -> Result<Vec<Samp
         .filter_map(|(_, behaviour)| behaviour.whence.place())
         .collect();
     let mut found = ids(plan, &nameless)?.into_iter();
+    let origins = origins(plan, all.iter().filter_map(|(_, one)| one.whence.place()))?;
     let mut samples = Vec::with_capacity(all.len());
     for (_, behaviour) in all {
         let id = match &behaviour.whence.id {
@@ -289,13 +301,35 @@ fn samples(engine: &Engine<'_>, totals: &Totals, plan: &Plan) -> Result<Vec<Samp
         };
         // Without an id there is nothing to show; its events are counted all the same.
         if let Some(event_id) = id.filter(|id| !id.is_empty()) {
-            samples.push(sample(engine, behaviour, event_id));
+            let place = behaviour.whence.place();
+            let origin = place.and_then(|place| origins.get(&place)).cloned();
+            samples.push(sample(engine, behaviour, event_id, origin));
         }
     }
     Ok(samples)
 }
 
-fn sample(engine: &Engine<'_>, behaviour: &Behaviour, event_id: String) -> Sample {
+/// Returns where the events at these places come from; what cannot be read is left out.
+fn origins(plan: &Plan, places: impl Iterator<Item = Place>) -> Result<BTreeMap<Place, Origin>> {
+    let mut places: Vec<Place> = places.collect();
+    let columns = record::origin_positions();
+    let mut origins = BTreeMap::new();
+    for (places, batch) in plan.rows(&mut places, &columns) {
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(cause) if is_lost(&cause) => continue,
+            Err(cause) => return Err(cause),
+        };
+        let first = places.first().map_or(0, |place| place.row);
+        for place in places {
+            let row = (place.row - first) as usize;
+            origins.insert(*place, record::origin(&batch, row)?);
+        }
+    }
+    Ok(origins)
+}
+
+fn sample(engine: &Engine<'_>, behaviour: &Behaviour, event_id: String, origin: Option<Origin>) -> Sample {
     let decision = |set: &PolicySet, action: Action, deciding: &[u32]| SampleDecision {
         decision: action.word().to_owned(),
         policy_ids: deciding
@@ -305,12 +339,17 @@ fn sample(engine: &Engine<'_>, behaviour: &Behaviour, event_id: String) -> Sampl
             .collect(),
     };
     let [before, after] = &behaviour.deciding;
+    let imported = origin.as_ref().map(|origin| origin.is_imported);
+    let (source, principal_id) = origin.map_or((None, None), |origin| (origin.source, origin.principal));
     Sample {
         event_id,
         at: instant(behaviour.at_ms),
         subject_id: behaviour.subject.as_ref().map(|(_, id)| id.to_string()),
         kind: behaviour.subject.as_ref().map(|(kind, _)| *kind),
         tool: behaviour.tool.as_ref().map(ToString::to_string),
+        source,
+        principal_id,
+        imported,
         action: behaviour.occasion.word().to_owned(),
         count: behaviour.count,
         baseline: decision(engine.baseline, behaviour.from, before),

@@ -100,7 +100,7 @@ impl Naive<'_> {
         for at in read.iter().filter(|at| self.is_asked_for(&self.events[**at])) {
             let verdicts = self
                 .policies
-                .map(|policies| naive::judge(policies, known, at - first));
+                .map(|policies| naive::judge(&naive::World::default(), policies, known, at - first));
             self.count(&mut counts, *at, &verdicts);
         }
         let mut results = self.render(counts);
@@ -174,7 +174,7 @@ impl Naive<'_> {
             let verdict = &verdicts[which];
             json!({"decision": verdict.action, "policyIds": deciding(self.policies[which], verdict)})
         };
-        let mut sample = json!({"eventId": id(at), "at": instant(event.at_ms), "action": event.occasion,
+        let mut sample = json!({"eventId": id(at), "at": instant(event.at_ms), "action": event.occasion, "imported": false,
             "baseline": decision(0), "candidate": decision(1)});
         if let Some((kind, id)) = subject(event) {
             sample["subjectId"] = json!(id);

@@ -3,6 +3,8 @@
 #![cfg(test)]
 
 mod differential;
+#[path = "../../../policy/tests/differential/document.rs"]
+mod document;
 mod expected;
 mod interruption;
 #[path = "../../../policy/tests/differential/naive.rs"]

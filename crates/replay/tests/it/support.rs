@@ -147,6 +147,7 @@ pub fn job(
         sources,
         unreadable: Vec::new(),
         question: question.clone(),
+        register: Arc::default(),
         threads: 1,
         tuning: Tuning::default(),
     }

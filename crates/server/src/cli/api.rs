@@ -21,6 +21,8 @@ pub(super) struct Operation {
     pub(super) group: String,
     pub(super) verb: String,
     pub(super) method: http::Method,
+    /// Without `--confirm` the server says what would be lost.
+    pub(super) weighs: bool,
     /// The path with its `{…}` parameters, from the root.
     pub(super) path: String,
     pub(super) summary: String,
@@ -221,6 +223,7 @@ fn operation(schemas: &Schemas<'_>, path: &str, method: &str, found: &Value) -> 
         },
         kind,
         reveals_secret: flag("revealsSecret"),
+        weighs: flag("weighs"),
         scope: text(&access, "scope"),
         roles: words(access.get("roles")),
         performs,

@@ -219,6 +219,7 @@ impl<'a> Client<'a> {
             quiet: self.quiet,
             repeat: request.repeat.clone(),
             unmodified: request.unmodified,
+            weighs: false,
         };
         let sent = sender.send(&call).await;
         sent.map(Answer).map_err(|failure| match failure.status {

@@ -3,7 +3,7 @@
 use super::api::{Effect, Operation, Trio};
 use super::failure::Failure;
 use super::flags::Place;
-use super::terminal::Terminal;
+use super::terminal::{Prompt, Terminal};
 use bytes::Bytes;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches};
@@ -24,6 +24,8 @@ pub struct Consent {
     pub key: String,
     /// Says that nothing can undo the act and that this is known.
     pub confirm: bool,
+    /// What a person still has to type, once it is known what would be lost.
+    pub(super) unasked: Option<String>,
     /// The key of the whole command, which repeats it; [`Consent::step`] makes the others of it.
     base: String,
 }
@@ -37,6 +39,8 @@ pub enum Confirm<'a> {
     Offered,
     /// Nothing can undo the act: the flag, or a person who types this word.
     Demanded(&'a str),
+    /// The same, of a person who is asked once the server has said what would be lost.
+    DemandedLater(&'a str),
 }
 
 /// Returns the flags that say reason and key.
@@ -60,6 +64,7 @@ pub fn consent_args() -> Vec<Arg> {
 pub fn confirm_arg(help: &'static str) -> Arg {
     Arg::new("global.confirm")
         .long("confirm")
+        .visible_alias("yes")
         .action(ArgAction::SetTrue)
         .help(help)
         .help_heading("Request")
@@ -89,6 +94,7 @@ impl Consent {
         let confirm = match target {
             _ if !must_confirm && !operation.takes_confirm() => Confirm::Absent,
             _ if !must_confirm => Confirm::Offered,
+            Some(id) if operation.weighs => Confirm::DemandedLater(id),
             Some(id) => Confirm::Demanded(id),
             None => Confirm::Demanded("yes"),
         };
@@ -127,19 +133,26 @@ impl Consent {
             return Err(Failure::usage("the reason is empty; nothing was sent"));
         }
         let said = !matches!(confirm, Confirm::Absent) && matches.get_flag("global.confirm");
-        let must_confirm = if let Confirm::Demanded(target) = confirm {
-            if !said {
-                ask_to_confirm(target, terminal)?;
+        let (mut must_confirm, mut unasked) = (false, None);
+        match confirm {
+            Confirm::Demanded(target) => {
+                if !said {
+                    ask_to_confirm(target, terminal, "sent")?;
+                }
+                must_confirm = true;
             }
-            true
-        } else {
-            false
-        };
+            Confirm::DemandedLater(target) if !said => {
+                asking(terminal, "--confirm: nothing can undo it")?;
+                unasked = Some(target.to_owned());
+            }
+            Confirm::Absent | Confirm::Offered | Confirm::DemandedLater(_) => {}
+        }
         Ok(Self {
             reason: reason.trim().to_owned(),
             base: key.clone(),
             key,
             confirm: said || must_confirm,
+            unasked,
         })
     }
 
@@ -151,7 +164,19 @@ impl Consent {
             base: key.clone(),
             key,
             confirm: false,
+            unasked: None,
         }
+    }
+
+    /// Asks the person who was not asked yet; says yes for the one who types the word.
+    ///
+    /// Errors: usage, when something else is typed.
+    pub(super) fn ask(&mut self, terminal: &Terminal) -> Result<(), Failure> {
+        if let Some(target) = self.unasked.take() {
+            ask_to_confirm(&target, terminal, "done")?;
+            self.confirm = true;
+        }
+        Ok(())
     }
 
     /// Returns the same with `confirm: true`.
@@ -220,24 +245,28 @@ impl Consent {
     }
 }
 
+/// Returns who can be asked.
+fn asking<'a>(terminal: &'a Terminal, flag: &str) -> Result<&'a dyn Prompt, Failure> {
+    let prompt = terminal.prompt.as_deref();
+    prompt.ok_or_else(|| Failure::usage(format!("this command needs {flag}")))
+}
+
 fn ask(terminal: &Terminal, question: &str, flag: &str) -> Result<String, Failure> {
-    let prompt = terminal
-        .prompt
-        .as_ref()
-        .ok_or_else(|| Failure::usage(format!("this command needs {flag}")))?;
-    prompt
+    asking(terminal, flag)?
         .line(question)
         .map_err(|error| Failure::usage(format!("no answer: {error}; nothing was sent")))
 }
 
 /// Lets a person type what the act will hit; a reflex types `y`.
-fn ask_to_confirm(target: &str, terminal: &Terminal) -> Result<(), Failure> {
+fn ask_to_confirm(target: &str, terminal: &Terminal, nothing_was: &str) -> Result<(), Failure> {
     let question = format!("nothing can undo this; type {target} to confirm");
     let typed = ask(terminal, &question, "--confirm: nothing can undo it")?;
     if typed.trim() == target {
         return Ok(());
     }
-    Err(Failure::usage("not confirmed; nothing was sent"))
+    Err(Failure::usage(format!(
+        "not confirmed; nothing was {nothing_was}"
+    )))
 }
 
 /// 128 bits: enough that a retry after a lost rotation may have its secret (D5.5: at least 22 characters).

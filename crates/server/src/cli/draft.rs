@@ -18,6 +18,7 @@ use std::fmt::Write as _;
 const MAX_BODY_BYTES: u64 = 32 << 20;
 
 /// A request whose query can still change, from page to page.
+#[derive(Clone)]
 pub(super) struct Draft {
     path: String,
     query: Vec<(String, String)>,

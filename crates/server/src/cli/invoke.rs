@@ -25,10 +25,7 @@ pub(super) async fn invoke(
     let connection = Connection::resolve(matches, terminal)?;
     let quiet = matches.get_flag("global.quiet");
     let mut draft = Draft::new(operation, matches, &connection, terminal)?;
-    let consent = Consent::obtain(operation, matches, terminal)?;
-    if let Some(consent) = &consent {
-        draft.consent(operation, consent)?;
-    }
+    let mut consent = Consent::obtain(operation, matches, terminal)?;
     if operation.answer == Shape::Bytes
         && terminal.stdout_is_terminal
         && !matches.contains_id("global.to-file")
@@ -46,7 +43,17 @@ pub(super) async fn invoke(
         quiet,
         repeat,
         unmodified: false,
+        weighs: false,
     };
+    if let Some(consent) = &mut consent {
+        if consent.unasked.is_some() {
+            weigh(&sender, operation, &draft, consent)
+                .await
+                .map_err(|failure| with_hint(failure, operation, &connection, true))?;
+            consent.ask(terminal)?;
+        }
+        draft.consent(operation, consent)?;
+    }
     let printer = Printer {
         form: Form::chosen(matches, terminal),
         terminal,
@@ -71,6 +78,76 @@ pub(super) async fn invoke(
         terminal.note("this is a preview: --confirm does it");
     }
     done.map_err(|failure| with_hint(failure, operation, &connection, consent.is_some()))
+}
+
+/// Asks what others would lose by an act that is not confirmed yet, and shows it to who decides.
+async fn weigh(
+    sender: &Sender<'_>,
+    operation: &Operation,
+    draft: &Draft,
+    consent: &Consent,
+) -> Result<(), Failure> {
+    let mut draft = draft.clone();
+    // Under a key of its own: the command's is for the act.
+    draft.consent(operation, &consent.step("weigh"))?;
+    let weighing = Sender {
+        server: sender.server,
+        terminal: sender.terminal,
+        retries: sender.retries,
+        quiet: sender.quiet,
+        repeat: None,
+        unmodified: false,
+        weighs: true,
+    };
+    let refusal = parsed(&weighing.send(&draft.call()).await?)?;
+    for line in lost_references(&refusal) {
+        sender.terminal.note(&line);
+    }
+    Ok(())
+}
+
+/// Returns what a refusal or an answer names as lost, a line for each.
+pub fn lost_references(answer: &Value) -> Vec<String> {
+    let lost = answer.get("lostReferences").and_then(Value::as_array);
+    let line = |reference: &Value| {
+        let text = |member: &str| reference.get(member).and_then(Value::as_str).unwrap_or_default();
+        if let Some(count) = reference.get("count").and_then(Value::as_u64) {
+            let (what, them) = match (text("by"), count) {
+                ("credential", 1) => ("credential is assigned to", "it"),
+                ("credential", _) => ("credentials are assigned to", "them"),
+                (_, 1) => ("policy names", "it"),
+                _ => ("policies name", "them"),
+            };
+            return format!("{count} {what} {}; you may not read {them}", text("id"));
+        }
+        if text("by") == "credential" {
+            return format!(
+                "credential {} is assigned to {}",
+                text("credentialId"),
+                text("id")
+            );
+        }
+        let state = if reference.get("enabled") == Some(&Value::Bool(true)) {
+            "enabled"
+        } else {
+            "draft"
+        };
+        let places = reference
+            .get("places")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let places: Vec<&str> = places.filter_map(Value::as_str).collect();
+        format!(
+            "{state} policy {} ({}, {}) names {} at {}: it guards nothing there any more",
+            text("policyId"),
+            text("family"),
+            text("action"),
+            text("id"),
+            places.join(", ")
+        )
+    };
+    lost.into_iter().flatten().map(line).collect()
 }
 
 /// Writes an answer that is not text to a file, or to whatever standard output leads to.

@@ -49,6 +49,7 @@ pub use connection::{config_folder, output_arg};
 pub use consent::{Confirm, Consent, confirm_arg, consent_args, sha256_hex};
 pub use escape::visible;
 pub use failure::{EXIT_CODES, Exit, Failure};
+pub use invoke::lost_references;
 pub use own::{Own, Running, report};
 pub use print::{Form, Printer};
 pub use progress::{Progress, per_second};

@@ -28,6 +28,8 @@ pub(super) struct Sender<'a> {
     pub(super) repeat: Option<String>,
     /// 304 is an answer too: the request says what it has.
     pub(super) unmodified: bool,
+    /// The refusal of what is not confirmed is an answer too: it says what would be lost.
+    pub(super) weighs: bool,
 }
 
 /// How one attempt ended, other than well.
@@ -52,7 +54,11 @@ impl Sender<'_> {
         loop {
             let asked = self.unless_interrupted(self.server.ask(call)).await?;
             let setback = match asked {
-                Ok(reply) if reply.status.is_success() || self.is_unmodified(&reply) => return Ok(reply),
+                Ok(reply)
+                    if reply.status.is_success() || self.is_unmodified(&reply) || self.is_weighed(&reply) =>
+                {
+                    return Ok(reply);
+                }
                 Ok(reply) => refused(&reply, self.server.url()),
                 Err(silence) => silent(silence, self.server.url()),
             };
@@ -84,6 +90,18 @@ impl Sender<'_> {
 
     fn is_unmodified(&self, reply: &Reply) -> bool {
         self.unmodified && reply.status == http::StatusCode::NOT_MODIFIED
+    }
+
+    fn is_weighed(&self, reply: &Reply) -> bool {
+        let code = || {
+            serde_json::from_slice::<Value>(&reply.body)
+                .ok()?
+                .get("code")
+                .cloned()
+        };
+        self.weighs
+            && reply.status == http::StatusCode::BAD_REQUEST
+            && code().is_some_and(|c| c == "confirmation_required")
     }
 
     /// Ends a write that is interrupted with the words that learn its outcome; a read just ends.

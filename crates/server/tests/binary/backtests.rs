@@ -2,7 +2,7 @@
 
 use super::harness::{Home, Server, get, homes, post};
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::entropy::{SystemEntropy, UnitRng};
+use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};
@@ -36,8 +36,7 @@ fn record(home: &Home) -> (String, String) {
         let kernel = app::start(installation).unwrap();
         let organization = OrganizationId::parse("acme").unwrap();
         let recorder = history::recorder(&kernel).clone();
-        let mut rng = UnitRng::new([7; 32]);
-        let mut event = |n: i64| {
+        let event = |n: i64| {
             let at = from.as_ms() + n * 3_600_000 / EVENTS;
             // No two events are alike: the module is asked about each.
             let attributes = json!({
@@ -45,12 +44,12 @@ fn record(home: &Home) -> (String, String) {
                 "tool.input.command": format!("run {n}"),
             });
             NewEvent {
-                id: EventId::at(at, &mut rng).as_str().to_owned(),
+                id: EventId::at(at, n.unsigned_abs(), 7).as_str().to_owned(),
                 record: Owned::read(at, Occasion::PreTool, attributes.as_object().unwrap(), &[]).unwrap(),
             }
         };
         for start in (0..EVENTS).step_by(5_000) {
-            let some = (start..start + 5_000).map(&mut event).collect();
+            let some = (start..start + 5_000).map(event).collect();
             recorder
                 .append(&organization, some, Durability::Durable)
                 .await

@@ -1,6 +1,6 @@
 //! Stores that change while no server has them.
 
-use crate::harness::{Home, Server, homes};
+use crate::harness::{Home, Server, homes, post};
 use provost_kernel::db::{Access, Conn, Statement};
 
 fn change(home: &Home, sql: &str) {
@@ -36,7 +36,27 @@ fn assert_serves(home: &Home, token: &str) {
 }
 
 /// What a disk or a hand may change, and how it is undone.
-const CHANGES: [(&str, &str); 7] = [
+const CHANGES: [(&str, &str); 12] = [
+    (
+        "UPDATE directory_users SET permission_role = 'admin'",
+        "UPDATE directory_users SET permission_role = NULL",
+    ),
+    (
+        "UPDATE directory_users SET login_name = 'x@acme.test'",
+        "UPDATE directory_users SET login_name = 'ada@acme.test'",
+    ),
+    (
+        "INSERT INTO oauth_identities (organization_id, issuer, subject, user_id, created_at) VALUES ('default', 'https://idp.test', 'mallory', 'usr_1', 1)",
+        "DELETE FROM oauth_identities",
+    ),
+    (
+        "INSERT INTO mcp_session_tombstones (organization_id, grant_key) VALUES ('default', 'ext|1')",
+        "DELETE FROM mcp_session_tombstones",
+    ),
+    (
+        "INSERT INTO automation_settings (organization_id, document, updated_at) VALUES ('default', '{}', 1)",
+        "DELETE FROM automation_settings",
+    ),
     (
         "UPDATE service_accounts SET description = 'x'",
         "UPDATE service_accounts SET description = NULL",
@@ -72,6 +92,10 @@ fn a_store_that_changed_while_it_was_closed_is_not_served() {
     for home in homes("closed") {
         let server = home.serve(&[]);
         let token = server.token();
+        let user = r#"{"loginName":"ada@acme.test"}"#;
+        let users = "/api/headless/v1/organizations/default/directory/users";
+        let (status, made) = post(server.port, users, &token, user);
+        assert_eq!(status, 201, "{made}");
         assert_eq!(marks(&home), 0);
         assert_eq!(server.stop(), 0);
         assert_eq!(marks(&home), i64::from(home.is_sqlite()));

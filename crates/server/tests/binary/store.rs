@@ -1,8 +1,8 @@
 //! Backups, restores, moves, checks.
 
-use crate::harness::{Home, Server, bare, home, homes, post, refuse, succeed};
+use crate::harness::{Home, Server, bare, get, home, homes, post, refuse, succeed};
 use provost_kernel::db::{Access, Conn, Location};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -173,10 +173,201 @@ fn a_restore_that_keeps_tokens_says_what_that_means() {
     assert!(
         String::from_utf8(output.stderr)
             .unwrap()
-            .starts_with("warning: every token")
+            .starts_with("warning: everybody and every token")
     );
     let server = serve_restored(&home, &target);
     assert_eq!(server.accounts("acme", &token).0, 200);
+}
+
+const API: &str = "/api/headless/v1/organizations/default";
+
+/// Sends a change and returns what was answered.
+fn change(server: &Server, token: &str, path: &str, body: &Value) -> (u16, Value) {
+    let (status, answer) = post(server.port, &format!("{API}{path}"), token, &body.to_string());
+    (status, serde_json::from_str(&answer).unwrap_or(Value::Null))
+}
+
+fn read(server: &Server, token: &str, path: &str) -> (u16, Value) {
+    let (status, answer) = get(server.port, &format!("{API}{path}"), Some(token));
+    (status, serde_json::from_str(&answer).unwrap_or(Value::Null))
+}
+
+/// Makes an account, a user with a role, a client and a link, and returns their ids and the account's token.
+fn populate(home: &Home, server: &Server, admin: &str) -> ([String; 3], String) {
+    let account = json!({ "name": "robot", "permissionRole": "operator", "scopes": ["policies:read"] });
+    let (status, account) = change(server, admin, "/service-accounts", &account);
+    assert_eq!(status, 201, "{account}");
+    let user = json!({ "loginName": "ada@acme.test", "permissionRole": "operator" });
+    let (status, user) = change(server, admin, "/directory/users", &user);
+    assert_eq!(status, 201, "{user}");
+    let client = json!({ "name": "Editor", "redirectUris": ["https://editor.test/back"],
+        "grantTypes": ["authorization_code"], "scopes": ["policies:read"], "tokenEndpointAuthMethod": "none" });
+    let (status, client) = change(server, admin, "/mcp/clients", &client);
+    assert_eq!(status, 201, "{client}");
+    let ids = [
+        &account["serviceAccount"]["id"],
+        &user["user"]["id"],
+        &client["id"],
+    ];
+    let ids = ids.map(|id| id.as_str().unwrap().to_owned());
+    let sql = format!(
+        "INSERT INTO oauth_identities (organization_id, issuer, subject, user_id, created_at) VALUES ('default', 'https://idp.test', 'ada', '{}', 1)",
+        ids[1]
+    );
+    Conn::open(&home.location(), Access::Write)
+        .unwrap()
+        .batch(&sql)
+        .unwrap();
+    (ids, account["token"]["token"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_restore_holds_back_everybody_until_an_administrator_releases_them() {
+    for (home, target) in homes("holds").into_iter().zip(homes("held")) {
+        let server = home.serve(&[]);
+        let admin = server.token();
+        let ([account, user, client], token) = populate(&home, &server, &admin);
+        home.run(&["store", "backup", "backup.db"]);
+        server.stop();
+        let printed = succeed(restore(&home, &target, &["backup.db", "--json"]));
+        let made: Value = serde_json::from_str(printed.lines().next().unwrap()).unwrap();
+        let new = made["token"].as_str().unwrap();
+        let server = serve_restored(&home, &target);
+        let (status, held) = read(&server, new, "/restore/held");
+        assert_eq!((status, held["total"].as_i64()), (200, Some(5)), "{held}");
+        let kinds: Vec<&str> = held["held"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["kind"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                "service_account",
+                "service_account",
+                "user",
+                "mcp_client",
+                "identity_link"
+            ]
+        );
+        let (_, page) = read(&server, new, "/restore/held?limit=2&offset=2");
+        assert_eq!(page["held"].as_array().unwrap().len(), 2);
+        assert_eq!(page["held"][0]["id"], user.as_str());
+        let (_, shown) = read(&server, new, &format!("/service-accounts/{account}"));
+        let shown = &shown["serviceAccount"];
+        assert_eq!(
+            (&shown["status"], &shown["disabledReason"]),
+            (&json!("disabled"), &json!("restored"))
+        );
+        assert_eq!(
+            read(&server, new, &format!("/directory/users/{user}")).1["user"]["status"],
+            "suspended"
+        );
+        assert_eq!(read(&server, &token, "/policies").0, 401);
+        // Nobody acts by an accident: not without confirmation, not by a wrong id, not partly.
+        let ids = json!({ "ids": [account] });
+        assert_eq!(change(&server, new, "/restore/release", &ids).0, 400);
+        let wrong = json!({ "ids": [account, "sa_00000000000000000000000000"], "confirm": true });
+        assert_eq!(change(&server, new, "/restore/release", &wrong).0, 404);
+        let both = json!({ "ids": [account], "all": true, "confirm": true });
+        assert_eq!(change(&server, new, "/restore/release", &both).0, 400);
+        assert_eq!(read(&server, new, "/restore/held").1["total"], 5);
+        // One whom somebody keeps out stays out when the others are released.
+        let disabled = change(
+            &server,
+            new,
+            &format!("/service-accounts/{account}/disable"),
+            &json!({ "reason": "a test" }),
+        );
+        assert_eq!(disabled.0, 200);
+        assert_eq!(disabled.1["serviceAccount"].get("disabledReason"), None);
+        let all = json!({ "all": true, "confirm": true });
+        let (status, released) = change(&server, new, "/restore/release", &all);
+        assert_eq!(status, 200, "{released}");
+        assert_eq!(released["userIds"], json!([user]));
+        assert_eq!(released["mcpClientIds"], json!([client]));
+        assert_eq!(released["serviceAccountIds"].as_array().unwrap().len(), 1);
+        assert_eq!(read(&server, new, "/restore/held").1["total"], 0);
+        assert_eq!(
+            read(&server, new, &format!("/directory/users/{user}")).1["user"]["status"],
+            "active"
+        );
+        let (_, shown) = read(&server, new, &format!("/service-accounts/{account}"));
+        assert_eq!(shown["serviceAccount"]["status"], "disabled");
+        // One entry says who acts again.
+        let (_, log) = read(
+            &server,
+            new,
+            "/audit/events?action=releaseHeadlessRestoreHeld&outcome=allowed",
+        );
+        let entries: Vec<&Value> = log["events"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|entry| entry["outcome"]["status"] == 200)
+            .collect();
+        assert_eq!(entries.len(), 1, "{log}");
+        server.stop();
+    }
+}
+
+#[test]
+fn nobody_releases_what_could_do_more_than_they_can() {
+    let (home, target) = (home("stronger"), crate::harness::home("weaker"));
+    let server = home.serve(&[]);
+    let admin = server.token();
+    let ([account, ..], _) = populate(&home, &server, &admin);
+    home.run(&["store", "backup", "backup.db"]);
+    server.stop();
+    let printed = succeed(restore(&home, &target, &["backup.db", "--json"]));
+    let made: Value = serde_json::from_str(printed.lines().next().unwrap()).unwrap();
+    let new = made["token"].as_str().unwrap();
+    let server = serve_restored(&home, &target);
+    let clerk = json!({ "name": "clerk", "permissionRole": "admin", "scopes": ["service_accounts:write", "policies:read"] });
+    let (status, clerk) = change(&server, new, "/service-accounts", &clerk);
+    assert_eq!(status, 201, "{clerk}");
+    let weak = clerk["token"]["token"].as_str().unwrap();
+    let (status, refused) = change(
+        &server,
+        weak,
+        "/restore/release",
+        &json!({ "all": true, "confirm": true }),
+    );
+    assert_eq!((status, &refused["code"]), (403, &json!("escalation_forbidden")));
+    assert_eq!(read(&server, weak, "/restore/held").1["total"], 5);
+    let own = json!({ "ids": [account], "confirm": true });
+    assert_eq!(change(&server, weak, "/restore/release", &own).0, 200);
+}
+
+#[test]
+fn a_store_that_is_behind_its_last_checkpoint_is_not_moved() {
+    let mut homes = homes("behind").into_iter();
+    let home = homes.next().unwrap();
+    let Some(target) = homes.next() else { return };
+    home.init();
+    home.run(&["store", "backup", "backup.db"]);
+    let other = crate::harness::home("ahead");
+    // The restore's lines overtake the store that the backup was taken of.
+    succeed(restore(&home, &other, &["backup.db"]));
+    let Location::Postgres(url) = target.location() else {
+        panic!("the second engine is PostgreSQL")
+    };
+    std::fs::write(home.path("url"), url.expose()).unwrap();
+    let data = home.path("data");
+    let words = [
+        "store",
+        "move",
+        "--from",
+        data.to_str().unwrap(),
+        "--to-file",
+        "url",
+    ];
+    let (code, said) = home.refuse(&words);
+    assert!(code == 1 && said.contains("store restore"), "{said}");
+    std::fs::rename(home.path("keys"), home.path("elsewhere")).unwrap();
+    let (code, said) = home.refuse(&words);
+    assert!(code == 1 && said.contains("--keys-dir"), "{said}");
 }
 
 #[test]

@@ -266,3 +266,111 @@ async fn ctrl_c_aborts_although_the_pipe_says_nothing() {
     );
     assert_eq!(server.asked()[2].target, format!("{BASE}/imp_1/abort"));
 }
+
+fn removals() -> Answer {
+    let lost = json!([
+        { "by": "policy", "policyId": "guard", "family": "content", "action": "block", "enabled": true, "places": ["/appliesTo/users/0"],
+          "kind": "user", "id": "usr_1" },
+        { "by": "credential", "credentialId": "cred_1", "kind": "group", "id": "grp_1" },
+    ]);
+    json(
+        200,
+        &json!({ "removals": { "users": { "removed": 7, "of": 9 } }, "sum": 7, "needsConfirmation": true, "lostReferences": lost }),
+    )
+}
+
+#[tokio::test]
+async fn a_dry_run_shows_what_would_go_and_imports_nothing() {
+    let path = file("people.jsonl", "{}\n");
+    let server = Server::playing([opened(), good(), is("open"), removals(), is("aborted")]).await;
+    let whole = command(path.to_str().expect("UTF-8"), &["--mode", "replace", "--dry-run"]);
+    let outcome = Provost::script().does(&server, &whole).await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let shown: Value = serde_json::from_str(&outcome.out).expect("JSON");
+    assert_eq!(
+        (&shown["sum"], &shown["import"]["counts"]["lines"]),
+        (&json!(7), &json!(2))
+    );
+    for line in [
+        "enabled policy guard (content, block) names usr_1 at /appliesTo/users/0: it guards nothing there any more",
+        "credential cred_1 is assigned to grp_1",
+        "nothing was imported",
+    ] {
+        assert!(outcome.err.contains(line), "{}", outcome.err);
+    }
+    let asked = server.asked();
+    let targets: Vec<&str> = asked.iter().map(|call| call.target.as_str()).collect();
+    assert_eq!(
+        targets[2..],
+        [
+            format!("{BASE}/imp_1"),
+            format!("{BASE}/imp_1/removals"),
+            format!("{BASE}/imp_1/abort")
+        ]
+    );
+    assert_eq!(
+        asked[0].json()["idempotencyKey"],
+        "k.dry-run-open",
+        "the import behind it is another"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_would_remove_much_needs_the_number() {
+    let path = file("people.jsonl", "{}\n");
+    let refused = || refusal(409, "too_many_removals", "7 users would go");
+    let server = Server::playing([opened(), good(), refused(), is("aborted")]).await;
+    let path = path.to_str().expect("UTF-8");
+    let outcome = Provost::script()
+        .does(&server, &command(path, &["--mode", "replace"]))
+        .await;
+    assert_eq!(outcome.code, 5, "{outcome:?}");
+    assert!(
+        outcome.err.contains("say --confirm-removals with that sum"),
+        "{}",
+        outcome.err
+    );
+    assert_eq!(server.asked()[2].json().get("confirmRemovals"), None);
+    let server = Server::playing([opened(), good(), is("applied")]).await;
+    let more = ["--mode", "replace", "--confirm-removals", "7"];
+    assert_eq!(
+        Provost::script().does(&server, &command(path, &more)).await.code,
+        0
+    );
+    assert_eq!(server.asked()[2].json()["confirmRemovals"], 7);
+}
+
+#[tokio::test]
+async fn lines_that_were_taken_with_a_warning_are_shown() {
+    let path = file("people.jsonl", "{}\n{}\n");
+    let applied =
+        json!({ "import": { "id": "imp_1", "state": "applied", "counts": { "lines": 2, "warnings": 3 } } });
+    let first = json!({ "warnings": [{ "line": 2, "userId": "usr_1", "path": "/email", "message": "taken\u{1b}[2J" }],
+        "nextCursor": "c" });
+    let second = json!({ "warnings": [{ "userId": "usr_2", "path": "/loginName", "message": "both" }] });
+    let server = Server::playing([
+        opened(),
+        good(),
+        json(200, &applied),
+        json(200, &first),
+        json(200, &second),
+    ])
+    .await;
+    let outcome = Provost::script()
+        .does(&server, &command(path.to_str().expect("UTF-8"), &[]))
+        .await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    for line in [
+        "warning: line 2 /email: taken\\u001b[2J\n",
+        "warning: user usr_2 /loginName: both\n",
+        "warning: 1 more are not listed\n",
+    ] {
+        assert!(outcome.err.contains(line), "{line} {}", outcome.err);
+    }
+    let asked = server.asked();
+    assert_eq!(asked[3].target, format!("{BASE}/imp_1/warnings?limit=100"));
+    assert_eq!(
+        asked[4].target,
+        format!("{BASE}/imp_1/warnings?limit=100&cursor=c")
+    );
+}

@@ -284,6 +284,34 @@ async fn what_was_not_signed_for_this_profile_is_not_written() {
 }
 
 #[tokio::test]
+async fn a_release_with_hidden_values_is_refused_and_the_scope_named() {
+    let machine = pulled().await;
+    let hidden = || {
+        let files = Release::new(2, "{\"env\":{\"A\":\"[redacted]\"}}\n").files;
+        json(
+            200,
+            &json!({ "profile": { "id": PROFILE }, "release": {}, "redacted": true, "files": files }),
+        )
+    };
+    let server = Server::playing([hidden()]).await;
+    let outcome = machine.pulls(&server, &[]).await;
+    assert_eq!(outcome.code, 3, "{outcome:?}");
+    assert!(outcome.err.contains("managed_config:pull"), "{}", outcome.err);
+    assert_eq!((machine.content().as_str(), machine.drafts()), (FIRST, 0));
+    assert_eq!(
+        server.asked().len(),
+        1,
+        "no report, which would be refused as well"
+    );
+    assert_eq!(machine.verifies().await.code, 0);
+    // A machine that never pulled gets no file.
+    let fresh = Machine::new();
+    let server = Server::playing([hidden()]).await;
+    assert_eq!(fresh.pulls(&server, &[]).await.code, 3);
+    assert!(!fresh.file.exists());
+}
+
+#[tokio::test]
 async fn a_signature_over_another_kind_of_document_is_refused() {
     let machine = pulled().await;
     let payload = Release::new(2, SECOND).manifest.to_string();

@@ -19,6 +19,7 @@ pub fn api() -> Api {
         Entry::of::<Create>(),
         Entry::of::<Update>(),
         Entry::of::<Delete>(),
+        Entry::of::<Scrap>(),
         Entry::of::<Export>(),
         Entry::of::<Log>(),
         Entry::of::<Hook>(),
@@ -223,6 +224,8 @@ declared! {
         .says("Changes a widget", ""), WidgetPath, Empty, UpdateBody => Widget;
     Delete write("deleteWidget", Method::Delete, "/widgets/{widgetId}").command("widgets", "delete").status(204)
         .confirmed().says("Deletes a widget", ""), WidgetPath, Empty, Empty => NoContent;
+    Scrap write("scrapWidget", Method::Delete, "/widgets/{widgetId}/parts").command("widgets", "scrap").status(204)
+        .weighed().says("Scraps the parts of a widget", ""), WidgetPath, Empty, Empty => NoContent;
     Export read("exportLog", "/log/export").command("log", "export").produces("application/jsonl")
         .says("Exports the log", ""), Empty, AfterQuery, Empty => NoContent;
     Log read("listLog", "/log").command("log", "list").says("Lists the log", ""), Empty, CursorQuery, Empty => LogPage;

@@ -1,6 +1,6 @@
 //! What is asked of a person, and what is sent.
 
-use crate::http::{Server, empty, json};
+use crate::http::{Answer, Server, empty, json};
 use crate::provost::{Provost, TOKEN};
 use serde_json::json;
 
@@ -63,6 +63,50 @@ async fn a_person_confirms_by_typing_the_id() {
     assert_eq!((done.code, server.asked().len()), (0, 1));
     assert!(done.questions[1].contains("type w_1"), "{:?}", done.questions);
     assert_eq!(server.asked()[0].header("x-reason"), "tidy");
+}
+
+/// The refusal of what is not confirmed, with what would be lost.
+fn weighed() -> Answer {
+    let guard = json!({
+        "by": "policy", "policyId": "guard", "family": "content", "action": "block", "enabled": false,
+        "places": ["/appliesTo/users/0"], "kind": "user", "id": "usr_1",
+    });
+    json(
+        400,
+        &json!({ "code": "confirmation_required", "message": "say so", "lostReferences": [guard] }),
+    )
+}
+
+#[tokio::test]
+async fn a_person_sees_what_would_lose_its_guard_before_she_confirms() {
+    let server = Server::playing([weighed(), weighed(), empty(204)]).await;
+    let scrap = ["widgets", "scrap", "w_1", "--idempotency-key", "k"];
+    let refused = Provost::person(&["tidy", "y"]).asks(&server, &scrap).await;
+    assert_eq!((refused.code, server.asked().len()), (2, 1), "{refused:?}");
+    assert!(refused.err.contains("nothing was done"), "{}", refused.err);
+    let done = Provost::person(&["tidy", "w_1"]).asks(&server, &scrap).await;
+    assert_eq!((done.code, server.asked().len()), (0, 3), "{done:?}");
+    let line = "draft policy guard (content, block) names usr_1 at /appliesTo/users/0";
+    assert!(done.err.contains(line), "{}", done.err);
+    let asked = server.asked();
+    let said: Vec<_> = asked[1..]
+        .iter()
+        .map(|call| (call.header("idempotency-key"), call.header("x-confirm")))
+        .collect();
+    assert_eq!(said, [("k.weigh", ""), ("k", "true")]);
+}
+
+#[tokio::test]
+async fn a_script_says_yes_beforehand_or_asks_nothing() {
+    let server = Server::playing([empty(204)]).await;
+    let scrap = ["widgets", "scrap", "w_1", "--reason", "tidy"];
+    let silent = Provost::script().asks(&server, &scrap).await;
+    assert_eq!((silent.code, server.asked().len()), (2, 0), "{silent:?}");
+    let said = Provost::script()
+        .asks(&server, &[&scrap[..], &["--yes"]].concat())
+        .await;
+    assert_eq!((said.code, server.asked().len()), (0, 1), "{said:?}");
+    assert_eq!(server.asked()[0].header("x-confirm"), "true");
 }
 
 #[tokio::test]

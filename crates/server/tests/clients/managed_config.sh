@@ -3,8 +3,10 @@
 # stands in for /etc/claude-code and /etc/codex), curl, jq, and the two programs:
 #
 #   npm install --prefix /tmp/clients @anthropic-ai/claude-code @openai/codex
-#   PROVOST_URL=… PROVOST_ORGANIZATION=… PROVOST_TOKEN=… CLAUDE=/path/to/claude CODEX=/path/to/codex managed_config.sh
+#   PROVOST_URL=… PROVOST_ORGANIZATION=… PROVOST_TOKEN=… PROVOST_PULL_TOKEN=… CLAUDE=/path/to/claude \
+#     CODEX=/path/to/codex managed_config.sh
 #
+# PROVOST_TOKEN publishes (managed_config:write), PROVOST_PULL_TOKEN fetches as machines do (managed_config:pull).
 # No network is needed: both programs read their managed files before they ask anybody. Exits 1 when one of them does
 # not take a rendered file, or takes a broken one.
 set -euo pipefail
@@ -30,7 +32,7 @@ deliver() { # TARGET CONTENT FOLDER: publishes and writes the enforced file, as 
   local id
   id=$(call POST "" "$(trio "{\"name\":\"clients $1 $RANDOM$RANDOM\",\"target\":\"$1\"}")" | jq -r .profile.id)
   call POST "/$id/releases" "$(trio "{\"content\":$2}")" | jq -e .created >/dev/null
-  call GET "/$id/current" | jq -c '.files[]' | while read -r file; do
+  PROVOST_TOKEN=$PROVOST_PULL_TOKEN call GET "/$id/current" | jq -c '.files[]' | while read -r file; do
     jq -rj .content <<<"$file" >"$3/$(jq -r .name <<<"$file")"
   done
 }

@@ -2,7 +2,6 @@
 
 use crate::backtests::content;
 use crate::support::{App, Dice, each, number};
-use provost_kernel::entropy::UnitRng;
 use provost_kernel::kernel::Extras;
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::time::ManualClock;
@@ -37,9 +36,8 @@ impl Worker {
 
 /// Records `count` events of the hour before the first one, of some users and tools.
 async fn record(app: &App, count: i64) {
-    let mut rng = UnitRng::new([7; 32]);
     let begin = crate::support::START.as_ms() - 3_600_000;
-    let event = |n: i64, rng: &mut UnitRng| {
+    let event = |n: i64| {
         let at = begin + n * 3_600_000 / count;
         let tool = TOOLS[usize::try_from(n % 4).unwrap()];
         // No two events are alike: a module is asked about each.
@@ -48,13 +46,13 @@ async fn record(app: &App, count: i64) {
         });
         let attributes = attributes.as_object().unwrap();
         NewEvent {
-            id: EventId::at(at, rng).as_str().to_owned(),
+            id: EventId::at(at, n.unsigned_abs(), 7).as_str().to_owned(),
             record: Owned::read(at, Occasion::PreTool, attributes, &[]).unwrap(),
         }
     };
     let mut n = 0;
     while n < count {
-        let some = (n..count.min(n + 5_000)).map(|n| event(n, &mut rng)).collect();
+        let some = (n..count.min(n + 5_000)).map(event).collect();
         let recorder = history::recorder(&app.kernel);
         recorder
             .append(&app.org(), some, Durability::Durable)
@@ -153,6 +151,46 @@ fn adds_up(results: &Value) {
         days.iter().map(|day| count(&day["changed"])).sum::<u64>(),
         of("changed")
     );
+}
+
+#[test]
+fn a_module_in_a_run_is_unknown_only_for_what_it_reads() {
+    each("module_unknown", |app: Arc<App>| async move {
+        // Nobody knows the groups of these users, and of the second event not even the tool.
+        let begin = crate::support::START.as_ms() - 3_600_000;
+        let events = (0..400).map(|n| {
+            let at = begin + n * 1_000;
+            let attributes = json!({ "identity.user_id": format!("stranger {n}"), "tool.id": TOOLS[usize::try_from(n % 4).unwrap()] });
+            let mut attributes = attributes.as_object().unwrap().clone();
+            let mut missing = vec!["identity.group_ids"];
+            if n % 100 == 1 {
+                attributes.remove("tool.id");
+                missing.push("tool.id");
+            }
+            NewEvent {
+                id: EventId::at(at, n.unsigned_abs(), 8).as_str().to_owned(),
+                record: Owned::read(at, Occasion::PreTool, &attributes, &missing).unwrap(),
+            }
+        });
+        let recorder = history::recorder(&app.kernel);
+        recorder
+            .append(&app.org(), events.collect(), Durability::Durable)
+            .await
+            .unwrap();
+        let worker = Worker::start(&app);
+        let id = ask(&app, asking(slow())).await;
+        let run = ended(&app, &id).await;
+        assert_eq!(run["status"], "succeeded", "{run}");
+        let results = &run["results"];
+        adds_up(results);
+        let of = |name: &str| count(&results[name]);
+        assert_eq!(
+            (of("eventsEvaluated"), of("unknown"), of("changed")),
+            (400, 4, 100),
+            "{results}"
+        );
+        worker.stop().await;
+    });
 }
 
 #[test]
@@ -387,7 +425,12 @@ fn cancel_at_any_moment_ends_a_run_once_and_frees_its_worker() {
             match reply.status.as_u16() {
                 200 => {
                     canceled += 1;
-                    assert_eq!((&reply.json, &run["status"]), (&run, &json!("canceled")));
+                    // A module reads content, and the answer of a cancel has no more than totals of that.
+                    assert_eq!(
+                        (&reply.json["id"], &run["status"]),
+                        (&run["id"], &json!("canceled"))
+                    );
+                    assert_eq!(reply.json["finishedAt"], run["finishedAt"]);
                     while backtests::at_work(&app.kernel) > 0 {
                         assert!(begin.elapsed() < PATIENCE);
                         tokio::time::sleep(Duration::from_millis(1)).await;

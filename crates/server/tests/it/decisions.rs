@@ -1,13 +1,18 @@
 //! Decisions through HTTP: what is decided, by which version, and who may ask (D9.10, D9.11).
 
 mod actions;
+mod bytes;
+mod claims;
 mod equal;
 mod gateway;
 mod limits;
+mod modules;
 mod names;
 mod past;
 mod recorded;
+mod spelling;
 mod versions;
+mod words;
 
 use crate::support::{App, Reply};
 use provost_policy::{Action, Definition, Family, PolicySet};

@@ -84,7 +84,7 @@ fn an_import_is_invisible_until_it_is_applied_and_visible_at_once() {
         let applied = end(&app, &id, "apply").await.ok().clone();
         assert_eq!(applied["import"]["state"], "applied");
         let counts = json!({
-            "lines": 3, "refused": 0, "superseded": 0,
+            "lines": 3, "refused": 0, "held": 0, "warnings": 0, "superseded": 0,
             "users": { "created": 2, "updated": 0, "unchanged": 0, "removed": 0 },
             "groups": { "created": 1, "updated": 0, "unchanged": 0, "removed": 0 },
             "memberships": { "added": 2, "removed": 0 },
@@ -294,7 +294,12 @@ fn a_file_that_replaces_many_is_prepared_in_many_units() {
         app.advance(1);
         let id = import(&app, replace()).await;
         chunk(&app, &id, 1, &lines(&[user_line("u600")])).await.ok();
-        let applying = end(&app, &id, "apply").await.ok().clone();
+        let unsaid = end(&app, &id, "apply").await;
+        unsaid.refused(409, "too_many_removals");
+        assert_eq!(unsaid.json["confirmRemovals"], 4499);
+        let body = json!({ "confirm": true, "confirmRemovals": 4499 });
+        let path = format!("/directory/imports/{id}/apply");
+        let applying = app.write("POST", &path, body).await.ok().clone();
         assert_eq!(applying["import"]["state"], "applying");
         assert_eq!(logins(&app).await.len(), 100, "a whole page is still there");
         run_jobs(&app).await;
@@ -338,7 +343,7 @@ fn what_the_api_changes_while_an_import_is_open_is_not_lost() {
         };
         act("before", "suspend").await;
         act("gone before", "delete").await;
-        let line = |name: &str| json!({ "type": "user", "loginName": name, "email": "new@acme.test", "status": "active" });
+        let line = |name: &str| json!({ "type": "user", "loginName": name, "email": format!("{name}@new.test"), "status": "active" });
         let mut file: Vec<_> = ids.keys().map(|name| line(name)).collect();
         file.push(line("staged"));
         let taken = chunk(&app, &id, 1, &lines(&file)).await.ok().clone();
@@ -362,7 +367,7 @@ fn what_the_api_changes_while_an_import_is_open_is_not_lost() {
         let kept = app.get(&format!("/directory/users/{}", ids["kept"])).await;
         assert_eq!(
             kept.ok()["user"]["email"],
-            "new@acme.test",
+            "kept@new.test",
             "of both the file and the API"
         );
         let staged = app.get("/directory/users?loginName=staged").await;

@@ -16,8 +16,17 @@ struct Rights {
     scopes: Option<Vec<&'static str>>,
 }
 
+/// What a role can use only where a list names it (ADR 0046).
+fn by_name(role: &str, scope: &str) -> bool {
+    (scope == "managed_config:pull" && role != "viewer")
+        || (scope == "policies:inspect" && role == "operator")
+}
+
 /// What a role can use at all, from the decisions' text rather than from the product's code.
 fn granted(role: &str, scope: &str) -> bool {
+    if by_name(role, scope) {
+        return true;
+    }
     let reads = scope.ends_with(":read");
     let own = ["registry:install", "service_accounts:rotate_self"].contains(&scope);
     own || match role {
@@ -27,12 +36,13 @@ fn granted(role: &str, scope: &str) -> bool {
                 "managed_config:rollback",
                 "policies:backtest",
                 "policies:decide",
+                "policies:history",
                 "llm_gateway:resolve",
                 "resources:connect",
             ];
             (reads && !["service_accounts:read", "mcp:read"].contains(&scope)) || acts.contains(&scope)
         }
-        "auditor" => (reads && scope != "mcp:read") || scope == "audit:export",
+        "auditor" => (reads && scope != "mcp:read") || ["audit:export", "policies:history"].contains(&scope),
         _ => ["inventory:read", "policies:read", "fleet:read"].contains(&scope),
     }
 }
@@ -40,12 +50,13 @@ fn granted(role: &str, scope: &str) -> bool {
 impl Rights {
     fn effective(&self) -> BTreeSet<&'static str> {
         let holds = |scope: &&str| {
-            self.scopes.as_ref().is_none_or(|list| {
-                let write = scope
-                    .strip_suffix(":read")
-                    .map(|toolset| format!("{toolset}:write"));
-                list.contains(scope) || write.is_some_and(|w| list.contains(&w.as_str()))
-            })
+            let Some(list) = &self.scopes else {
+                return !by_name(self.role, scope);
+            };
+            let write = scope
+                .strip_suffix(":read")
+                .map(|toolset| format!("{toolset}:write"));
+            list.contains(scope) || write.is_some_and(|w| list.contains(&w.as_str()))
         };
         SCOPES
             .into_iter()
@@ -56,7 +67,23 @@ impl Rights {
     fn may_make(&self, target: &Rights) -> bool {
         let role = self.role == target.role || self.role == "admin" || target.role == "viewer";
         let future = target.scopes.is_some() || self.scopes.is_none();
-        role && future && target.effective().is_subset(&self.effective())
+        role && future && target.effective().is_subset(&self.gives())
+    }
+
+    /// Who writes a list holds all that stands in it, also what the role does not grant yet.
+    fn may_write(&self, target: &Rights, known: &[&str]) -> bool {
+        let gives = self.gives();
+        let mut list = target.scopes.iter().flatten();
+        self.may_make(target) && list.all(|scope| known.contains(scope) || gives.contains(scope))
+    }
+
+    fn gives(&self) -> BTreeSet<&'static str> {
+        let mut gives = self.effective();
+        if self.scopes.is_none() {
+            // Who has all of a role gives what the role holds by name alone.
+            gives.extend(SCOPES.into_iter().filter(|scope| by_name(self.role, scope)));
+        }
+        gives
     }
 
     fn random(dice: &mut Dice, role: Option<&'static str>, must: &[&'static str]) -> Self {
@@ -159,10 +186,17 @@ fn an_act_that_hands_out_rights_is_allowed_iff_the_caller_holds_them() {
             let mut body = target.body();
             body["name"] = format!("made {round}").into();
             let created = act("POST", "/service-accounts", body).await;
-            judge("create", allowed, &created, &caller, &target);
+            judge(
+                "create",
+                caller.may_write(&target, &[]),
+                &created,
+                &caller,
+                &target,
+            );
             let updated = act("PATCH", &format!("/service-accounts/{blank}"), target.body()).await;
             let same = target.role == "viewer" && target.scopes.as_deref() == Some(&["policies:read"]);
-            judge("update", allowed || same, &updated, &caller, &target);
+            let may_write = caller.may_write(&target, &["policies:read"]);
+            judge("update", may_write || same, &updated, &caller, &target);
             app.write("POST", &format!("{path}/disable"), json!({}))
                 .await
                 .ok();
@@ -217,11 +251,12 @@ fn the_last_governor_stays() {
             },
         )
         .await;
-        let narrow = Rights {
-            role: "admin",
-            scopes: Some(vec!["service_accounts:read"]),
-        };
-        let (widened, _) = make(&app, "widened later", &narrow).await;
+        let narrow = ["service_accounts:read"];
+        let body = json!({
+            "name": "widened later", "permissionRole": "admin", "scopes": narrow, "tokenScopes": narrow,
+        });
+        let made = app.write("POST", "/service-accounts", body).await.ok().clone();
+        let widened = made["serviceAccount"]["id"].as_str().unwrap();
         app.write(
             "PATCH",
             &format!("/service-accounts/{widened}"),

@@ -1,7 +1,9 @@
-//! Recorded events, over HTTP and through the ports (invariants HS-1 to HS-8).
+//! Recorded events, over HTTP and through the ports (invariants HS-1 to HS-11).
 
+mod evidence;
 mod importing;
 mod listing;
+mod order;
 mod recording;
 mod sealing;
 
@@ -31,13 +33,13 @@ fn line(app: &App, number: usize, ago_secs: i64) -> Value {
 }
 
 /// Returns lines of events, one a second, the first one oldest.
-fn lines(app: &App, from: usize, count: usize) -> String {
+pub fn lines(app: &App, from: usize, count: usize) -> String {
     let secs = |number: usize| i64::try_from(from + count - number).unwrap();
     let all = (from..from + count).map(|number| line(app, number, secs(number)).to_string());
     all.collect::<Vec<_>>().join("\n")
 }
 
-async fn import(app: &App, source: &str, body: impl Into<Vec<u8>>) -> Reply {
+pub async fn import(app: &App, source: &str, body: impl Into<Vec<u8>>) -> Reply {
     let call = app.request("POST", &format!("/policies/history/import?source={source}"));
     call.content(NDJSON, body.into()).send().await
 }

@@ -1,6 +1,7 @@
 //! A key acts once, for every operation that changes anything (R10, R13; decisions.md section 4).
 
 use crate::areas;
+use crate::samples;
 use crate::support::{App, Dice, Reply, each, each_with, exchange, fresh_key, with_trio};
 use provost_kernel::operation::{Entry, Kind};
 use provost_server::background;
@@ -50,13 +51,19 @@ impl Wanted {
 pub async fn fixture(app: &App, operation: &str) -> Wanted {
     let unique = fresh_key();
     if let Some(made) = areas::fixture(app, operation, &unique).await {
+        let entry = app.kernel.registry.find(operation).unwrap();
+        let token = if samples::needs_a_name(entry.meta) {
+            app.machine().await
+        } else {
+            app.admin.clone()
+        };
         return Wanted {
             method: made.method,
             path: made.path,
             body: made.body,
             event: made.event,
             content: made.content,
-            token: app.admin.clone(),
+            token,
             key: unique,
         };
     }
@@ -103,6 +110,10 @@ pub async fn fixture(app: &App, operation: &str) -> Wanted {
         "updateHeadlessAutomationSettings" => {
             let body = json!({ "tokens": { "revokeFamilyOnReuse": true } });
             ("PUT", "/automation/settings".to_owned(), body, None)
+        }
+        "patchHeadlessAutomationSettings" => {
+            let body = json!({ "tokens": { "revokeFamilyOnReuse": true } });
+            ("PATCH", "/automation/settings".to_owned(), body, None)
         }
         other => panic!("the operation {other} changes state and has no fixture here"),
     };

@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 
 /// What a refusal must not change: the state, and how many changes the log allowed.
 pub async fn effects(app: &App) -> Value {
+    // Made now, so that a call of a machine makes no account in between.
+    app.machine().await;
     let mut allowed = BTreeMap::new();
     for entry in app.kernel.registry.entries() {
         if entry.meta.kind == Kind::Write {

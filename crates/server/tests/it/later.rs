@@ -2,6 +2,7 @@
 
 use crate::support::{App, each, with_trio};
 use provost_kernel::error::{Code, Error};
+use provost_kernel::fence::{EventKind, Readers, TargetKind};
 use provost_kernel::kernel::Settings;
 use provost_kernel::operation::{Access, Empty, Entry, Input, Meta, Method, Operation};
 use provost_kernel::time::SystemClock;
@@ -75,10 +76,13 @@ impl Operation for Look {
     type Output = Given;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Given> {
-        cx.target("wish", input.body.wish.as_str());
+        cx.target(&WISH, input.body.wish.as_str());
         Ok(fulfil(cx, &input.body.wish))
     }
 }
+
+static WISH: TargetKind = TargetKind::new("wish", Readers::Everybody);
+static WISHED: EventKind = EventKind::new("test.wished", Readers::Everybody);
 
 impl Operation for Write {
     const META: Meta =
@@ -89,7 +93,7 @@ impl Operation for Write {
     type Output = Given;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Given> {
-        cx.emit("test.wished", json!({}));
+        cx.emit(&WISHED, json!({}));
         Ok(fulfil(cx, &input.body.wish))
     }
 }

@@ -2,6 +2,7 @@
 
 mod delivery;
 mod machines;
+mod pull;
 mod random;
 mod rollback;
 mod stale;
@@ -20,14 +21,33 @@ pub async fn profile(app: &App, target: &str) -> String {
     format!("{PROFILES}/{}", made.json["profile"]["id"].as_str().unwrap())
 }
 
+/// Fetches the current release as a machine does.
+pub async fn current(app: &App, profile: &str) -> Reply {
+    app.request("GET", &format!("{profile}/current"))
+        .by_machine()
+        .send()
+        .await
+}
+
 /// Publishes a content of enforced members; returns the release.
 pub async fn publish(app: &App, profile: &str, enforced: Value) -> Value {
     publish_all(app, profile, json!({ "enforced": enforced })).await
 }
 
-/// Publishes a content; returns the release.
+/// The digest of a content, which the admin who publishes it does not see (MC-12).
+pub fn digest(content: &Value) -> String {
+    let content = json!({
+        "enforced": content.get("enforced").cloned().unwrap_or_else(|| json!({})),
+        "defaults": content.get("defaults").cloned().unwrap_or_else(|| json!({})),
+    });
+    let canonical = provost_kernel::json::canonical(&content);
+    format!("sha256:{}", provost_policy::sha256_hex(canonical.as_bytes()))
+}
+
+/// Publishes a content; returns the release as machines know it.
 pub async fn publish_all(app: &App, profile: &str, content: Value) -> Value {
     app.clock.advance(std::time::Duration::from_millis(1));
+    let digest = digest(&content);
     let reply = app
         .write(
             "POST",
@@ -35,7 +55,9 @@ pub async fn publish_all(app: &App, profile: &str, content: Value) -> Value {
             json!({ "content": content }),
         )
         .await;
-    reply.ok()["release"].clone()
+    let mut release = reply.ok()["release"].clone();
+    release["contentDigest"] = digest.into();
+    release
 }
 
 /// Previews with this body, as the first admin.

@@ -54,6 +54,8 @@ struct Token {
     expires: i64,
     /// The life that it was given.
     life: i64,
+    /// The longest life that it gives its successor by itself.
+    ceiling: i64,
     revoked: bool,
     superseded: bool,
 }
@@ -113,7 +115,8 @@ impl Model {
             let body = json!({ "name": name, "permissionRole": role, "allOfRole": true, "expiresInSeconds": hours * 3600 });
             let reply = app.write("POST", "/service-accounts", body).await;
             let id = reply.ok()["serviceAccount"]["id"].as_str().unwrap().to_owned();
-            let token = issued(&reply, now, hours * 3_600_000);
+            let life = hours * 3_600_000;
+            let token = issued(&reply, now, life, life);
             let (description, tokens) = (None, vec![token]);
             self.accounts.push(Account {
                 id,
@@ -187,25 +190,32 @@ impl Model {
                     body["expiresInSeconds"] = (hours * 3600).into();
                 }
                 let current = account.tokens.iter().rev().find(|t| t.usable(now));
-                let caller = match current {
-                    Some(token) if *by_itself && account.enabled => token.secret.clone(),
-                    _ => app.admin.clone(),
-                };
+                let own = current.filter(|_| *by_itself && account.enabled);
+                let caller = own.map_or_else(|| app.admin.clone(), |token| token.secret.clone());
+                let last = account.tokens.iter().rev().find(|t| !t.superseded);
+                // A viewer rotates nobody but itself.
+                let bound = own.filter(|_| !account.admin).map(|token| {
+                    let of_last = last.map_or(token.ceiling, |last| last.ceiling);
+                    token.ceiling.min(of_last)
+                });
                 let call = app.request("POST", &format!("{path}/tokens")).token(&caller);
                 let reply = call.json(with_trio(body, &fresh_key())).send().await;
                 // Of tokens that were made in one millisecond and have all ended nobody can say which was last.
                 self.now += 1;
                 app.clock.advance(std::time::Duration::from_millis(1));
+                let asked = hours.map(|h| h * 3_600_000);
+                if bound.zip(asked).is_some_and(|(bound, asked)| asked > bound) {
+                    return reply.refused(403, "escalation_forbidden");
+                }
                 if !account.enabled {
                     return reply.refused(409, "disabled");
                 }
-                let kept = account
-                    .tokens
-                    .iter()
-                    .rev()
-                    .find(|t| !t.superseded)
-                    .map_or(90 * 86_400_000, |t| t.life);
-                let life = hours.map_or(kept, |h| h * 3_600_000);
+                let kept = last.map_or(90 * 86_400_000, |t| t.life);
+                let life = asked.unwrap_or(kept).min(bound.unwrap_or(i64::MAX));
+                let ceiling = bound
+                    .or(asked)
+                    .or_else(|| last.map(|t| t.ceiling))
+                    .unwrap_or(life);
                 for token in account.tokens.iter_mut().filter(|t| t.usable(now)) {
                     if token.superseded || grace.unwrap_or(0) == 0 {
                         token.revoked = true;
@@ -214,7 +224,7 @@ impl Model {
                     }
                     token.superseded = true;
                 }
-                account.tokens.push(issued(&reply, now, life));
+                account.tokens.push(issued(&reply, now, life, ceiling));
                 account.updated = moved;
             }
             Act::Create { .. } | Act::Advance(_) => {}
@@ -302,7 +312,7 @@ fn instant(view: &Value) -> i64 {
         .as_ms()
 }
 
-fn issued(reply: &Reply, now: i64, life: i64) -> Token {
+fn issued(reply: &Reply, now: i64, life: i64, ceiling: i64) -> Token {
     let token = &reply.ok()["token"];
     assert_eq!(instant(&token["expiresAt"]), now + life);
     Token {
@@ -311,6 +321,7 @@ fn issued(reply: &Reply, now: i64, life: i64) -> Token {
         created: now,
         expires: now + life,
         life,
+        ceiling,
         revoked: false,
         superseded: false,
     }

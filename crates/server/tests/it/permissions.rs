@@ -8,21 +8,38 @@ use crate::samples::{self, Target, assert_golden, masked};
 use crate::support::{App, Reply, each};
 use crate::torment::run;
 use provost_kernel::auth::{Role, SCOPES};
+use provost_kernel::fence::Readers;
 use provost_kernel::kernel::Settings;
-use provost_kernel::operation::{Access, Entry, Kind, Meta};
+use provost_kernel::operation::{Access, Entry, Kind, Meta, Registry};
 use provost_server::app;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
+/// What a role can use only where an account's own list names it (ADR 0046).
+fn is_by_name(role: Role, scope: &str) -> bool {
+    match scope {
+        "managed_config:pull" => role != Role::Viewer,
+        "policies:inspect" => role == Role::Operator,
+        _ => false,
+    }
+}
+
 /// What a role can use at all (D3.1).
 fn role_holds(role: Role, scope: &str) -> bool {
+    if is_by_name(role, scope) {
+        return true;
+    }
     let for_itself = ["registry:install", "service_accounts:rotate_self"].contains(&scope);
     let reads = scope.ends_with(":read");
     match role {
         Role::Admin => true,
-        Role::Auditor => for_itself || scope == "audit:export" || (reads && scope != "mcp:read"),
+        Role::Auditor => {
+            for_itself
+                || ["audit:export", "policies:history"].contains(&scope)
+                || (reads && scope != "mcp:read")
+        }
         Role::Operator => {
             for_itself
                 || (reads && !["mcp:read", "service_accounts:read"].contains(&scope))
@@ -30,6 +47,7 @@ fn role_holds(role: Role, scope: &str) -> bool {
                     "managed_config:rollback",
                     "policies:backtest",
                     "policies:decide",
+                    "policies:history",
                     "llm_gateway:resolve",
                     "resources:connect",
                 ]
@@ -58,7 +76,11 @@ struct Caller {
 
 impl Caller {
     fn holds(&self, scope: &str) -> bool {
-        role_holds(self.role, scope) && self.scopes.as_ref().is_none_or(|list| list_holds(list, scope))
+        let is_held = match &self.scopes {
+            None => !is_by_name(self.role, scope),
+            Some(list) => list_holds(list, scope),
+        };
+        is_held && role_holds(self.role, scope)
     }
 
     /// Returns the code of the refusal, if the declaration refuses this caller.
@@ -66,6 +88,12 @@ impl Caller {
         let (scope, roles) = match access {
             Access::Authenticated => return None,
             Access::Scoped { scope, roles } => (scope, roles),
+            Access::ScopedEither { scope, other, roles } => {
+                if roles.contains(&self.role) && self.holds(other) {
+                    return None;
+                }
+                (scope, roles)
+            }
             Access::ScopedOrSelf {
                 scope,
                 roles,
@@ -88,7 +116,9 @@ impl Caller {
 fn needed_scope(access: Access) -> Option<&'static str> {
     match access {
         Access::Authenticated => None,
-        Access::Scoped { scope, .. } | Access::ScopedOrSelf { scope, .. } => Some(scope),
+        Access::Scoped { scope, .. }
+        | Access::ScopedEither { scope, .. }
+        | Access::ScopedOrSelf { scope, .. } => Some(scope),
     }
 }
 
@@ -218,6 +248,11 @@ fn every_cell_of_the_matrix_is_as_declared() {
         let mut callers = Vec::new();
         for role in Role::ALL {
             callers.push(caller(&app, role.as_str(), role, None).await);
+            let named: Vec<&str> = SCOPES.into_iter().filter(|s| is_by_name(role, s)).collect();
+            if !named.is_empty() {
+                let name = format!("{} who is named for it", role.as_str());
+                callers.push(caller(&app, &name, role, Some(named)).await);
+            }
         }
         let needed = app
             .kernel
@@ -502,7 +537,8 @@ fn the_matrix_is_the_committed_one() {
     let registry = app::registry();
     let mut text = String::from(
         "# Operations, the scope that each needs, and the roles that may call it.\n\
-         # self: with the scope rotate_self any role may call it on itself. !: needs confirm.\n\n",
+         # self: with the scope rotate_self any role may call it on itself. !: needs confirm.\n\
+         # named: only who names the scope may; all of the role is not enough.\n\n",
     );
     let _ = writeln!(
         text,
@@ -511,12 +547,14 @@ fn the_matrix_is_the_committed_one() {
     );
     for entry in registry.entries() {
         let meta = entry.meta;
-        let (scope, roles, suffix): (&str, &[Role], &str) = match meta.access {
-            Access::Authenticated => ("-", &Role::ALL, ""),
-            Access::Scoped { scope, roles } => (scope, roles, ""),
-            Access::ScopedOrSelf { scope, roles, .. } => (scope, roles, " self"),
+        let (scope, roles, suffix): (&str, &[Role], String) = match meta.access {
+            Access::Authenticated => ("-", &Role::ALL, String::new()),
+            Access::Scoped { scope, roles } => (scope, roles, String::new()),
+            Access::ScopedEither { scope, other, roles } => (scope, roles, format!(" or {other}")),
+            Access::ScopedOrSelf { scope, roles, .. } => (scope, roles, " self".into()),
         };
         let mark = |role: Role| match (roles.contains(&role), scope == "-" || role_holds(role, scope)) {
+            (true, true) if is_by_name(role, scope) => "named",
             (true, true) => "yes",
             (true, false) => panic!("{}: {} may call it and cannot", meta.id, role.as_str()),
             (false, _) => ".",
@@ -546,5 +584,42 @@ fn the_matrix_is_the_committed_one() {
         );
         let _ = writeln!(text, "{:<9} {}", role.as_str(), held.join(" "));
     }
+    text += &fences_as_text(&registry);
     assert_golden("crates/server/tests/it/golden/permissions.txt", &text);
+}
+
+/// Who reads the details of what, by the kinds of records and events and by the acts (FE-1).
+fn fences_as_text(registry: &Registry) -> String {
+    let mut text = String::from(
+        "\n# Who reads the details of audit entries and events. withheld: place, sequence, time, action and outcome alone;\n\
+         # assigned: the details if the record is assigned to the caller. An entry shows its details if both its act and its\n\
+         # record do. What is not listed is for admin and auditor.\n\n",
+    );
+    let _ = writeln!(text, "{:<58} admin operator auditor viewer", "");
+    let mut line = |sort: &str, word: &str, readers: Readers| {
+        let operator = match readers {
+            Readers::Everybody => "yes",
+            Readers::Overseers => "withheld",
+            Readers::Assignees(_) => "assigned",
+        };
+        let _ = writeln!(
+            text,
+            "{sort:<8}{word:<50} {:<5} {operator:<8} {:<7} .",
+            "yes", "yes"
+        );
+    };
+    let fences = registry.fences();
+    for kind in fences.targets() {
+        line("record", kind.word(), kind.readers());
+    }
+    for kind in fences.events() {
+        line("event", kind.word(), kind.readers());
+    }
+    for (path, readers) in fences.members() {
+        line("change", path, readers);
+    }
+    for (act, readers) in fences.acts() {
+        line("act", act, readers);
+    }
+    text
 }

@@ -470,3 +470,82 @@ fn a_check_outlives_the_server_that_took_it_and_is_gone_after_a_week() {
         assert_eq!(left.await.unwrap(), Some(0));
     });
 }
+
+#[test]
+fn rotated_at_follows_the_secret_and_nothing_else() {
+    each("rotated_at", |app: Arc<App>| async move {
+        let root = app.keys_dir.with_extension("rotated");
+        std::fs::create_dir_all(root.join("team")).unwrap();
+        let declared = |name: &str| Declared {
+            name: name.into(),
+            backend: Backend::File,
+            prefixes: BTreeMap::from([(app.organization.clone(), root.to_str().unwrap().to_owned())]),
+        };
+        let managers = ExternalManagers::new(vec![declared("files"), declared("more")]);
+        let here = app.restarted(Extras::default().with(managers)).unwrap();
+        let resource = make_resource(&here).await;
+        let path = format!(
+            "/resources/{resource}/credentials/{}",
+            make_credential(&here, &resource).await
+        );
+        let from = i64::try_from(here.events(0).await.len()).unwrap();
+        let put = async |body: Value| {
+            here.advance(1);
+            let shown = here.write("PUT", &path, body).await;
+            let rotated = shown.ok().get("rotatedAt").cloned();
+            (rotated.clone(), rotated == Some(json!(here.now().to_rfc3339())))
+        };
+        let without = |mut body: Value| {
+            body.as_object_mut().unwrap().remove("secret");
+            body
+        };
+        let external = |instance: &str, path: &str| {
+            json!({
+                "name": "external", "kind": "bearer_token", "managementMode": "external",
+                "managerInstance": instance, "externalPath": path,
+            })
+        };
+        // A name is no secret.
+        assert_eq!(put(without(with(&json!({ "name": "two" })))).await, (None, false));
+        // The same secret again is a rotation: nothing compares the two.
+        assert!(put(with(&json!({ "name": "two" }))).await.1);
+        let kept = put(without(with(&json!({ "name": "three" })))).await;
+        assert!(kept.0.is_some() && !kept.1, "{kept:?}");
+        // Elsewhere, and each time elsewhere again.
+        assert!(put(external("files", "team/a")).await.1);
+        assert!(put(external("files", "team/b")).await.1);
+        assert!(put(external("more", "team/b")).await.1);
+        let mut renamed = external("more", "team/b");
+        renamed["name"] = "renamed".into();
+        let kept = put(renamed).await;
+        assert!(kept.0.is_some() && !kept.1, "{kept:?}");
+        // Back here, and to a kind without a secret: then there is none that could be old.
+        assert!(put(credential_body()).await.1);
+        let exchange = json!({
+            "name": "one", "kind": "oauth2_token_exchange",
+            "authentication": { "tokenEndpoint": "https://issuer.example/token" },
+        });
+        assert_eq!(put(exchange).await, (None, false));
+        assert!(put(credential_body()).await.1);
+        let events = here.events(from).await;
+        let rotated = events.iter().filter(|(kind, _)| kind == "credential.rotated");
+        assert_eq!(rotated.count(), 6);
+        here.kernel.stop().await;
+        std::fs::remove_dir_all(&root).unwrap();
+    });
+}
+
+#[test]
+fn two_credentials_of_a_resource_may_have_one_name() {
+    each("same_name", |app: Arc<App>| async move {
+        let resource = make_resource(&app).await;
+        let (one, two) = (
+            make_credential(&app, &resource).await,
+            make_credential(&app, &resource).await,
+        );
+        let listed = app.get(&format!("/resources/{resource}/credentials")).await;
+        let items = listed.ok()["items"].as_array().unwrap().clone();
+        let names: Vec<&str> = items.iter().map(|item| item["name"].as_str().unwrap()).collect();
+        assert_eq!((one == two, names), (false, vec!["one", "one"]));
+    });
+}

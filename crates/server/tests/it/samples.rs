@@ -5,7 +5,8 @@
 
 use crate::areas;
 use crate::support::{App, Call, fresh_key};
-use provost_kernel::operation::{Entry, Kind, Meta, Method};
+use provost_kernel::auth::Role;
+use provost_kernel::operation::{Access, Entry, Kind, Meta, Method};
 use provost_server::areas::audit;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -93,10 +94,25 @@ pub fn body(meta: &Meta, target: &Target) -> Value {
     }
 }
 
-/// Returns a call as the first admin that breaks no rule, with a key of its own.
+/// Says whether an operation needs a scope that no admin holds who does not name it.
+pub fn needs_a_name(meta: &Meta) -> bool {
+    matches!(meta.access, Access::Scoped { scope, .. } if !Role::Admin.all_scopes().has(scope))
+}
+
+/// Begins a request as the first admin; as a machine where no admin may call.
+pub fn request<'a>(app: &'a App, meta: &Meta, path: &str) -> Call<'a> {
+    let call = app.request(meta.method.as_str(), path);
+    if needs_a_name(meta) {
+        call.by_machine()
+    } else {
+        call
+    }
+}
+
+/// Returns a call of [`request`] that breaks no rule, with a key of its own.
 pub fn call<'a>(app: &'a App, entry: &Entry, target: &Target) -> Call<'a> {
     let meta = entry.meta;
-    let call = app.request(meta.method.as_str(), &path(meta, target));
+    let call = request(app, meta, &path(meta, target));
     if meta.kind == Kind::Read {
         return match areas::content(meta.id) {
             Some((media_type, bytes)) => call.content(media_type, bytes),

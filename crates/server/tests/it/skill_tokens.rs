@@ -258,7 +258,7 @@ fn a_gateway_token_ends_with_its_time() {
         let (_, person) = app.account("a person", "viewer", &[]).await;
         app.skill("reading").await;
         let body = json!({ "tokens": { "maxLifetimeSeconds": 7200 } });
-        app.write("PUT", "/automation/settings", body).await.ok();
+        app.write("PATCH", "/automation/settings", body).await.ok();
         let token = gateway(&app, &person, "reading").await;
         app.clock.advance(std::time::Duration::from_millis(7_199_999));
         assert_eq!(fetch(&app, &token, "reading").await.status, 200);

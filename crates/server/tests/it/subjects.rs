@@ -39,8 +39,15 @@ struct Known {
     by_import: bool,
 }
 
+impl Known {
+    fn is_the_name_of(&self, other: &Self) -> bool {
+        (self.kind, self.directory, self.name) == (other.kind, other.directory, other.name)
+    }
+}
+
+/// Who is there, and who was deleted while the API had them suspended: they come back as they went (DI-9).
 #[derive(Default)]
-struct Model(Vec<Known>);
+struct Model(Vec<Known>, Vec<Known>);
 
 impl Model {
     fn find(&mut self, kind: &str, directory: &str, name: usize) -> Option<&mut Known> {
@@ -123,7 +130,9 @@ async fn step(app: &App, dice: &mut Dice, model: &mut Model) {
             match (dice.below(3), known.kind) {
                 (0, _) if known.id != app.admin_id => {
                     app.delete(&path).await.ok();
-                    model.0.remove(place);
+                    let gone = model.0.remove(place);
+                    model.1.retain(|other| !gone.is_the_name_of(other));
+                    model.1.push(gone);
                 }
                 (_, "group") => {}
                 (1, kind) => {
@@ -183,14 +192,17 @@ async fn file(app: &App, dice: &mut Dice, model: &mut Model, directory: &'static
             let path = format!("/directory/{list}?{member}={encoded}&directoryId={directory}");
             let page = app.get(&path).await.ok().clone();
             assert_eq!(page[list].as_array().unwrap().len(), 1, "{page}");
-            model.0.push(Known {
+            let mut known = Known {
                 kind,
                 id: page[list][0]["id"].as_str().unwrap().to_owned(),
                 directory: Some(directory),
                 name,
                 is_active: true,
                 by_import: false,
-            });
+            };
+            let before = model.1.iter().find(|gone| gone.is_the_name_of(&known));
+            known.is_active = before.is_none_or(|gone| gone.is_active || gone.by_import);
+            model.0.push(known);
         }
         let known = model.find(kind, directory, name).unwrap();
         match status {
@@ -206,14 +218,17 @@ async fn file(app: &App, dice: &mut Dice, model: &mut Model, directory: &'static
 fn resolving_equals_a_naive_model() {
     each("subjects_model", |app: Arc<App>| async move {
         let mut dice = Dice::new("subjects");
-        let mut model = Model(vec![Known {
-            kind: "service_account",
-            id: app.admin_id.clone(),
-            directory: None,
-            name: 7,
-            is_active: true,
-            by_import: false,
-        }]);
+        let mut model = Model(
+            vec![Known {
+                kind: "service_account",
+                id: app.admin_id.clone(),
+                directory: None,
+                name: 7,
+                is_active: true,
+                by_import: false,
+            }],
+            Vec::new(),
+        );
         let mut resolved = 0;
         for _ in 0..number("PROVOST_TEST_SUBJECT_STEPS", 120) {
             step(&app, &mut dice, &mut model).await;
@@ -297,7 +312,7 @@ fn a_gateway_that_is_switched_off_resolves_nothing() {
         let mut settings = app.get("/automation/settings").await.ok().clone();
         settings["llmGateway"]["enabled"] = false.into();
         let settings = json!({ "llmGateway": settings["llmGateway"] });
-        app.write("PUT", "/automation/settings", settings).await.ok();
+        app.write("PATCH", "/automation/settings", settings).await.ok();
         resolve(&app, json!([{ "name": "first-admin" }]))
             .await
             .refused(404, "llm_gateway_not_enabled");

@@ -4,6 +4,7 @@
 use crate::support::{App, Dice, each, fresh_key, number, with_trio};
 use provost_kernel::db::{Access as Mode, Conn, Location};
 use provost_kernel::error::{Code, Error};
+use provost_kernel::fence::{EventKind, Readers, TargetKind};
 use provost_kernel::jobs::{self, Handler, NewJob, Work};
 use provost_kernel::kernel::Settings;
 use provost_kernel::operation::{Access, Empty, Entry, Input, Meta, Method, Operation};
@@ -52,6 +53,9 @@ struct Acted {
     id: String,
 }
 
+static ACT: TargetKind = TargetKind::new("act", Readers::Everybody);
+static ACTED: EventKind = EventKind::new("test.acted", Readers::Everybody);
+
 impl Operation for Act {
     const META: Meta =
         Meta::write("actInTest", Method::Post, "/acts", "operations").rule(Access::Authenticated);
@@ -64,9 +68,9 @@ impl Operation for Act {
         let mut bytes = [0; 8];
         cx.rng().fill(&mut bytes);
         let id = format!("{:016x}", u64::from_be_bytes(bytes));
-        cx.target("act", id.as_str());
+        cx.target(&ACT, id.as_str());
         cx.emit(
-            "test.acted",
+            &ACTED,
             json!({ "id": id, "act": input.body.act, "word": input.query.word }),
         );
         match input.body.act.as_str() {
@@ -416,11 +420,11 @@ async fn enqueue(app: &App, kinds: &'static [&'static str]) {
 fn handlers() -> Arc<Vec<Handler>> {
     #[expect(clippy::unnecessary_wraps, reason = "the signature of every handler")]
     fn done(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
-        cx.emit("test.acted", payload.clone());
+        cx.emit(&ACTED, payload.clone());
         Ok(())
     }
     fn fails(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
-        cx.emit("test.acted", payload.clone());
+        cx.emit(&ACTED, payload.clone());
         Err(Error::new(Code::Conflict, "not yet"))
     }
     fn panics(_: &mut Cx<'_>, _: &Value) -> Result<()> {
@@ -434,7 +438,7 @@ fn handlers() -> Arc<Vec<Handler>> {
             "thief-a"
         };
         cx.execute(&STEAL, params![org, other])?;
-        cx.emit("test.acted", payload.clone());
+        cx.emit(&ACTED, payload.clone());
         Ok(())
     }
     let handler = |kind, run| Handler {

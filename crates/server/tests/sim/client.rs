@@ -6,7 +6,7 @@ use crate::judge::{Asked, Book};
 use crate::life::Life;
 use crate::model::{Act, Model};
 use crate::samples::{self, Target};
-use crate::support::cut_after;
+use crate::support::{App, cut_after};
 use serde_json::{Value, json};
 use std::any::Any;
 use std::cell::Cell;
@@ -330,7 +330,7 @@ async fn other(life: &Life, place: usize) {
         let key = client.key(&tag);
         (operation, tag, key)
     };
-    let Some(made) = prepared(life, operation, &key).await else {
+    let Some((made, token)) = prepared(life, operation, &key).await else {
         return;
     };
     let asked = Asked {
@@ -340,7 +340,7 @@ async fn other(life: &Life, place: usize) {
         path: made.path,
         body: made.body,
         content: made.content,
-        token: life.app.admin.clone(),
+        token,
         key,
     };
     {
@@ -351,11 +351,11 @@ async fn other(life: &Life, place: usize) {
     send(life, place, &asked).await;
 }
 
-/// Makes what a mutation needs, in calm; `None` when another client just has what there is one of, an open import for
+/// Makes what a mutation needs, in calm, and says with which token it is called; `None` when another client just has what there is one of, an open import for
 /// example.
-async fn prepared(life: &Life, operation: &str, key: &str) -> Option<Fixture> {
+async fn prepared(life: &Life, operation: &str, key: &str) -> Option<(Fixture, String)> {
     let _calm = life.weather.calm();
-    let mut made = Box::pin(areas::fixture(&life.app, operation, key));
+    let mut made = Box::pin(made(&life.app, operation, key));
     let made = std::future::poll_fn(|context| {
         PREPARING.set(true);
         let polled = catch_unwind(AssertUnwindSafe(|| made.as_mut().poll(context)));
@@ -368,6 +368,18 @@ async fn prepared(life: &Life, operation: &str, key: &str) -> Option<Fixture> {
         }
         resume_unwind(panic)
     })
+}
+
+async fn made(app: &App, operation: &str, key: &str) -> Option<(Fixture, String)> {
+    let made = areas::fixture(app, operation, key).await?;
+    let entry = app.kernel.registry.find(operation);
+    let is_machine = entry.is_some_and(|entry| samples::needs_a_name(entry.meta));
+    let token = if is_machine {
+        app.machine().await
+    } else {
+        app.admin.clone()
+    };
+    Some((made, token))
 }
 
 /// Whether what was to be made is somebody's already.

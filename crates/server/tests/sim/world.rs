@@ -233,6 +233,7 @@ impl World {
         // Without the documents: they take longer to make than a seed to run, and say nothing about its state.
         let router = edge.wrap(routes::router(&kernel, READING));
         Ok(App {
+            machine: tokio::sync::OnceCell::new(),
             kernel,
             clock: self.hand.clone(),
             router,

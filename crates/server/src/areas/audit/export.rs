@@ -2,6 +2,7 @@
 
 use super::model::Place;
 use super::store;
+use crate::areas::audit::fences;
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::text::Bounded;
@@ -52,6 +53,7 @@ impl Operation for Export {
              one.",
         )
         .command("audit", "export")
+        .answers(&["X-Provost-Next-After"])
         .produces("application/jsonl")
         .sensitive();
     type Path = Empty;
@@ -61,7 +63,7 @@ impl Operation for Export {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<JsonLines> {
         let org = cx.org();
-        cx.target("audit_log", org);
+        cx.target(&fences::LOG, org);
         let after = input.query.after.map_or(0, Bounded::get);
         let limit = input.query.limit.map_or(DEFAULT_LIMIT, Bounded::get);
         let records = store::after(cx, after, limit)?;

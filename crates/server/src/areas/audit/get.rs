@@ -1,7 +1,9 @@
 //! `GET …/audit/events/{entryId}`
 
-use super::model::{AuditEntryId, AuditEvent, READERS};
+use super::model::{AuditEntryId, AuditEvent, READERS, Record};
+use super::show::show;
 use super::store;
+use provost_kernel::fence::Reader;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Error, Result, audit};
 use schemars::JsonSchema;
@@ -19,7 +21,10 @@ pub(super) struct EntryPath {
 impl Operation for Get {
     const META: Meta = Meta::read("getHeadlessAuditEvent", "/audit/events/{entryId}", "audit")
         .access("audit:read", READERS)
-        .says("Show one audit entry", "")
+        .says(
+            "Show one audit entry",
+            "An entry whose details are not for the caller says withheld.",
+        )
         .command("audit", "get");
     type Path = EntryPath;
     type Query = Empty;
@@ -27,34 +32,39 @@ impl Operation for Get {
     type Output = AuditEvent;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AuditEvent> {
-        find(cx, &input.path.entry_id).map(|(_, event)| event)
+        let record = find(cx, &input.path.entry_id)?;
+        let mut reader = Reader::of(cx.actor());
+        Ok(show(cx, &mut reader, &record)?.event)
     }
 }
 
-/// Returns the entry that an id names, with its hash's place in the chain.
+/// Returns the entry that an id names, as it is stored.
 ///
 /// Errors: `NotFound`.
-pub(super) fn find(cx: &mut Cx<'_>, id: &AuditEntryId) -> Result<(super::model::Record, AuditEvent)> {
+pub(super) fn find(cx: &mut Cx<'_>, id: &AuditEntryId) -> Result<Record> {
     // The id holds the place; its other half must still be the entry's own.
     let record = match audit::entry_seq(id.as_str()) {
         Some(seq) => store::get(cx, seq)?,
         None => None,
     };
     let record = record.ok_or_else(|| Error::not_found("audit entry"))?;
-    let event = AuditEvent::of(&record)?;
-    if event.id() != Some(id.as_str()) {
+    if AuditEvent::of(&record)?.id() != Some(id.as_str()) {
         return Err(Error::not_found("audit entry"));
     }
-    Ok((record, event))
+    Ok(record)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::areas::audit::testing::{START, on_every_store};
-    use provost_kernel::audit::entry_id;
+    use crate::areas::audit::testing::{HIDDEN, START, on_every_store};
+    use provost_kernel::audit::{Note, entry_id};
+    use provost_kernel::auth::{Actor, OrganizationId};
+    use provost_kernel::fence::{Readers, TargetKind};
     use serde_json::json;
 
     const GET: &str = "getHeadlessAuditEvent";
+
+    static STRANGE: TargetKind = TargetKind::new("strange thing", Readers::Everybody);
 
     #[test]
     fn one_entry_is_shown_as_it_stands_in_the_export() {
@@ -65,6 +75,36 @@ mod tests {
                 let id = entry_id(START, i64::try_from(place + 1).unwrap());
                 let shown = world.get("operator", GET, &[("entryId", &id)], "").json();
                 assert_eq!(shown, serde_json::from_str::<serde_json::Value>(line).unwrap());
+            }
+        });
+    }
+
+    #[test]
+    fn of_an_entry_that_is_not_for_its_reader_only_that_it_happened_is_shown() {
+        on_every_store("audit_get_withheld", |world| {
+            let acme = OrganizationId::parse("acme").unwrap();
+            let mut note = Note::new(acme.clone(), START, "test.grew");
+            note.actor = Some(Actor::system(acme.clone()));
+            note.target = Some((&HIDDEN, "a name".into()));
+            note.reason = Some("why".into());
+            note.count = Some(3);
+            // An act that nobody declared, and a record of a kind that nobody declared.
+            let unknown = Note::new(acme.clone(), START, "test.unknown");
+            let mut stranger = Note::new(acme.clone(), START, "test.grew");
+            stranger.target = Some((&STRANGE, "a name".into()));
+            world.append(&acme, &[note, unknown, stranger]);
+            for (place, line) in world.exported().iter().enumerate() {
+                let id = entry_id(START, i64::try_from(place + 1).unwrap());
+                let get = |who| world.get(who, GET, &[("entryId", &id)], "").json();
+                let whole: serde_json::Value = serde_json::from_str(line).unwrap();
+                assert_eq!(get("auditor"), whole);
+                assert_eq!(get("admin"), whole);
+                let kept = json!({
+                    "id": id, "seq": whole["seq"], "time": whole["time"], "organizationId": "acme",
+                    "action": whole["action"], "outcome": whole["outcome"],
+                    "previousHash": whole["previousHash"], "hash": whole["hash"], "withheld": true,
+                });
+                assert_eq!(get("operator"), kept);
             }
         });
     }

@@ -1,7 +1,9 @@
 //! `GET …/audit/events`
 
 use super::model::{AuditEvent, Outcome, READERS, Term};
+use super::show::show;
 use super::store::{self, Filter};
+use provost_kernel::fence::Reader;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Cursor, Limit};
 use provost_kernel::{Cx, Result, Timestamp};
@@ -52,7 +54,8 @@ impl Operation for List {
             "List audit entries, the newest first",
             "Every filter narrows the list; from is inclusive, to exclusive. One call looks at no more than \
              20000 entries: a page may therefore be short, or empty, although older entries match. The list \
-             has ended when nextCursor is absent. Reading the log is counted, not recorded entry by entry.",
+             has ended when nextCursor is absent. Reading the log is counted, not recorded entry by entry. An entry \
+             whose details are not for the caller says withheld, and actorId and targetId do not find it.",
         )
         .command("audit", "list");
     type Path = Empty;
@@ -75,25 +78,54 @@ impl Operation for List {
             target_id: query.target_id.as_ref().map(Term::as_str),
             outcome: query.outcome.map(Outcome::as_str),
         };
-        let (lowest, limit) = ((before - WINDOW).max(1), query.limit.get());
-        let records = store::list(cx, &filter, before, lowest, limit)?;
-        let is_full = i64::try_from(records.len()).is_ok_and(|count| count == limit);
-        let seen = match records.last() {
-            Some(last) if is_full => last.seq,
-            _ => lowest,
-        };
+        let lowest = (before - WINDOW).max(1);
+        let (events, seen) = found(cx, &filter, before, lowest, query.limit.get())?;
         let next_cursor = (seen > 1).then(|| Cursor::issue(keys, org, operation, seen));
-        Ok(AuditEventPage {
-            events: records.iter().map(AuditEvent::of).collect::<Result<_>>()?,
-            next_cursor,
-        })
+        Ok(AuditEventPage { events, next_cursor })
     }
+}
+
+/// Returns the entries that the caller finds, and the place of the last one that was looked at.
+///
+/// INVARIANT FE-2: what a filter compares with and the caller may not see decides nothing, neither the entries of a page
+/// nor where it ends: such entries are passed over as if the filter had not matched them.
+fn found(
+    cx: &mut Cx<'_>,
+    filter: &Filter<'_>,
+    before: i64,
+    lowest: i64,
+    limit: i64,
+) -> Result<(Vec<AuditEvent>, i64)> {
+    let mut reader = Reader::of(cx.actor());
+    let names = filter.actor_id.is_some() || filter.target_id.is_some();
+    let (mut events, mut before) = (Vec::new(), before);
+    loop {
+        let records = store::list(cx, filter, before, lowest, limit)?;
+        for record in &records {
+            let shown = show(cx, &mut reader, record)?;
+            if names && !shown.names {
+                continue;
+            }
+            events.push(shown.event);
+            if is_of(events.len(), limit) {
+                return Ok((events, record.seq));
+            }
+        }
+        match records.last() {
+            Some(last) if is_of(records.len(), limit) => before = last.seq,
+            _ => return Ok((events, lowest)),
+        }
+    }
+}
+
+fn is_of(count: usize, limit: i64) -> bool {
+    i64::try_from(count).is_ok_and(|count| count == limit)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::areas::audit::testing::{START, World, on_every_store};
+    use crate::areas::audit::testing::{HIDDEN, START, THING, World, on_every_store};
     use provost_kernel::audit::{Decision, Note};
     use provost_kernel::auth::{Actor, OrganizationId};
     use provost_kernel::entropy::UnitRng;
@@ -105,9 +137,13 @@ mod tests {
 
     /// Reads the whole list, page by page; returns the entries and how many calls it took.
     fn read_all(world: &World, filter: &str, limit: usize) -> (Vec<Value>, usize) {
+        read_all_as(world, "auditor", filter, limit)
+    }
+
+    fn read_all_as(world: &World, who: &str, filter: &str, limit: usize) -> (Vec<Value>, usize) {
         let (mut events, mut calls, mut cursor) = (Vec::new(), 0, String::new());
         loop {
-            let reply = world.get("auditor", LIST, &[], &format!("{filter}&limit={limit}{cursor}"));
+            let reply = world.get(who, LIST, &[], &format!("{filter}&limit={limit}{cursor}"));
             assert_eq!(reply.status, 200, "{}", reply.text);
             let page = reply.json();
             let found = page["events"].as_array().unwrap();
@@ -147,7 +183,7 @@ mod tests {
                 note.actor = Some(actor);
             }
             if draw(4) > 0 {
-                note.target = Some(("thing", format!("thing {}", draw(3))));
+                note.target = Some((&THING, format!("thing {}", draw(3))));
             }
             note.decision = decisions[usize::from(draw(5))];
             note
@@ -220,6 +256,76 @@ mod tests {
                     );
                 }
             }
+        });
+    }
+
+    #[test]
+    fn no_filter_finds_an_entry_by_what_is_withheld() {
+        on_every_store("audit_oracle", |world| {
+            let acme = OrganizationId::parse("acme").unwrap();
+            let mut notes = varied_notes(120);
+            for (place, note) in notes.iter_mut().enumerate() {
+                // Of two entries one is hidden; its actor and its target stand in no other.
+                if place % 2 == 0 {
+                    let mut actor = Actor::system(acme.clone());
+                    actor.id = "sa_hidden".into();
+                    note.actor = Some(actor);
+                    note.target = Some((&HIDDEN, "a hidden name".into()));
+                }
+            }
+            world.append(&acme, &notes);
+            let list = |filter: &str| world.get("operator", LIST, &[], filter);
+            let seen = read_all_as(world, "operator", "", 50).0;
+            assert_eq!(seen.len(), 120);
+            for limit in [1, 7, 100] {
+                // The answers are the same bytes, so neither pages nor cursors tell a hit from a miss.
+                for (hidden, nobody) in [
+                    ("actorId=sa_hidden", "actorId=sa_nobody"),
+                    ("targetId=a+hidden+name", "targetId=no+name"),
+                    (
+                        "actorId=sa_hidden&targetId=a+hidden+name",
+                        "actorId=sa_1&targetId=no+name",
+                    ),
+                    (
+                        "actorId=sa_hidden&outcome=denied",
+                        "actorId=sa_nobody&outcome=denied",
+                    ),
+                ] {
+                    let (hit, miss) = (
+                        list(&format!("{hidden}&limit={limit}")),
+                        list(&format!("{nobody}&limit={limit}")),
+                    );
+                    assert_eq!(
+                        (hit.status, &hit.text),
+                        (200, &miss.text),
+                        "{hidden} limit={limit}"
+                    );
+                    assert_eq!(hit.json()["events"], serde_json::json!([]));
+                }
+                for n in 0..3 {
+                    for (filter, pointer, value) in [
+                        (format!("actorId=sa_{n}"), "/actor/id", format!("sa_{n}")),
+                        (format!("targetId=thing+{n}"), "/target/id", format!("thing {n}")),
+                        // What is kept of every entry finds every entry.
+                        (format!("action=action.{n}"), "/action", format!("action.{n}")),
+                    ] {
+                        let found = read_all_as(world, "operator", &filter, limit).0;
+                        let expected = seen.iter();
+                        let expected: Vec<&Value> = expected
+                            .filter(|entry| entry.pointer(pointer).is_some_and(|found| *found == value))
+                            .collect();
+                        assert_eq!(
+                            found.iter().collect::<Vec<_>>(),
+                            expected,
+                            "{filter} limit={limit}"
+                        );
+                        assert!(!found.is_empty());
+                    }
+                }
+            }
+            // Whoever reads everything finds it.
+            let found = read_all(world, "actorId=sa_hidden&targetId=a+hidden+name", 7).0;
+            assert_eq!(found.len(), 60);
         });
     }
 

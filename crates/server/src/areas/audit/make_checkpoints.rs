@@ -15,6 +15,7 @@ use super::get_checkpoint;
 use super::model::{CHECKPOINT_CREATED, CheckpointLine, is_due, origin};
 use super::store::{self, Chain};
 use super::tree::{STEP, StoredTree};
+use crate::areas::audit::fences;
 use provost_kernel::audit::hex;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::checkpoint::Checkpoint;
@@ -168,8 +169,11 @@ async fn record(
         if newest.as_ref().map_or(0, |c| c.size) == covered {
             store::add_checkpoint(cx, size, &note)?;
             cx.action(CHECKPOINT_CREATED);
-            cx.target("audit_checkpoint", size.to_string());
-            cx.emit(CHECKPOINT_CREATED, json!({ "size": size, "rootHash": root }));
+            cx.target(&fences::CHECKPOINT, size.to_string());
+            cx.emit(
+                &fences::CHECKPOINT_CREATED,
+                json!({ "size": size, "rootHash": root }),
+            );
             time = Some(cx.now());
         } else if let Some(same) = newest.filter(|c| c.size == size && c.note == note) {
             // The unit ran twice because its first COMMIT went unanswered.

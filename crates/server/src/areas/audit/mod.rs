@@ -13,6 +13,8 @@
 //! INVARIANT AL-3: every checkpoint of the store is also a line of `checkpoints.jsonl` or about to become one;
 //! a store that is behind that file, or disagrees with it, does not start.
 //! INVARIANT AL-4: what is shown and exported is the stored entry, member for member, with its two hashes.
+//! INVARIANT FE-2: of an entry whose details are not for a caller, the caller gets place, sequence, time, action and
+//! outcome, and no filter finds it by what is withheld.
 //! INVARIANT AL-5: no call looks at more than a fixed number of entries, however long the log is.
 //!
 //! Specification §6; D12.4 to D12.7, D13.
@@ -22,12 +24,14 @@
 //! this machine.
 
 mod export;
+pub mod fences;
 mod get;
 mod get_checkpoint;
 mod list;
 mod make_checkpoints;
 mod model;
 mod prove;
+mod show;
 mod store;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -39,7 +43,7 @@ pub use make_checkpoints::make_checkpoints;
 pub use model::origin;
 pub use store::STATEMENTS;
 pub use verify_entries::{Finding, Report, Verifier};
-pub use verify_start::verify_start;
+pub use verify_start::{verify_start, verify_store};
 
 use provost_kernel::operation::Entry;
 

@@ -136,6 +136,9 @@ impl Record {
 #[serde(transparent)]
 pub(super) struct AuditEvent(Map<String, Value>);
 
+/// What stays of an entry whose details are withheld. A list of what stays: a member that is added later is withheld.
+const KEPT: [&str; 6] = ["id", "seq", "time", "organizationId", "action", "outcome"];
+
 impl AuditEvent {
     /// Returns the stored members with the two hashes.
     ///
@@ -147,9 +150,45 @@ impl AuditEvent {
         Ok(Self(members))
     }
 
+    /// Returns the entry without its details.
+    pub(super) fn withheld(self) -> Self {
+        let hashes = ["previousHash", "hash"];
+        let mut members = self.0;
+        members.retain(|name, _| KEPT.contains(&name.as_str()) || hashes.contains(&name.as_str()));
+        members.insert("withheld".into(), true.into());
+        Self(members)
+    }
+
+    /// Returns the entry without the changes of these paths, or as it is when it has none of them.
+    pub(super) fn without_changes(mut self, is_withheld: impl Fn(&str) -> bool) -> Self {
+        let Some(Value::Array(changes)) = self.0.get_mut("changes") else {
+            return self;
+        };
+        let count = changes.len();
+        changes.retain(|change| !change["path"].as_str().is_some_and(&is_withheld));
+        if changes.len() < count {
+            if changes.is_empty() {
+                self.0.remove("changes");
+            }
+            self.0.insert("withheld".into(), true.into());
+        }
+        self
+    }
+
     /// Returns the entry's id.
     pub(super) fn id(&self) -> Option<&str> {
         self.0.get("id").and_then(Value::as_str)
+    }
+
+    /// Returns what was done.
+    pub(super) fn action(&self) -> Option<&str> {
+        self.0.get("action").and_then(Value::as_str)
+    }
+
+    /// Returns kind and id of the record that the entry is about.
+    pub(super) fn target(&self) -> Option<(&str, &str)> {
+        let target = self.0.get("target")?;
+        Some((target.get("type")?.as_str()?, target.get("id")?.as_str()?))
     }
 }
 
@@ -200,6 +239,10 @@ impl JsonSchema for AuditEvent {
                 "reason": text(),
                 "idempotencyKeyHash": hash(),
                 "requestId": text(),
+                "salt": {
+                    "type": "string",
+                    "description": "of an entry without a request: its hash cannot be found by trying",
+                },
                 "clientRequestId": text(),
                 "sourceIp": text(),
                 "userAgent": text(),
@@ -213,6 +256,11 @@ impl JsonSchema for AuditEvent {
                 },
                 "count": { "type": "integer", "minimum": 1 },
                 "replayOf": text(),
+                "withheld": {
+                    "const": true,
+                    "description": "details are not for this reader: either all but place, sequence, time, action and \
+                                    outcome, or some of the changes",
+                },
                 "previousHash": hash(),
                 "hash": hash(),
             },

@@ -55,7 +55,7 @@ impl Operation for Prove {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AuditProof> {
         let (org, keys) = (cx.org(), &cx.kernel().keys);
-        let (record, _) = get::find(cx, &input.query.entry_id)?;
+        let record = get::find(cx, &input.query.entry_id)?;
         let stored = match input.query.checkpoint {
             Some(size) => store::checkpoint_at(cx, org, size.get())?,
             None => store::newest_checkpoint(cx, org)?,

@@ -7,6 +7,7 @@ use provost_kernel::db::testing::{TestStore, locations};
 use provost_kernel::db::{Call, Conn, Location, Param, Row, Statement, migrate};
 use provost_kernel::dispatch::{self, Request};
 use provost_kernel::entropy::{SeededEntropy, UnitRng};
+use provost_kernel::fence::Readers;
 use provost_kernel::kernel::{Extras, Parts, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::operation::Registry;
@@ -30,6 +31,18 @@ provost_kernel::statements! {
     ADD_TOKEN = "INSERT INTO service_account_tokens (organization_id, id, service_account_id, lookup_id, name, token_prefix, mac, pepper_id, scopes, created_at, updated_at, expires_at, self_rotated, replay_pending) VALUES (?1, ?2, ?3, ?4, ?2, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?11)";
     /// Finds a token.
     LOOKUP = unscoped("a token names its organization") "SELECT t.organization_id, a.id, a.permission_role, t.scopes, t.id, t.token_prefix, t.mac, t.pepper_id, t.expires_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id WHERE t.lookup_id = ?1";
+}
+
+provost_kernel::fences! {
+    acts Readers::Everybody, ["action.0", "action.1", "action.2", "test.emitted", "test.grew"];
+    targets {
+        THING = "thing" => Readers::Everybody;
+        HIDDEN = "hidden thing" => Readers::Overseers;
+    }
+    events {
+        HAPPENED = "test.happened" => Readers::Everybody;
+        HIDDEN_HAPPENED = "test.hidden" => Readers::Overseers;
+    }
 }
 
 /// What somebody with access to the store can do to a chain.
@@ -120,6 +133,7 @@ impl Credentials for TestCredentials {
             replay_pending: false,
             last_used_at: None,
             item: None,
+            client: None,
         })
     }
 
@@ -137,11 +151,13 @@ impl Credentials for TestCredentials {
 }
 
 fn registry() -> Registry {
+    use crate::areas::{audit, capabilities, events, settings};
     Registry::default()
-        .with(crate::areas::audit::operations())
-        .with(crate::areas::events::operations())
-        .with(crate::areas::settings::operations())
-        .with(crate::areas::capabilities::operations())
+        .area(audit::operations(), &audit::fences::FENCES)
+        .area(events::operations(), &events::fences::FENCES)
+        .area(settings::operations(), &settings::fences::FENCES)
+        .area(capabilities::operations(), &capabilities::fences::FENCES)
+        .area(Vec::new(), &FENCES)
 }
 
 fn boot(location: Location, keys_dir: &Path, clock: &Arc<ManualClock>, seed: u64) -> Arc<Kernel> {
@@ -371,7 +387,7 @@ impl World {
         let mut head = read.unwrap_or_else(|| Head::empty(organization.clone()));
         let mut calls = Vec::new();
         for note in notes {
-            head.append(note, &mut calls).unwrap();
+            head.append(note, |_| [7; 32], &mut calls).unwrap();
         }
         calls.extend(head.store(&self.kernel.keys, self.kernel.clock.now()));
         conn.commit(&calls).unwrap();

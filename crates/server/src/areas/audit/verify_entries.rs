@@ -411,7 +411,7 @@ mod tests {
             let mut note = Note::new(acme.clone(), START, "test");
             note.reason = Some((*reason).to_owned());
             let (mut calls, previous) = (Vec::new(), head.hash);
-            head.append(&note, &mut calls).unwrap();
+            head.append(&note, |_| [7; 32], &mut calls).unwrap();
             let Param::Text(entry) = &calls[0].params[7] else {
                 panic!("the entry is text")
             };

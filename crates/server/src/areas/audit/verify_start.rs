@@ -20,19 +20,21 @@ use std::sync::Arc;
 pub async fn verify_start(kernel: &Arc<Kernel>) -> Result<()> {
     let shared = kernel.clone();
     let lines = kernel.blocking(move || shared.keys.checkpoint_lines()).await;
-    let newest = newest(&lines??)?;
+    let lines = lines??;
     let shared = kernel.clone();
     kernel
-        .read_system(move |tx| {
-            let heads = store::heads(tx)?;
-            heads
-                .iter()
-                .try_for_each(|head| check_head(tx, &shared.keys, head))?;
-            newest
-                .values()
-                .try_for_each(|line| check_line(tx, &shared.keys, line))
-        })
+        .read_system(move |tx| verify_store(tx, &shared.keys, &lines))
         .await
+}
+
+/// As [`verify_start`], for a store without a kernel; `lines` are those of `checkpoints.jsonl`.
+///
+/// Errors: as [`verify_start`].
+pub fn verify_store(tx: &mut Tx<'_>, keys: &Keys, lines: &[String]) -> Result<()> {
+    let newest = newest(lines)?;
+    let heads = store::heads(tx)?;
+    heads.iter().try_for_each(|head| check_head(tx, keys, head))?;
+    newest.values().try_for_each(|line| check_line(tx, keys, line))
 }
 
 /// Returns the last line of every organization. A restore of the store ends the file with lines of its own,

@@ -8,10 +8,13 @@
 use super::RUNNERS;
 use super::create::principal;
 use super::get::{RunPath, view};
+use super::model::Run;
+use super::sight::Sight;
 use super::view::RunView;
 use super::{store, worker};
+use crate::areas::backtests::fences;
 use provost_kernel::error::{Code, Error};
-use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation, Precondition};
 use provost_kernel::text::Reason;
 use provost_kernel::{Cx, Result};
 use serde_json::json;
@@ -29,11 +32,15 @@ impl Operation for CancelBacktest {
     .access("policies:backtest", RUNNERS)
     .command("backtests", "cancel")
     .confirmed()
+    .precondition(Precondition::Match)
+    .answers(&["ETag"])
     .says(
         "Cancel a backtest that waits or runs",
         "The run is canceled when this answers; live enforcement is not touched. A canceled run stays as it is. One \
          that has succeeded or failed is refused with 409. What was evaluated so far stays as partial results. \
-         If-Match refuses a record that has changed (412).",
+         If-Match refuses a record that has changed (412). Of a run that reads content this answers what is seen \
+         without the scope policies:inspect, whoever asks: a repeat of the request is answered like the first one, also \
+         after the scope was taken away.",
     );
     type Path = RunPath;
     type Query = Empty;
@@ -42,9 +49,9 @@ impl Operation for CancelBacktest {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RunView> {
         let id = &input.path.run_id;
-        cx.target("policy_backtest", id.as_str());
+        cx.target(&fences::RUN, id.as_str());
         let mut run = store::get(cx, id)?;
-        must_match(input.if_match.as_deref(), &run.etag(cx.org()))?;
+        must_match(input.if_match.as_deref(), cx, &run)?;
         let (before, revision) = (run.status(), run.revision);
         let reason = input.reason.as_ref().map_or("", Reason::as_str);
         // INVARIANT BT-2: in every state that is not terminal.
@@ -53,24 +60,36 @@ impl Operation for CancelBacktest {
             cx.wake(worker::NAME);
             cx.change("/status", before.as_str(), run.status().as_str());
             cx.emit(
-                "policy.backtest.canceled",
+                &fences::CANCELED,
                 json!({ "runId": run.id, "status": run.status(), "partial": run.is_partial() }),
             );
         }
-        cx.header("etag", run.etag(cx.org()));
-        view(cx, run)
+        let (own, etags) = (Sight::of_caller(cx), etags(cx, &run));
+        // The answer is kept for repeats of the request, which may come after a scope was taken away.
+        let shown = view(cx, Sight::Restricted, run)?;
+        let [whole, restricted] = etags;
+        let is_whole = own == Sight::Whole && !shown.reads_content();
+        cx.header("etag", if is_whole { whole } else { restricted });
+        Ok(shown)
     }
 }
 
-/// Errors: `PreconditionFailed` with the `ETag` of now (D1.9).
-fn must_match(if_match: Option<&str>, etag: &str) -> Result<()> {
+/// Returns the tags of both forms of a record; each tells the same state of it.
+fn etags(cx: &Cx<'_>, run: &Run) -> [String; 2] {
+    [Sight::Whole, Sight::Restricted].map(|sight| run.etag(cx.org(), sight))
+}
+
+/// Errors: `PreconditionFailed` with the caller's `ETag` of now (D1.9).
+fn must_match(if_match: Option<&str>, cx: &Cx<'_>, run: &Run) -> Result<()> {
+    let etags = etags(cx, run);
     let matches = if_match.is_none_or(|list| {
         let mut tags = list.split(',').map(str::trim);
-        tags.any(|tag| tag == "*" || tag == etag)
+        tags.any(|tag| tag == "*" || etags.iter().any(|etag| etag == tag))
     });
     if matches {
         return Ok(());
     }
     let message = "the backtest has changed since; read it again";
+    let etag = run.etag(cx.org(), Sight::of_caller(cx));
     Err(Error::new(Code::PreconditionFailed, message).with_header("etag", etag))
 }

@@ -4,8 +4,10 @@ use super::RUNNERS;
 use super::body::CreateBody;
 use super::model::{BacktestId, MAX_QUEUED, Principal, Run, Status};
 use super::question::{Question, changes_to_store};
+use super::sight::Sight;
 use super::view::RunView;
 use super::{engine, store, worker};
+use crate::areas::backtests::fences;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::{Name, Reason};
@@ -30,6 +32,7 @@ impl Operation for CreateBacktest {
     .access("policies:backtest", RUNNERS)
     .command("backtests", "create")
     .status(201)
+    .answers(&["Location", "ETag"])
     .reads_up_to(BODY.0, BODY.1)
     .says(
         "Ask what other policies would have decided on recorded events",
@@ -38,7 +41,9 @@ impl Operation for CreateBacktest {
          a whole set of up to 1000 policies. The window lies within the retention of the history and spans at most \
          the days of the setting policies.maxBacktestDays; newest events come first when there are more than limits.maxEvents. Two runs of an organization \
          are worked on at a time and 20 wait; a further one is refused with 429. A definition that breaks its \
-         contract, and a policy or version that is not there, is refused with 422 and JSON Pointers.",
+         contract, and a policy or version that is not there, is refused with 422 and JSON Pointers. Where a policy \
+         that differs between the two sets reads content (a tool's input and result, prompts, responses, free text of \
+         requests, or by a module), the scope policies:inspect is needed as well.",
     );
     type Path = Empty;
     type Query = Empty;
@@ -57,23 +62,28 @@ impl Operation for CreateBacktest {
             return Err(Error::new(Code::RateLimited, message).retry_after(QUEUE_RETRY_SECS));
         }
         let id: BacktestId = cx.new_id();
-        cx.target("policy_backtest", id.as_str());
+        cx.target(&fences::RUN, id.as_str());
         let reason = input.reason.as_ref().map_or("", Reason::as_str);
         let mut run = Run::queued(id, principal(cx), reason, cx.now());
         run.name = input.body.name.as_ref().map(|name| Name::as_str(name).to_owned());
         engine::VERSION.clone_into(&mut run.engine_version);
         store::insert(cx, &run, &question.to_store()?, &changes_to_store(&changes)?)?;
-        let digest = question.candidate.digest.as_str();
-        cx.change("/policySet/candidate/digest", serde_json::Value::Null, digest);
+        let path = if question.seal.is_some() {
+            "/policySet/candidate/sealedDigest"
+        } else {
+            "/policySet/candidate/digest"
+        };
+        cx.change(path, serde_json::Value::Null, question.audit_digest());
         cx.emit(
-            "policy.backtest.queued",
+            &fences::QUEUED,
             json!({ "runId": run.id, "status": run.status() }),
         );
         cx.wake(worker::NAME);
         let base = format!("/api/headless/v1/organizations/{}", cx.org());
         cx.header("location", format!("{base}/policies/backtests/{}", run.id));
-        cx.header("etag", run.etag(cx.org()));
-        Ok(RunView::of(cx.org(), run, question, None))
+        let sight = Sight::of_caller(cx);
+        cx.header("etag", run.etag(cx.org(), sight));
+        Ok(RunView::of(cx.org(), sight, run, question, None))
     }
 }
 

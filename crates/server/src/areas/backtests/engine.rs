@@ -9,13 +9,14 @@ use super::question::Question;
 use super::results::Results;
 use super::sources::Pinned;
 use crate::areas::history::{self, Opened, SourceRow};
+use crate::areas::words::{self, Asked, Kind};
 use provost_history::Plan;
 use provost_history::scan::Watch;
 use provost_kernel::Kernel;
 use provost_kernel::error::{Error, Result};
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::threads::Threads;
-use provost_policy::PolicySet;
+use provost_policy::{PolicySet, Register};
 use provost_replay::record;
 use provost_replay::run::{self, Finished, Job, Part, Tuning, Unreadable};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -227,7 +228,7 @@ fn judge(kernel: &Arc<Kernel>, task: Task) -> Result<End> {
             name: lost.name,
             rows: lost.rows.into(),
         });
-    let job = Job {
+    let mut job = Job {
         baseline,
         candidate,
         sources: opened.sources,
@@ -238,9 +239,11 @@ fn judge(kernel: &Arc<Kernel>, task: Task) -> Result<End> {
             max_events: question.max_events.unsigned_abs(),
             filters: question.filters.to_engine(),
         },
+        register: Arc::default(),
         threads: threads(),
         tuning: Tuning::default(),
     };
+    job.register = register(kernel, &task.organization, &job, control)?;
     let keep = |part: &Part<'_>| {
         if control.wants.swap(false, Ordering::Relaxed) {
             match snapshot(part, &sources) {
@@ -295,6 +298,24 @@ fn open(kernel: &Arc<Kernel>, task: &Task) -> (Opened, Vec<SourceRow>, Option<Ve
     }
     let opened = history::open(kernel, &task.organization, task.sources.clone());
     (opened, task.sources.clone(), None)
+}
+
+/// Returns what the words of the run mean now: what a live decision about the same events would go by.
+fn register(kernel: &Kernel, organization: &str, job: &Job, control: &Control) -> Result<Arc<Register>> {
+    let found = match run::words(job, &control.watch.beside()) {
+        Ok(found) => found,
+        // The run itself says that it was stopped.
+        Err(provost_history::Error::Canceled) => return Ok(Arc::default()),
+        Err(cause) => return Err(refusal(cause)),
+    };
+    let mut asked = Asked::default();
+    for kind in Kind::ALL {
+        let words = found.get(&kind.field()).into_iter().flatten();
+        words.for_each(|word| asked.add(kind, word));
+    }
+    let (organization, now) = (organization.to_owned(), kernel.clock.now());
+    let register = kernel.read_blocking(move |tx| words::register(tx, &organization, &asked, now))?;
+    Ok(Arc::new(register))
 }
 
 /// One processor is left to everything else.

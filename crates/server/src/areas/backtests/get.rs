@@ -4,9 +4,10 @@ use super::READERS;
 use super::model::{BacktestId, Run};
 use super::question::Question;
 use super::results::Results;
+use super::sight::Sight;
 use super::store;
 use super::view::RunView;
-use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::operation::{Empty, Input, Meta, Operation, Precondition};
 use provost_kernel::{Cx, Result};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -53,12 +54,16 @@ impl Operation for GetBacktest {
     .access("policies:read", READERS)
     .command("backtests", "get")
     .also(304)
+    .precondition(Precondition::NoneMatch)
+    .answers(&["ETag", "Retry-After"])
     .errors(&[401, 403, 404])
     .says(
         "Read a backtest",
         "While it is queued or running the answer has Retry-After; with If-None-Match an unchanged record is answered \
          with 304. Results appear when it has succeeded, or for the part that was evaluated when it failed or was \
-         canceled. The record goes away 30 days after its end.",
+         canceled. Of a run that reads content whoever lacks the scope policies:inspect sees totals alone, without \
+         digests and filters, and those only where none of them is small (results.restricted). The record goes away 30 \
+         days after its end; what it asked stays.",
     );
     type Path = RunPath;
     type Query = Empty;
@@ -67,7 +72,8 @@ impl Operation for GetBacktest {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Shown> {
         let run = store::get(cx, &input.path.run_id)?;
-        let etag = run.etag(cx.org());
+        let sight = Sight::of_caller(cx);
+        let etag = run.etag(cx.org(), sight);
         cx.header("etag", etag.clone());
         if !run.status().is_terminal() {
             cx.header("retry-after", RETRY_SECS.to_owned());
@@ -81,12 +87,12 @@ impl Operation for GetBacktest {
             cx.status(304);
             return Ok(Shown(None));
         }
-        view(cx, run).map(|run| Shown(Some(run)))
+        view(cx, sight, run).map(|run| Shown(Some(run)))
     }
 }
 
-/// Returns a run as it is shown, with all of its results.
-pub fn view(cx: &mut Cx<'_>, run: Run) -> Result<RunView> {
+/// Returns a run as it is shown, with all of its results that may be seen.
+pub fn view(cx: &mut Cx<'_>, sight: Sight, run: Run) -> Result<RunView> {
     let content = store::content(cx, &run.id)?;
     let results = match (content.results, content.samples) {
         (Some(results), Some(samples)) if run.shows_results() => {
@@ -95,7 +101,7 @@ pub fn view(cx: &mut Cx<'_>, run: Run) -> Result<RunView> {
         _ => None,
     };
     let question = Question::from_store(&content.question)?;
-    Ok(RunView::of(cx.org(), run, question, results))
+    Ok(RunView::of(cx.org(), sight, run, question, results))
 }
 
 /// Says whether a list of entity tags names this one. A weak tag compares equal to a strong one when a body is asked

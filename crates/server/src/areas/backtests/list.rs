@@ -4,6 +4,7 @@ use super::READERS;
 use super::model::Status;
 use super::question::Question;
 use super::results::Results;
+use super::sight::Sight;
 use super::store;
 use super::view::RunView;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
@@ -47,7 +48,8 @@ impl Operation for ListBacktests {
         .command("backtests", "list")
         .says(
             "List backtests, the newest first",
-            "Without the samples of their results; those have a list of their own.",
+            "Without the samples of their results; those have a list of their own. Runs that read content are shown as \
+             one alone is, to those with the scope policies:inspect and to others.",
         );
     type Path = Empty;
     type Query = ListQuery;
@@ -64,6 +66,7 @@ impl Operation for ListBacktests {
         let mut found = store::list(cx, query.status, before, query.limit.get() + 1)?;
         let goes_on = found.len() > limit;
         found.truncate(limit);
+        let sight = Sight::of_caller(cx);
         let end = found.last().filter(|_| goes_on);
         let next_cursor = end.map(|(last, _)| Cursor::issue(keys, org, &list, last.seq));
         let backtests = found.into_iter().map(|(run, content)| {
@@ -71,6 +74,7 @@ impl Operation for ListBacktests {
             let results = shown.map(|text| Results::from_store(&text, None)).transpose()?;
             Ok(RunView::of(
                 org,
+                sight,
                 run,
                 Question::from_store(&content.question)?,
                 results,

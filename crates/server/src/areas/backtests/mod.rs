@@ -13,20 +13,26 @@
 //! was interrupted; results that were cut by duration have none.
 //! INVARIANT BT-6: what a run judges was pinned when it was made.
 //! INVARIANT BT-7: a run writes its own rows alone: no decision, no policy, nothing live.
+//! INVARIANT BT-8: a run whose sets differ in policies that read content is made, and what came of it is read, with the
+//! scope `policies:inspect` alone; others see totals, where none of them is small.
+//! INVARIANT BT-9: what a run asked is kept as long as its audit entry, for admins and auditors.
 //!
-//! Absent on purpose: `canceling` (it would last milliseconds), runs that outlive their record, notifications of
+//! Absent on purpose: `canceling` (it would last milliseconds), results that outlive their record, notifications of
 //! progress (a poll with `If-None-Match` costs one indexed read), a run's own copy of the events.
 
 mod body;
 mod cancel;
 mod create;
+mod definitions;
 mod engine;
+pub mod fences;
 mod get;
 mod list;
 pub mod model;
 mod question;
 mod results;
 mod samples;
+mod sight;
 mod sources;
 mod store;
 mod view;
@@ -53,10 +59,11 @@ pub fn operations() -> Vec<Entry> {
         Entry::of::<get::GetBacktest>(),
         Entry::of::<cancel::CancelBacktest>(),
         Entry::of::<samples::ListSamples>(),
+        Entry::of::<definitions::GetDefinitions>(),
     ]
 }
 
-/// Forgets the runs of every organization whose time is over (D9.5).
+/// Forgets what came of the runs of every organization whose time is over (D9.5).
 pub fn prune(cx: &mut Cx<'_>, now: Timestamp) -> Result<()> {
     store::prune(cx, now)
 }

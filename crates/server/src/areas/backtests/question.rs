@@ -1,6 +1,7 @@
 //! What a run asks, pinned at its creation: both sets as base and changes, window, filters, limits.
 //!
 //! INVARIANT BT-6: what a run judges is what was pinned; later writes of policies change neither set nor digest.
+//! INVARIANT BT-8: whether a run reads content is decided when it is made, and of a run that does not say so it is assumed.
 //!
 //! The candidate is stored as bound changes of a base: a numbered version, or nothing for a whole set.
 
@@ -8,12 +9,14 @@ use super::body::{
     BaselineBody, BaselineKind, CandidateBody, CandidateKind, ChangeBody, ChangeOp, CreateBody, Filters,
     Items, PolicyBody, Window, Word,
 };
+use super::model::BacktestId;
+use super::sight;
 use crate::areas::policies::{self, Bound, Change};
 use crate::areas::{history, settings};
 use provost_kernel::db::Tx;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Cx, Timestamp};
-use provost_policy::{Family, PolicySet};
+use provost_policy::{Definition, Family, PolicySet, sha256_hex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -37,6 +40,17 @@ pub struct Question {
     pub max_events: i64,
     /// How long workers may be at it. Units: seconds.
     pub max_duration_secs: i64,
+    /// Whether what differs between the sets can depend on content ([`reads_content`]); runs from before this was decided
+    /// do not say.
+    #[serde(default = "assumed")]
+    pub reads_content: bool,
+    /// What the audit entry's digest of the candidate is sealed with, of a run that reads content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
+}
+
+const fn assumed() -> bool {
+    true
 }
 
 /// A pinned baseline.
@@ -74,19 +88,27 @@ impl Question {
     /// Pins what a caller asks; returns it with the candidate's changes.
     ///
     /// Errors: `InvalidRequest` about window and limits, `InvalidDefinition` about candidate and baseline, each with
-    /// JSON Pointers.
+    /// JSON Pointers; `InsufficientScope` where policies that read content are asked about without the scope for it.
     pub fn pin(cx: &mut Cx<'_>, body: &CreateBody) -> Result<(Self, Vec<Bound>)> {
         check_window(cx, body.window)?;
         let limits = body.limits.unwrap_or_default();
         let org = cx.org();
         let live = policies::live(&mut cx.tx(), org)?;
-        let baseline = baseline(cx, body.baseline.as_ref(), &live)?;
+        let (baseline, before) = baseline(cx, body.baseline.as_ref(), &live)?;
         let (changes, base) = changes(cx, &body.candidate)?;
         let candidate = match base {
             Base::Live => policies::with_changes(&live.set, &changes)?,
             Base::Nothing => policies::with_changes(nothing()?.as_ref(), &changes)?,
         };
+        let reads_content = reads_content(&live.set, &before, &candidate);
+        // Whoever may write policies could make their own question live first.
+        let may_author = cx.actor().permission.scopes.has("policies:write");
+        if reads_content || may_author && readers(&before, &candidate).next().is_some() {
+            sight::require(cx, "a backtest of policies that read content")?;
+        }
         let question = Self {
+            reads_content,
+            seal: reads_content.then(|| cx.new_id::<BacktestId>().as_str().to_owned()),
             baseline,
             candidate: Candidate {
                 kind: body.candidate.kind,
@@ -100,6 +122,15 @@ impl Question {
             max_duration_secs: limits.duration_secs(),
         };
         Ok((question, changes))
+    }
+
+    /// Returns the digest of the candidate as the audit log names it: whoever reads entries must not learn from it
+    /// whether a guess at a definition about content is right, and whoever reads the definitions can check it.
+    pub fn audit_digest(&self) -> String {
+        match &self.seal {
+            Some(seal) => sha256_hex(format!("{seal} {}", self.candidate.digest).as_bytes()),
+            None => self.candidate.digest.clone(),
+        }
     }
 
     /// Returns the stored form of a question.
@@ -160,7 +191,7 @@ fn check_window(cx: &mut Cx<'_>, window: Window) -> Result<()> {
     if window.to > now {
         return Err(Error::invalid("/window/to", "must not lie in the future"));
     }
-    let retention_days = history::retention_days(&mut cx.tx(), org)?;
+    let retention_days = history::retention_days(&mut cx.tx(), org, now)?;
     let oldest = Timestamp::from_ms(now.as_ms() - retention_days * DAY_MS);
     if window.from < oldest {
         let message = format!("must not lie further back than the history goes: {retention_days} days");
@@ -174,7 +205,29 @@ fn check_window(cx: &mut Cx<'_>, window: Window) -> Result<()> {
     Ok(())
 }
 
-fn baseline(cx: &mut Cx<'_>, body: Option<&BaselineBody>, live: &policies::Live) -> Result<Baseline> {
+/// Says whether what differs between baseline and candidate can depend on content.
+///
+/// A policy that reads content and stands in both decides the same in both, so that its question is not the caller's. It
+/// must be live as well: what an administrator took back, or only tried, is no longer asked of every event.
+fn reads_content(live: &PolicySet, baseline: &PolicySet, candidate: &PolicySet) -> bool {
+    readers(baseline, candidate)
+        .any(|policy| ![live, baseline, candidate].iter().all(|set| set.holds(policy)))
+}
+
+/// Returns the policies of both that read content.
+fn readers<'a>(
+    baseline: &'a PolicySet,
+    candidate: &'a PolicySet,
+) -> impl Iterator<Item = &'a Arc<Definition>> {
+    let all = baseline.policies().iter().chain(candidate.policies());
+    all.filter(|policy| policy.reads_content())
+}
+
+fn baseline(
+    cx: &mut Cx<'_>,
+    body: Option<&BaselineBody>,
+    live: &policies::Live,
+) -> Result<(Baseline, Arc<PolicySet>)> {
     let pinned = |kind, version: &policies::Live| Baseline {
         kind,
         version_id: version.version_id.clone(),
@@ -183,7 +236,7 @@ fn baseline(cx: &mut Cx<'_>, body: Option<&BaselineBody>, live: &policies::Live)
         digest: version.set.digest().to_owned(),
     };
     let Some(named) = body.and_then(|body| body.version_id.as_ref()) else {
-        return Ok(pinned(BaselineKind::Live, live));
+        return Ok((pinned(BaselineKind::Live, live), live.set.clone()));
     };
     let org = cx.org();
     let found = policies::version(&mut cx.tx(), org, named.as_str())?;
@@ -191,7 +244,7 @@ fn baseline(cx: &mut Cx<'_>, body: Option<&BaselineBody>, live: &policies::Live)
         let message = "there is no such policy-set version in this organization";
         invalid("/baseline/versionId", message)
     })?;
-    Ok(pinned(BaselineKind::Version, &version))
+    Ok((pinned(BaselineKind::Version, &version), version.set))
 }
 
 fn invalid(pointer: impl Into<String>, message: &str) -> Error {

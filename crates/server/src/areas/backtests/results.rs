@@ -128,6 +128,15 @@ pub struct Sample {
     /// Its tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
+    /// The name under which the event came: `decisions`, `otlp`, or the source of an import.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The principal that handed the event in; absent of events from before that was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal_id: Option<String>,
+    /// Whether the event was imported: somebody told of it, and this server did not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<bool>,
     /// The occasion at which it was judged: `prompt`, `pre_tool`, `resource`, …
     pub action: String,
     /// How many events it stands for.
@@ -193,6 +202,13 @@ pub fn samples_from_store(text: &str) -> Result<Vec<Sample>> {
 /// Events by what became of what, in the order of [`Action::ALL`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ByChange(Vec<(String, u64)>);
+
+impl ByChange {
+    /// Returns the counts.
+    pub fn counts(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|(_, count)| *count)
+    }
+}
 
 impl Serialize for ByChange {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -3,8 +3,9 @@
 use super::READERS;
 use super::body::Word;
 use super::get::RunPath;
+use super::question::Question;
 use super::results::{ChangeName, Sample, samples_from_store};
-use super::store;
+use super::{sight, store};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Cursor, Limit};
 use provost_kernel::{Cx, Result};
@@ -56,7 +57,8 @@ impl Operation for ListSamples {
     .says(
         "List examples of events that a backtest decided differently",
         "At most 100 of a run, one for each distinct behaviour that changed: its newest event, and how many events \
-         it stands for. Ids and decisions, no prompts and no arguments. Empty before the run shows results.",
+         it stands for. Ids and decisions, no prompts and no arguments. Empty before the run shows results. Those of \
+         a run that reads content need the scope policies:inspect as well.",
     );
     type Path = RunPath;
     type Query = SampleQuery;
@@ -66,17 +68,17 @@ impl Operation for ListSamples {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<SamplePage> {
         let (query, keys, org) = (&input.query, &cx.kernel().keys, cx.org());
         let run = store::get(cx, &input.path.run_id)?;
+        let content = store::content(cx, &run.id)?;
+        if Question::from_store(&content.question)?.reads_content {
+            sight::require(cx, "seeing the samples of a backtest that reads content")?;
+        }
         // A cursor of another run or another question would be a place in another list.
         let asked = (query.change, query.subject_id.as_ref(), query.tool.as_ref());
         let asked = sha256_hex(format!("{asked:?}").as_bytes());
         let list = format!("{} {} {asked}", Self::META.id, run.id);
         let cursor = query.cursor.as_ref();
         let start = cursor.map_or(Ok(0), |cursor| cursor.open(keys, org, &list))?;
-        let stored = if run.shows_results() {
-            store::samples(cx, &run.id)?
-        } else {
-            None
-        };
+        let stored = content.samples.filter(|_| run.shows_results());
         let samples = stored.map_or(Ok(Vec::new()), |text| samples_from_store(&text))?;
         let is_asked = |sample: &Sample| {
             query.change.is_none_or(|change| sample.is_change(change))

@@ -12,8 +12,8 @@ statements! {
     LIST = "SELECT b.id, b.seq, b.name, b.reason, b.status, b.created_at, b.created_by_type, b.created_by_id, b.updated_at, b.started_at, b.finished_at, b.canceled_by_type, b.canceled_by_id, b.cancel_reason, b.failure_code, b.failure_message, b.events_processed, b.events_total, b.events_evaluated, b.truncated_by, b.engine_version, b.dataset_digest, b.result_digest, b.attempt, b.worked_ms, b.epoch, b.lease_until, b.revision, q.question, r.results FROM backtests b JOIN backtest_questions q ON q.organization_id = b.organization_id AND q.backtest_id = b.id LEFT JOIN backtest_results r ON r.organization_id = b.organization_id AND r.backtest_id = b.id WHERE b.organization_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR b.status = CAST(?2 AS TEXT)) AND b.seq < ?3 AND (b.expires_at IS NULL OR b.expires_at > ?4) ORDER BY b.seq DESC, b.id LIMIT ?5";
     /// What was asked, and what came of it.
     CONTENT = "SELECT q.question, r.results, r.samples FROM backtest_questions q LEFT JOIN backtest_results r ON r.organization_id = q.organization_id AND r.backtest_id = q.backtest_id WHERE q.organization_id = ?1 AND q.backtest_id = ?2";
-    /// The samples of a run.
-    SAMPLES = "SELECT samples FROM backtest_results WHERE organization_id = ?1 AND backtest_id = ?2";
+    /// What was asked, and by whom, also of a run whose time is over.
+    KEPT = "SELECT b.name, b.reason, b.created_at, b.created_by_type, b.created_by_id, q.question, q.changes FROM backtests b JOIN backtest_questions q ON q.organization_id = b.organization_id AND q.backtest_id = b.id WHERE b.organization_id = ?1 AND b.id = ?2";
     /// How many runs of a status there are.
     COUNT = "SELECT COUNT(*) FROM backtests WHERE organization_id = ?1 AND status = ?2";
     /// Stores a run that waits.
@@ -38,14 +38,8 @@ statements! {
     LEFT_BEHIND = "SELECT id FROM backtests WHERE organization_id = ?1 AND status = 'running' AND lease_until <= ?2 ORDER BY seq, id LIMIT 8";
     /// The oldest run that waits.
     WAITING = "SELECT id FROM backtests WHERE organization_id = ?1 AND status = 'queued' ORDER BY seq, id LIMIT 1";
-    /// Forgets checkpoints, results, questions and runs whose time is over; the four in this order.
-    PRUNE_CHECKPOINTS = unscoped("retention is the same for every organization") "DELETE FROM backtest_checkpoints WHERE (organization_id, backtest_id) IN (SELECT organization_id, id FROM backtests WHERE expires_at <= ?1)";
-    /// See the first of the four.
-    PRUNE_RESULTS = unscoped("retention is the same for every organization") "DELETE FROM backtest_results WHERE (organization_id, backtest_id) IN (SELECT organization_id, id FROM backtests WHERE expires_at <= ?1)";
-    /// See the first of the four.
-    PRUNE_QUESTIONS = unscoped("retention is the same for every organization") "DELETE FROM backtest_questions WHERE (organization_id, backtest_id) IN (SELECT organization_id, id FROM backtests WHERE expires_at <= ?1)";
-    /// See the first of the four.
-    PRUNE = unscoped("retention is the same for every organization") "DELETE FROM backtests WHERE expires_at <= ?1";
+    /// Forgets the results of runs whose time is over. It looks at results alone, which are few, and not at all runs.
+    PRUNE_RESULTS = unscoped("retention is the same for every organization") "DELETE FROM backtest_results WHERE EXISTS (SELECT 1 FROM backtests b WHERE b.organization_id = backtest_results.organization_id AND b.id = backtest_results.backtest_id AND b.expires_at <= ?1)";
 }
 
 /// What is stored of a run beside its record, as it is stored.
@@ -56,6 +50,22 @@ pub struct Content {
     pub results: Option<String>,
     /// The samples.
     pub samples: Option<String>,
+}
+
+/// What is kept of a run as long as its audit entry.
+pub struct Kept {
+    /// Its name for people.
+    pub name: Option<String>,
+    /// Why it was asked for.
+    pub reason: String,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// Who asked.
+    pub created_by: Principal,
+    /// What was asked.
+    pub question: String,
+    /// The bound changes of the candidate.
+    pub changes: String,
 }
 
 /// What a worker needs of a run.
@@ -175,10 +185,25 @@ pub fn content(cx: &mut Cx<'_>, id: &BacktestId) -> Result<Content> {
     found.ok_or_else(|| Error::internal("a backtest has no question"))
 }
 
-/// Returns the samples of a run, if there are results.
-pub fn samples(cx: &mut Cx<'_>, id: &BacktestId) -> Result<Option<String>> {
+/// Returns what was asked, also of a run whose time is over.
+///
+/// Errors: `NotFound` for an unknown and another organization's run alike.
+pub fn kept(cx: &mut Cx<'_>, id: &BacktestId) -> Result<Kept> {
     let org = cx.org();
-    cx.query_opt(&SAMPLES, params![org, id.as_str()], |row| row.get(0))
+    let found = cx.query_opt(&KEPT, params![org, id.as_str()], |row| {
+        Ok(Kept {
+            name: row.get(0)?,
+            reason: row.get(1)?,
+            created_at: row.get(2)?,
+            created_by: Principal {
+                kind: row.get(3)?,
+                id: row.get(4)?,
+            },
+            question: row.get(5)?,
+            changes: row.get(6)?,
+        })
+    })?;
+    found.ok_or_else(|| Error::not_found("backtest"))
 }
 
 /// Returns how many runs have a status.
@@ -323,10 +348,8 @@ pub fn work(tx: &mut Tx<'_>, org: &str, id: &BacktestId) -> Result<Work> {
     found.ok_or_else(|| Error::internal("a backtest has no question"))
 }
 
-/// Forgets what has expired, of every organization.
+/// Forgets the results of what has expired, of every organization; a run that has ended has no checkpoint. INVARIANT
+/// BT-9: what was asked stays as long as its audit entry, and entries are not pruned.
 pub fn prune(cx: &mut Cx<'_>, now: Timestamp) -> Result<()> {
-    for statement in [&PRUNE_CHECKPOINTS, &PRUNE_RESULTS, &PRUNE_QUESTIONS, &PRUNE] {
-        cx.queue(statement, params![now])?;
-    }
-    Ok(())
+    cx.queue(&PRUNE_RESULTS, params![now])
 }

@@ -2,8 +2,9 @@
 
 use super::body::{BaselineKind, CandidateKind, Filters, Window};
 use super::model::{BacktestId, Cut, Failure, Principal, Run, State, Status};
-use super::question::Question;
+use super::question::{Baseline, Candidate, Question};
 use super::results::Results;
+use super::sight::{ResultsView, SMALLEST_COUNT, Sight};
 use provost_kernel::Timestamp;
 use provost_policy::sha256_hex;
 use schemars::JsonSchema;
@@ -13,6 +14,7 @@ use serde::Serialize;
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
+#[expect(clippy::struct_excessive_bools, reason = "the members on the wire")]
 pub struct RunView {
     id: BacktestId,
     organization_id: String,
@@ -41,15 +43,18 @@ pub struct RunView {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
+    /// Whether what differs between the two sets can depend on content: a tool's input and result, prompts, responses,
+    /// free text of requests. Of such a run, whoever lacks the scope `policies:inspect` sees neither digests nor filters
+    /// nor samples, and of its results totals alone.
+    reads_content: bool,
     /// The two sets, as they were when the run was made.
     policy_set: PolicySetView,
-    window: Window,
-    filters: Filters,
-    limits: LimitsView,
+    #[serde(flatten)]
+    asked: AskedView,
     progress: ProgressView,
     /// What came of it: when it has succeeded, or for the part that was evaluated when it failed or was canceled.
     #[serde(skip_serializing_if = "Option::is_none")]
-    results: Option<Results>,
+    results: Option<ResultsView>,
     /// Whether the results are those of a part, because the run failed or was canceled.
     partial: bool,
     /// Whether a limit left events out.
@@ -71,14 +76,27 @@ pub struct RunView {
     /// Always false: a backtest judges the past.
     #[schemars(extend("const" = false))]
     live_enforcement_changed: bool,
-    /// When the record goes away; absent until the run has ended.
+    /// When the record goes away, and with it what came of it; absent until the run has ended. What it asked stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<Timestamp>,
 }
 
+/// Which events a run is about, and how many.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct AskedView {
+    pub(super) window: Window,
+    /// Which events of the window; absent where they are not shown to the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) filters: Option<Filters>,
+    pub(super) limits: LimitsView,
+}
+
+/// The two sets of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-struct PolicySetView {
+pub struct PolicySetView {
     /// What the candidate is compared with.
     baseline: BaselineView,
     /// What is tried.
@@ -94,8 +112,9 @@ struct BaselineView {
     version_id: String,
     /// Its policies, by family and id.
     policy_ids: Vec<String>,
-    /// The version's digest: 64 hexadecimal digits.
-    digest: String,
+    /// The version's digest: 64 hexadecimal digits; absent where it is not shown to the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -105,14 +124,16 @@ struct CandidateView {
     kind: CandidateKind,
     /// Its policies, by family and id; those that are not enabled take no part.
     policy_ids: Vec<String>,
-    /// The set's digest: 64 hexadecimal digits.
-    digest: String,
+    /// The set's digest: 64 hexadecimal digits; absent where it is not shown to the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
 }
 
+/// How much work a run may be.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-struct LimitsView {
+pub struct LimitsView {
     /// How many events are judged at most; the newest of the window.
     max_events: i64,
     /// How long workers may be at it. Units: seconds.
@@ -124,22 +145,27 @@ struct LimitsView {
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 struct ProgressView {
-    /// Events that were read.
-    events_processed: i64,
-    /// Events of the question; absent until they were counted.
+    /// Events that were read; absent where the results are restricted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events_processed: Option<i64>,
+    /// Events of the question; absent until they were counted, and where the results are restricted.
     #[serde(skip_serializing_if = "Option::is_none")]
     events_total: Option<i64>,
-    /// 0 to 100.
+    /// 0 to 100. Where the results are restricted and the events are few, 0 until the run has ended.
     #[schemars(range(min = 0, max = 100))]
     percent: i64,
 }
 
 impl Run {
-    /// Returns the entity tag of the record as it is now (D1.9): another one whenever it changed, and for every
-    /// version of the program that may write it down differently.
-    pub fn etag(&self, org: &str) -> String {
+    /// Returns the entity tag of the record as it is now (D1.9): another one whenever it changed, for every version of
+    /// the program that may write it down differently, and for those who may see less of it.
+    pub fn etag(&self, org: &str, sight: Sight) -> String {
+        let form = match sight {
+            Sight::Whole => "",
+            Sight::Restricted => " restricted",
+        };
         let state = format!(
-            "{org} {} {} {}",
+            "{org} {} {} {}{form}",
             self.id,
             self.revision,
             env!("CARGO_PKG_VERSION")
@@ -148,11 +174,60 @@ impl Run {
     }
 }
 
+impl PolicySetView {
+    /// Returns the two sets with everything that is known of them.
+    pub fn whole(baseline: Baseline, candidate: Candidate) -> Self {
+        Self {
+            baseline: BaselineView {
+                kind: baseline.kind,
+                version_id: baseline.version_id,
+                policy_ids: baseline.policy_ids,
+                digest: Some(baseline.digest),
+            },
+            candidate: CandidateView {
+                kind: candidate.kind,
+                policy_ids: candidate.policy_ids,
+                digest: Some(candidate.digest),
+            },
+        }
+    }
+
+    /// Leaves the digests out, which tell whether a guess at a definition is right.
+    fn without_digests(mut self) -> Self {
+        (self.baseline.digest, self.candidate.digest) = (None, None);
+        self
+    }
+}
+
+impl LimitsView {
+    /// Returns limits as they are shown.
+    pub fn of(max_events: i64, max_duration_seconds: i64) -> Self {
+        Self {
+            max_events,
+            max_duration_seconds,
+        }
+    }
+}
+
 impl RunView {
-    /// Returns a run as it is shown.
-    pub fn of(org: &str, run: Run, question: Question, results: Option<Results>) -> Self {
+    /// Says whether what differs between the two sets can depend on content.
+    pub fn reads_content(&self) -> bool {
+        self.reads_content
+    }
+
+    /// Returns a run as it is shown to somebody who sees this much of runs that read content.
+    ///
+    /// INVARIANT BT-8: every way to a run's results leads through here, the list of samples apart.
+    pub fn of(org: &str, sight: Sight, run: Run, question: Question, results: Option<Results>) -> Self {
+        let sight = if question.reads_content {
+            sight
+        } else {
+            Sight::Whole
+        };
+        let is_whole = sight == Sight::Whole;
+        let policy_set = PolicySetView::whole(question.baseline, question.candidate);
         let (expires_at, partial, status) = (run.expires_at(), run.is_partial(), run.status());
-        let progress = ProgressView::of(&run);
+        let progress = ProgressView::of(&run, sight);
         let (mut failure, mut canceled_by, mut cancel_reason) = (None, None, None);
         match run.state {
             State::Failed(why) => failure = Some(why),
@@ -174,34 +249,27 @@ impl RunView {
             canceled_by,
             cancel_reason,
             failure,
-            policy_set: PolicySetView {
-                baseline: BaselineView {
-                    kind: question.baseline.kind,
-                    version_id: question.baseline.version_id,
-                    policy_ids: question.baseline.policy_ids,
-                    digest: question.baseline.digest,
-                },
-                candidate: CandidateView {
-                    kind: question.candidate.kind,
-                    policy_ids: question.candidate.policy_ids,
-                    digest: question.candidate.digest,
-                },
+            reads_content: question.reads_content,
+            policy_set: if is_whole {
+                policy_set
+            } else {
+                policy_set.without_digests()
             },
-            window: question.window,
-            filters: question.filters,
-            limits: LimitsView {
-                max_events: question.max_events,
-                max_duration_seconds: question.max_duration_secs,
+            asked: AskedView {
+                window: question.window,
+                // The totals of one subject's, tool's or resource's events are figures of it.
+                filters: is_whole.then_some(question.filters),
+                limits: LimitsView::of(question.max_events, question.max_duration_secs),
             },
             progress,
-            results,
+            results: results.map(|results| ResultsView::of(results, sight)),
             partial,
             truncated: run.cut.is_some(),
             truncated_by: run.cut,
             attempt: run.attempt,
             engine_version: run.engine_version,
-            dataset_digest: run.dataset_digest,
-            result_digest: run.result_digest,
+            dataset_digest: run.dataset_digest.filter(|_| is_whole),
+            result_digest: run.result_digest.filter(|_| is_whole),
             live_enforcement_changed: false,
             expires_at,
         }
@@ -209,21 +277,25 @@ impl RunView {
 }
 
 impl ProgressView {
-    fn of(run: &Run) -> Self {
+    /// INVARIANT BT-8: how many events there are is a figure of a run that reads content, and so is a percentage of few.
+    fn of(run: &Run, sight: Sight) -> Self {
         let (processed, total) = (run.progress.processed, run.progress.total);
+        let is_whole = sight == Sight::Whole;
         let whole = if total > 0 {
             processed.min(total) * 100 / total
         } else {
             0
         };
         Self {
-            events_processed: processed,
-            events_total: (total > 0 || run.status() == Status::Succeeded).then_some(total),
+            events_processed: is_whole.then_some(processed),
+            events_total: (is_whole && (total > 0 || run.status() == Status::Succeeded)).then_some(total),
             // What a cut left out is not to come; a question without events is answered as soon as it is asked.
             percent: if run.status() == Status::Succeeded {
                 100
-            } else {
+            } else if is_whole || total >= i64::try_from(SMALLEST_COUNT).unwrap_or(i64::MAX) {
                 whole
+            } else {
+                0
             },
         }
     }

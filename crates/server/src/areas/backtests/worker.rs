@@ -20,9 +20,11 @@ use super::model::{BacktestId, Claim, Failure, MAX_RUNNING, Run, State, Status};
 use super::question::Question;
 use super::sources::{Pinned, to_store};
 use super::store;
+use crate::areas::backtests::fences;
 use crate::areas::history;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Class, Code, Error};
+use provost_kernel::fence::EventKind;
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::{Cx, Kernel, Result};
 use provost_policy::WITHIN_LIMIT_MS;
@@ -156,12 +158,12 @@ fn claim_one(cx: &mut Cx<'_>, organization: &OrganizationId, mine: &[BacktestId]
     }
     store::save(cx, &run, revision)?;
     match claim {
-        Claim::Started => say(cx, "policy.backtest.started", &run),
+        Claim::Started => say(cx, &fences::STARTED, &run),
         Claim::Resumed => {
             cx.action("policy.backtest.resumed");
-            cx.target("policy_backtest", id.as_str());
+            cx.target(&fences::RUN, id.as_str());
         }
-        Claim::GaveUp | Claim::Refused => say(cx, "policy.backtest.failed", &run),
+        Claim::GaveUp | Claim::Refused => say(cx, &fences::FAILED, &run),
     }
     Ok((claim != Claim::GaveUp).then(|| Claimed {
         organization: organization.clone(),
@@ -172,9 +174,9 @@ fn claim_one(cx: &mut Cx<'_>, organization: &OrganizationId, mine: &[BacktestId]
 }
 
 /// Leaves the audit entry and the event of a transition that nobody asked for.
-fn say(cx: &mut Cx<'_>, event: &'static str, run: &Run) {
-    cx.action(event);
-    cx.target("policy_backtest", run.id.as_str());
+fn say(cx: &mut Cx<'_>, event: &'static EventKind, run: &Run) {
+    cx.action(event.word());
+    cx.target(&fences::RUN, run.id.as_str());
     let mut data = json!({ "runId": run.id, "status": run.status() });
     if let State::Failed(failure) = &run.state {
         data["code"] = failure.code.as_str().into();
@@ -375,7 +377,7 @@ async fn succeed(kernel: &Kernel, claimed: &Claimed, end: End, worked: Duration)
         let counts = run.succeed(epoch, end.verdict.clone(), in_ms(worked), cx.now());
         if counts {
             store::save_results(cx, &run.id, &results, &samples)?;
-            say(cx, "policy.backtest.succeeded", run);
+            say(cx, &fences::SUCCEEDED, run);
         }
         Ok(counts)
     })
@@ -406,7 +408,7 @@ async fn fail(kernel: &Kernel, claimed: &Claimed, error: &Error) -> Result<()> {
     change(kernel, claimed, move |cx, run, epoch| {
         let counts = run.fail(epoch, failure.clone(), cx.now());
         if counts {
-            say(cx, "policy.backtest.failed", run);
+            say(cx, &fences::FAILED, run);
         }
         Ok(counts)
     })

@@ -8,6 +8,7 @@
 //! Absent on purpose: what other callers may do; states of records (an operation that is shown may still
 //! answer 404 or 409).
 
+pub mod fences;
 mod get;
 mod model;
 #[cfg(test)]

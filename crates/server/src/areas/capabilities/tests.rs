@@ -104,6 +104,14 @@ mod oneself {
         let registry = Registry::default().with(vec![Entry::of::<Turn>()]);
         let mut actor = Actor::system(OrganizationId::parse("acme").unwrap());
         actor.permission = Permission::effective(Role::Viewer, None, None);
+        assert!(
+            toolsets(&registry, &actor).is_empty(),
+            "a session is not the account"
+        );
+        actor.token = Some(provost_kernel::auth::TokenRef {
+            id: "sat_1".into(),
+            prefix: "prov_sat_abc".into(),
+        });
         assert!(authorize(&Turn::META, &actor, &json!({ "id": "another" })).is_err());
         assert_eq!(toolsets(&registry, &actor)[0].operations, ["turn"]);
         actor.permission.scopes = provost_kernel::auth::ScopeSet::of(&["events:read"]);

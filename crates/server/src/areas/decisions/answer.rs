@@ -2,7 +2,7 @@
 
 use provost_kernel::Result;
 use provost_kernel::error::Error;
-use provost_policy::{Action, Family, Finding, Outcome, Reason, Transform};
+use provost_policy::{Action, Family, Field, Finding, Outcome, Reason, Transform};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -41,8 +41,14 @@ pub struct Decision {
     event_id: String,
     /// What has to happen: `allow`, `flag_for_review`, `nudge`, `redact`, `filter`, `require_approval` or `block`.
     action: &'static str,
+    /// What that rests on: `policies`, or `no_policy_matched` where no policy has a part in it, not even in monitor mode.
+    basis: &'static str,
     /// Whether some policy could not be evaluated; it counted as matched.
     unknown: bool,
+    /// Pointers to content that could not be read for certain, for example `/attributes/tool.input`.
+    unreadable: Vec<String>,
+    /// Pointers to words that name nobody whom the server knows, or several, for example `/attributes/identity.user_id`.
+    unresolved: Vec<String>,
     /// The policies whose action this is, sorted; none when nothing matched.
     policy_ids: Vec<String>,
     /// Every policy that has a part in it.
@@ -105,10 +111,15 @@ struct Approval {
 }
 
 impl Decision {
-    /// Returns what is said of an outcome.
+    /// Returns what is said of an outcome, and of attributes of the event that could not be read or not be resolved.
     ///
     /// Errors: `Internal` when a policy's transformation is no object, which its contract excludes.
-    pub fn of(event_id: String, outcome: &Outcome) -> Result<Self> {
+    pub fn of(
+        event_id: String,
+        outcome: &Outcome,
+        unreadable: &[Field],
+        unresolved: &[Field],
+    ) -> Result<Self> {
         let passes = outcome.action != Action::Block;
         let enforced = || outcome.findings.iter().filter(|finding| finding.enforced);
         let mut obligations = Vec::new();
@@ -126,7 +137,13 @@ impl Decision {
         Ok(Self {
             event_id,
             action: outcome.action.word(),
+            basis: match outcome.findings.as_slice() {
+                [] => "no_policy_matched",
+                _ => "policies",
+            },
             unknown: outcome.unknown,
+            unreadable: pointers(unreadable),
+            unresolved: pointers(unresolved),
             policy_ids: deciding(outcome),
             reasons: outcome.findings.iter().map(given).collect(),
             obligations,
@@ -134,6 +151,12 @@ impl Decision {
             approval: approval(outcome),
         })
     }
+}
+
+/// Returns the places of attributes. No name of an attribute has a character that a pointer escapes.
+fn pointers(fields: &[Field]) -> Vec<String> {
+    let pointer = |field: &Field| format!("/attributes/{}", field.name());
+    fields.iter().map(pointer).collect()
 }
 
 /// Returns the ids of the policies whose action the decision is, sorted, once each.

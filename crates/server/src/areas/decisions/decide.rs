@@ -2,12 +2,13 @@
 
 use super::answer::{Decision, Decisions, Version, deciding};
 use super::judge::Questions;
-use super::{gateway, names, past};
-use crate::areas::history::{self, Durability, EventId, Fault, Incoming, NewEvent};
+use super::{gateway, past};
+use crate::areas::history::{self, Durability, Fault, Incoming, NewEvent, Provenance};
 use crate::areas::policies;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::error::{Code, Error};
+use provost_kernel::json::Unrounded;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Kernel, Result};
 use provost_policy::{Action, Chronicle, Field, FieldType, Occasion, Outcome, Symbols};
@@ -19,8 +20,6 @@ use std::sync::Arc;
 
 /// LIMIT: events of one request (D9.11).
 const EVENTS: usize = 1_000;
-/// What the history names as the source of these events.
-const SOURCE: &str = "decisions";
 
 /// See [`Operation::META`].
 pub struct Decide;
@@ -42,12 +41,12 @@ pub struct DecideBody {
 
 /// Events as they were sent. LIMIT: 1 to 1 000 (D9.11).
 #[derive(Debug, Deserialize)]
-#[serde(try_from = "Vec<Value>")]
+#[serde(try_from = "Unrounded<Vec<Value>>")]
 struct Events(Vec<Value>);
 
-impl TryFrom<Vec<Value>> for Events {
+impl TryFrom<Unrounded<Vec<Value>>> for Events {
     type Error = &'static str;
-    fn try_from(events: Vec<Value>) -> std::result::Result<Self, Self::Error> {
+    fn try_from(Unrounded(events): Unrounded<Vec<Value>>) -> std::result::Result<Self, Self::Error> {
         if (1..=EVENTS).contains(&events.len()) {
             return Ok(Self(events));
         }
@@ -157,14 +156,13 @@ impl Operation for Decide {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Decisions> {
         let body = &input.body;
         let mut events = read(&body.events.0)?;
-        names::resolve_skills(cx, &mut events)?;
-        gateway::admit(cx.actor(), &mut events)?;
-        history::resolve(cx, &mut events)?;
+        gateway::admit(cx, &mut events)?;
+        let register = history::resolve(cx, &mut events)?;
         let records = records(cx, &events)?;
         let org = cx.org();
         let live = policies::live(&mut cx.tx(), org)?;
         let past = past::wanted(cx, &live)?;
-        let mut symbols = Symbols::new();
+        let mut symbols = Symbols::knowing(Arc::new(register));
         let judged = records.iter().map(|event| event.record.event(&mut symbols));
         let asking = Asking {
             kernel: cx.kernel().shared()?,
@@ -223,16 +221,13 @@ fn read(sent: &[Value]) -> Result<Vec<Incoming>> {
 /// Errors: as [`read`].
 fn records(cx: &mut Cx<'_>, events: &[Incoming]) -> Result<Vec<NewEvent>> {
     let at_ms = cx.now().as_ms();
-    let ids = events
-        .iter()
-        .map(|_| EventId::at(at_ms, cx.rng()).as_str().to_owned());
-    let mut ids: Vec<String> = ids.collect();
-    ids.sort_unstable();
+    let mut sequence = history::accept_now(cx, events.len())?;
+    let from = Provenance::own(record::DECISIONS, cx.actor());
     let mut records = Vec::with_capacity(events.len());
     let mut faults = Vec::new();
-    for (at, (event, id)) in events.iter().zip(ids).enumerate() {
-        match event.record(at_ms, SOURCE) {
-            Ok(record) => records.push(NewEvent { id, record }),
+    for (at, event) in events.iter().enumerate() {
+        match event.event(&sequence.id(at_ms)?, at_ms, &from) {
+            Ok(record) => records.push(record),
             Err(found) => faults.extend(
                 found
                     .into_iter()
@@ -293,10 +288,17 @@ impl Asking {
     }
 
     fn decisions(&self, outcomes: &[Outcome]) -> Result<Decisions> {
-        let live = &self.questions.live;
-        let decisions = self.records.iter().zip(outcomes);
+        let Questions {
+            live,
+            events,
+            symbols,
+        } = &self.questions;
+        let decisions = self.records.iter().zip(outcomes).zip(events);
         let decisions: Result<Vec<Decision>> = decisions
-            .map(|(event, outcome)| Decision::of(event.id.clone(), outcome))
+            .map(|((record, outcome), event)| {
+                let (unreadable, unresolved) = (event.unreadable(symbols), event.unresolved(symbols));
+                Decision::of(record.id.clone(), outcome, &unreadable, &unresolved)
+            })
             .collect();
         Ok(Decisions {
             policy_set_version: Version {

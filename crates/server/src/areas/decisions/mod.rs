@@ -25,9 +25,9 @@
 
 mod answer;
 mod decide;
+pub mod fences;
 mod gateway;
 mod judge;
-mod names;
 mod observer;
 mod past;
 

@@ -15,18 +15,24 @@
 //!   server B   past has seen 6     decision's snapshot: 7 ── catch up to 7 ── recall ── judge
 //! ```
 //!
+//! What this server answered as `buffered` and has not written yet is written first: the decision ends the gathering, waits
+//! for the commit, and looks at the last number again.
+//!
 //! INVARIANT DE-6: a past that has not seen the decision's number answers nothing; every question about it is unknown.
 //! INVARIANT DE-9: pasts are kept of the two newest sets of each organization, no more.
 //!
 //! Absent on purpose: a past in the store (it follows from the history); pasts of sets without history conditions.
 
-use super::observer::Observer;
+use super::observer::{Counted, Meaning, Observer};
 use crate::areas::history;
 use crate::areas::policies::{self, Live};
+use crate::areas::settings;
+use crate::areas::words::{self, Asked};
 use crate::store;
 use provost_history::scan::{Watch, ordered};
 use provost_history::{Batch, MAX_EVENTS, Plan, Question, chunk};
 use provost_kernel::auth::OrganizationId;
+use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
 use provost_kernel::{Cx, Kernel, Result};
 use provost_policy::{Chronicle, Event, Past, PolicySet, Symbols};
@@ -77,6 +83,7 @@ struct Numbered {
 struct Memory {
     organization: OrganizationId,
     set: Arc<PolicySet>,
+    counted: Counted,
     state: Arc<tokio::sync::Mutex<State>>,
 }
 
@@ -114,10 +121,19 @@ pub fn wanted(cx: &mut Cx<'_>, live: &Live) -> Result<Option<Wanted>> {
     if !live.set.has_history() {
         return Ok(None);
     }
-    let memory = pasts(cx.kernel()).of(cx.organization(), live);
     let org = cx.org();
+    let counted = counted(&mut cx.tx(), org)?;
+    let memory = pasts(cx.kernel()).of(cx.organization(), live, counted);
     let upto = history::last_chunk(&mut cx.tx(), org)?;
     Ok(Some(Wanted { memory, upto }))
+}
+
+/// Returns what the organization lets count (DE-10).
+fn counted(tx: &mut Tx<'_>, org: &str) -> Result<Counted> {
+    if settings::of(tx, org)?.history.count_imports {
+        return Ok(Counted::SeenAndImported);
+    }
+    Ok(Counted::Seen)
 }
 
 fn pasts(kernel: &Kernel) -> MutexGuard<'_, Pasts> {
@@ -128,11 +144,11 @@ impl Pasts {
     /// Returns the past of a version.
     ///
     /// INVARIANT DE-9: that of an older set is dropped once whoever uses it is done.
-    fn of(&mut self, organization: &OrganizationId, live: &Live) -> Arc<Memory> {
+    fn of(&mut self, organization: &OrganizationId, live: &Live, counted: Counted) -> Arc<Memory> {
         let own = self.0.entry(organization.clone()).or_default();
         let known = own
             .iter_mut()
-            .find(|one| one.memory.set.digest() == live.set.digest());
+            .find(|one| one.memory.counted == counted && one.memory.set.digest() == live.set.digest());
         if let Some(known) = known {
             known.sequence = known.sequence.max(live.sequence);
             return known.memory.clone();
@@ -140,6 +156,7 @@ impl Pasts {
         let memory = Arc::new(Memory {
             organization: organization.clone(),
             set: live.set.clone(),
+            counted,
             state: Arc::default(),
         });
         own.push(Numbered {
@@ -159,11 +176,12 @@ pub async fn remember(kernel: &Arc<Kernel>) -> Result<()> {
         let org = organization.clone();
         let read = kernel.read_system(move |tx| {
             let live = policies::live(tx, org.as_str())?;
-            Ok((live, history::last_chunk(tx, org.as_str())?))
+            let counted = counted(tx, org.as_str())?;
+            Ok((live, counted, history::last_chunk(tx, org.as_str())?))
         });
         match read.await {
-            Ok((live, upto)) if live.set.has_history() => {
-                let memory = pasts(kernel).of(&organization, &live);
+            Ok((live, counted, upto)) if live.set.has_history() => {
+                let memory = pasts(kernel).of(&organization, &live, counted);
                 let wanted = Wanted { memory, upto };
                 wanted.recall(kernel, &[], &mut Symbols::new()).await;
             }
@@ -180,8 +198,18 @@ pub async fn remember(kernel: &Arc<Kernel>) -> Result<()> {
 
 impl Wanted {
     /// Returns what is remembered of the subjects of these events, in the events' table.
-    pub async fn recall(self, kernel: &Arc<Kernel>, events: &[Event], symbols: &mut Symbols) -> Chronicle {
-        match self.ready(kernel).await {
+    pub async fn recall(
+        mut self,
+        kernel: &Arc<Kernel>,
+        events: &[Event],
+        symbols: &mut Symbols,
+    ) -> Chronicle {
+        let ready = match self.settle(kernel).await {
+            Ok(true) => self.ready(kernel).await,
+            Ok(false) => Ok(None),
+            Err(error) => Err(error),
+        };
+        match ready {
             Ok(Some(state)) => match &state.past {
                 Some(past) => past.recall(events, symbols),
                 None => Chronicle::unknown(),
@@ -192,6 +220,18 @@ impl Wanted {
                 Chronicle::unknown()
             }
         }
+    }
+
+    /// Sees to it that everything is written that this server answered before; returns false where that takes too long.
+    async fn settle(&mut self, kernel: &Arc<Kernel>) -> Result<bool> {
+        let organization = &self.memory.organization;
+        let settled = timeout(PATIENCE, history::recorder(kernel).settle(organization)).await;
+        if let Ok(true) = settled {
+            let org = organization.clone();
+            let last = kernel.read_system(move |tx| history::last_chunk(tx, org.as_str()));
+            self.upto = self.upto.max(last.await?);
+        }
+        Ok(settled.is_ok())
     }
 
     /// Returns the past, once it has seen what the decision may ask about; nothing while it cannot be had.
@@ -246,9 +286,14 @@ impl State {
     }
 
     /// Makes the events of the next chunks part of the past.
-    fn see(&mut self, chunks: Vec<history::LiveChunk>) -> Result<()> {
+    fn see(
+        &mut self,
+        chunks: Vec<history::LiveChunk>,
+        counted: Counted,
+        meaning: impl Meaning,
+    ) -> Result<()> {
         let Some(past) = &mut self.past else { return Ok(()) };
-        let (schema, mut observer) = (record::schema(), Observer::new(past));
+        let (schema, mut observer) = (record::schema(), Observer::new(past, counted, meaning));
         for next in chunks {
             if next.sequence != self.seen + 1 {
                 // Chunks between were sealed and deleted: what they held is in segments.
@@ -274,8 +319,9 @@ impl Memory {
     /// Makes the past, on a thread of its own that keeps the lock until it is done.
     fn make(&self, kernel: &Arc<Kernel>, mut state: OwnedMutexGuard<State>) {
         let (kernel, organization, set) = (kernel.clone(), self.organization.clone(), self.set.clone());
+        let counted = self.counted;
         tokio::task::spawn_blocking(move || {
-            let made = whole(&kernel, &organization, &set);
+            let made = whole(&kernel, &organization, &set, counted);
             state.put(made, &kernel);
         });
     }
@@ -283,9 +329,9 @@ impl Memory {
     /// Makes the past once more; the one that is there is used until then.
     fn make_anew(&self, kernel: &Arc<Kernel>) {
         let (kernel, organization, set) = (kernel.clone(), self.organization.clone(), self.set.clone());
-        let state = self.state.clone();
+        let (state, counted) = (self.state.clone(), self.counted);
         tokio::task::spawn_blocking(move || {
-            let made = whole(&kernel, &organization, &set);
+            let made = whole(&kernel, &organization, &set, counted);
             let mut state = state.blocking_lock();
             state.is_remade = false;
             state.put(made, &kernel);
@@ -309,8 +355,9 @@ impl Memory {
                 state.made_at = None;
                 break;
             }
+            let (counted, meaning) = (self.counted, meaning(kernel, &self.organization));
             let seen = tokio::task::spawn_blocking(move || {
-                let seen = state.see(chunks);
+                let seen = state.see(chunks, counted, meaning);
                 (state, seen)
             });
             let (back, seen) = seen.await.map_err(Error::internal)?;
@@ -324,8 +371,22 @@ impl Memory {
     }
 }
 
+/// Returns who says what words mean now.
+fn meaning(kernel: &Arc<Kernel>, organization: &OrganizationId) -> impl Meaning + Send + 'static {
+    let (kernel, organization) = (kernel.clone(), organization.clone());
+    move |asked: Asked| {
+        let (org, now) = (organization.clone(), kernel.clock.now());
+        kernel.read_blocking(move |tx| words::register(tx, org.as_str(), &asked, now))
+    }
+}
+
 /// Returns the past of a set made of the last 30 days of history, and the number of the last chunk that is part of it.
-fn whole(kernel: &Arc<Kernel>, organization: &OrganizationId, set: &Arc<PolicySet>) -> Result<(Past, i64)> {
+fn whole(
+    kernel: &Arc<Kernel>,
+    organization: &OrganizationId,
+    set: &Arc<PolicySet>,
+    counted: Counted,
+) -> Result<(Past, i64)> {
     let now = kernel.clock.now().as_ms();
     let (from, to) = (now - WINDOW_MS, now + AHEAD_MS);
     let org = organization.clone();
@@ -345,7 +406,7 @@ fn whole(kernel: &Arc<Kernel>, organization: &OrganizationId, set: &Arc<PolicySe
     };
     let plan = Plan::new(record::schema(), opened.sources, question).map_err(Error::internal)?;
     let mut past = Past::new(set.clone());
-    let mut observer = Observer::new(&past);
+    let mut observer = Observer::new(&past, counted, meaning(kernel, organization));
     let columns = observer.columns().to_vec();
     let observe = |batch: &Batch, rows: Range<usize>| observer.observe(&mut past, batch, rows).map(drop);
     ordered(&plan, &columns, &Watch::default(), observe).map_err(Error::internal)?;
@@ -375,21 +436,32 @@ mod tests {
     #[test]
     fn pasts_of_older_sets_are_dropped() {
         let (acme, mut pasts) = (OrganizationId::parse("acme").unwrap(), Pasts::default());
-        let first = Arc::downgrade(&pasts.of(&acme, &live(1, 1)));
-        let second = Arc::downgrade(&pasts.of(&acme, &live(2, 2)));
+        let first = Arc::downgrade(&pasts.of(&acme, &live(1, 1), Counted::Seen));
+        let second = Arc::downgrade(&pasts.of(&acme, &live(2, 2), Counted::Seen));
         // The first set comes back as a newer version: the same past.
         assert!(Arc::ptr_eq(
-            &pasts.of(&acme, &live(3, 1)),
+            &pasts.of(&acme, &live(3, 1), Counted::Seen),
             &first.upgrade().unwrap()
         ));
-        pasts.of(&acme, &live(4, 3));
+        pasts.of(&acme, &live(4, 3), Counted::Seen);
         assert!(second.upgrade().is_none());
         assert!(first.upgrade().is_some());
         // A snapshot that is older than both keeps nothing alive.
-        let late = Arc::downgrade(&pasts.of(&acme, &live(2, 2)));
+        let late = Arc::downgrade(&pasts.of(&acme, &live(2, 2), Counted::Seen));
         assert!(late.upgrade().is_none());
         assert_eq!(pasts.0[&acme].len(), 2);
-        pasts.of(&OrganizationId::parse("globex").unwrap(), &live(1, 1));
+        pasts.of(
+            &OrganizationId::parse("globex").unwrap(),
+            &live(1, 1),
+            Counted::Seen,
+        );
         assert_eq!(pasts.0.len(), 2);
+        // The same set over more events is another past.
+        let more = pasts.of(&acme, &live(4, 3), Counted::SeenAndImported);
+        assert_eq!(pasts.of(&acme, &live(4, 3), Counted::Seen).counted, Counted::Seen);
+        assert_eq!(
+            (more.counted, pasts.0[&acme].len()),
+            (Counted::SeenAndImported, 2)
+        );
     }
 }

@@ -1,7 +1,10 @@
 //! The words and rules of the directory, without storage.
 
+use crate::areas::oauth::HeldLink;
 use provost_kernel::auth::{Permission, Role};
+use provost_kernel::text::name_key;
 use provost_kernel::{Timestamp, id};
+use provost_policy::match_key;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +94,8 @@ pub enum SuspendedBy {
     Api,
     /// A line of a file.
     Import,
+    /// A restore of the store, which holds back everybody who can act (RH-1).
+    Restore,
 }
 
 impl SuspendedBy {
@@ -99,12 +104,13 @@ impl SuspendedBy {
         match self {
             SuspendedBy::Api => "api",
             SuspendedBy::Import => "import",
+            SuspendedBy::Restore => "restore",
         }
     }
 
     /// Returns what a stored word says.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Api, Self::Import]
+        [Self::Api, Self::Import, Self::Restore]
             .into_iter()
             .find(|by| by.as_str() == text)
     }
@@ -188,6 +194,31 @@ impl User {
         self.updated_at = now.max(self.updated_at.plus_ms(1));
     }
 
+    /// Says whether others could be taken for the user after a change: who has another login name, address or id in the
+    /// directory may be another person to an identity provider.
+    pub fn is_repointed(&self, after: &Self) -> bool {
+        name_key(&self.login_name) != name_key(&after.login_name)
+            || self.email != after.email
+            || self.external_id != after.external_id
+    }
+
+    /// Returns the login name and the e-mail address that are other words after a change than before.
+    pub fn new_words<'a>(&self, after: &'a Self) -> (Option<&'a str>, Option<&'a str>) {
+        let is_new = |was: Option<&str>, is: &&str| was.map(match_key) != Some(match_key(is));
+        (
+            Some(after.login_name.as_str()).filter(|is| is_new(Some(&self.login_name), is)),
+            after
+                .email
+                .as_deref()
+                .filter(|is| is_new(self.email.as_deref(), is)),
+        )
+    }
+
+    /// Says whether the user acts again after a change.
+    pub fn is_revived(&self, after: &Self) -> bool {
+        self.status == Status::Suspended && after.status == Status::Active
+    }
+
     /// Returns what the user can do when it signs in.
     pub fn permission(&self) -> Option<Permission> {
         self.role.map(|role| Permission::effective(role, None, None))
@@ -211,6 +242,8 @@ pub struct Group {
     pub name: String,
     /// What it is for.
     pub description: Option<String>,
+    /// Its id in the directory that it comes from.
+    pub external_id: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -278,6 +311,8 @@ pub struct GroupView {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_id: Option<String>,
     created_at: Timestamp,
     updated_at: Timestamp,
 }
@@ -290,6 +325,7 @@ impl From<Group> for GroupView {
             directory_id: group.directory_id,
             name: group.name,
             description: group.description,
+            external_id: group.external_id,
             created_at: group.created_at,
             updated_at: group.updated_at,
         }
@@ -302,6 +338,71 @@ impl From<Group> for GroupView {
 pub struct OneUser {
     /// The user, after a change if there was one.
     pub user: UserView,
+}
+
+impl From<User> for OneUser {
+    fn from(user: User) -> Self {
+        Self { user: user.into() }
+    }
+}
+
+/// The answer of the creation of a user.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct CreatedUser {
+    /// The user.
+    pub user: UserView,
+    /// What is perhaps not as it was meant; absent where there is nothing to say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub warnings: Vec<UserWarning>,
+}
+
+/// Why a user is perhaps not what was meant.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct UserWarning {
+    /// `groups_unset`: the user came back and was in groups before. Open.
+    code: &'static str,
+    /// A sentence for people.
+    message: String,
+}
+
+impl UserWarning {
+    /// Returns what is to be said of a user who comes back and was in these groups.
+    pub fn of_return(groups: &[String]) -> Self {
+        /// LIMIT: groups that are named.
+        const NAMED: usize = 20;
+        let more = groups.len().saturating_sub(NAMED);
+        let rest = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let named = groups[..groups.len() - more].join(", ") + &rest;
+        Self {
+            code: "groups_unset",
+            message: format!(
+                "the user was in these groups when it was deleted and is in none now: {named}; policies about groups count as \
+                 matched for it until somebody puts it into a group or takes it out of one, at most for 90 days"
+            ),
+        }
+    }
+}
+
+/// The answer of operations by which a user may be able to do more.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct ChangedUser {
+    /// The user after the change.
+    pub user: UserView,
+    /// The identity links of the user that are held from now on, because whoever made them could not give the user's role. Look
+    /// at them: `restore/release` follows them again, `identity-links/remove` takes them away.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub held_identity_links: Vec<HeldLink>,
 }
 
 /// The answer of operations on one group.
@@ -342,10 +443,10 @@ pub struct MemberPath {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn user() -> User {
+    pub fn user() -> User {
         User {
             id: UserId::from_text("usr_x"),
             validity: Validity {

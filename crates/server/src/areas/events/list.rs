@@ -3,6 +3,7 @@
 use super::model::Event;
 use super::store;
 use provost_kernel::auth::Role;
+use provost_kernel::fence::{Reader, Readers};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::Limit;
 use provost_kernel::text::Bounded;
@@ -38,7 +39,8 @@ impl Operation for List {
         .says(
             "List events after a sequence, the oldest first",
             "An empty page means that nothing came since; ask again later with the same after. Events are kept \
-             for seven days.",
+             for seven days. An event whose data are not for the caller says withheld and keeps its type, its \
+             time and its sequence.",
         )
         .command("events", "list");
     type Path = Empty;
@@ -50,9 +52,26 @@ impl Operation for List {
         let after = input.query.after.map_or(0, Bounded::get);
         let found = store::after(cx, after, input.query.limit.get())?;
         let next_after = found.last().map(|(sequence, _)| *sequence);
-        Ok(EventPage {
-            events: found.into_iter().map(|(_, event)| event).collect(),
-            next_after,
-        })
+        let mut reader = Reader::of(cx.actor());
+        let events = found.into_iter().map(|(_, event)| shown(cx, &mut reader, event));
+        let events = events.collect::<Result<_>>()?;
+        Ok(EventPage { events, next_after })
     }
+}
+
+/// Returns an event without what is not for the reader (FE-2).
+fn shown(cx: &mut Cx<'_>, reader: &mut Reader, event: Event) -> Result<Event> {
+    let readers = cx.kernel().registry.fences().event(&event.kind);
+    let record = match readers {
+        Readers::Assignees(assignment) => event.data.text(assignment.member),
+        Readers::Everybody | Readers::Overseers => None,
+    };
+    if reader.admits(cx, readers, record)? {
+        return Ok(event);
+    }
+    Ok(Event {
+        data: event.data.withheld(),
+        withheld: true,
+        ..event
+    })
 }

@@ -16,6 +16,9 @@ pub(super) struct Event {
     pub kind: String,
     pub timestamp: Timestamp,
     pub data: Data,
+    /// The data are not for this reader: the sequence alone is shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withheld: bool,
 }
 
 /// What happened: ids and states, and the event's number in its organization.
@@ -31,6 +34,18 @@ impl Data {
         let mut members: Map<String, Value> = serde_json::from_str(text).map_err(Error::internal)?;
         members.insert("sequence".into(), sequence.into());
         Ok(Self(members))
+    }
+
+    /// Returns the sequence alone.
+    pub(super) fn withheld(self) -> Self {
+        let mut members = self.0;
+        members.retain(|name, _| name == "sequence");
+        Self(members)
+    }
+
+    /// Returns a member that is a text.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).and_then(Value::as_str)
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) fn after(cx: &mut Cx<'_>, sequence: i64, limit: i64) -> Result<Vec<(i
                 kind: row.get(2)?,
                 timestamp: row.get(3)?,
                 data,
+                withheld: false,
             },
         ))
     })

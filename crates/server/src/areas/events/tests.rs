@@ -1,17 +1,22 @@
 //! Scenarios of the area.
 
-use crate::areas::audit::testing::{World, on_every_store};
+use crate::areas::audit::testing::{HAPPENED, HIDDEN_HAPPENED, World, on_every_store};
 use provost_kernel::auth::OrganizationId;
+use provost_kernel::fence::EventKind;
 use serde_json::{Value, json};
 
 const LIST: &str = "listHeadlessEvents";
 
 fn emit(world: &World, organization: &str, number: i64) {
+    emit_as(world, organization, &HAPPENED, number);
+}
+
+fn emit_as(world: &World, organization: &str, kind: &'static EventKind, number: i64) {
     let organization = OrganizationId::parse(organization).unwrap();
     let emitted = world
         .kernel
         .system(organization, Some("test.emitted"), move |cx| {
-            cx.emit("test.happened", json!({ "number": number }));
+            cx.emit(kind, json!({ "number": number }));
             Ok(())
         });
     world.run(emitted).unwrap();
@@ -60,6 +65,33 @@ fn events_are_listed_in_order_after_a_sequence() {
             })
         );
         assert!(first["events"][0]["id"].as_str().unwrap().starts_with("evt_"));
+    });
+}
+
+#[test]
+fn data_that_are_not_for_a_reader_are_withheld_and_the_event_is_not() {
+    on_every_store("events_withheld", |world| {
+        emit(world, "acme", 1);
+        emit_as(world, "acme", &HIDDEN_HAPPENED, 2);
+        for who in ["admin", "auditor", "narrow"] {
+            let page = world.get(who, LIST, &[], "").json();
+            assert_eq!(numbers(&page), [1, 2], "{who}");
+            assert_eq!(page["events"][1].get("withheld"), None);
+        }
+        let whole = world.get("admin", LIST, &[], "").json();
+        let page = world.get("operator", LIST, &[], "").json();
+        assert_eq!(page["events"][0], whole["events"][0]);
+        assert_eq!(
+            page["events"][1],
+            json!({
+                "id": whole["events"][1]["id"],
+                "type": "test.hidden",
+                "timestamp": whole["events"][1]["timestamp"],
+                "data": { "sequence": 2 },
+                "withheld": true,
+            })
+        );
+        assert_eq!(page["nextAfter"], 2);
     });
 }
 

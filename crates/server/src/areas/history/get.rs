@@ -4,6 +4,7 @@ use super::model::{EventId, INSPECTORS, instant_of_place};
 use super::sources::{Opened, open};
 use super::view::WholeEvent;
 use super::{page, store};
+use crate::areas::history::fences;
 use provost_history::Source;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
@@ -30,7 +31,7 @@ impl Operation for Get {
         "/policies/history/{eventId}",
         "policies",
     )
-    .access("policies:read", INSPECTORS)
+    .access("policies:history", INSPECTORS)
     .sensitive()
     .command("history", "get")
     .says(
@@ -44,7 +45,7 @@ impl Operation for Get {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<WholeEvent> {
         let (id, org) = (input.path.event_id.as_str().to_owned(), cx.org());
-        cx.target("event", id.as_str());
+        cx.target(&fences::EVENT, id.as_str());
         let place = EventId::place(&id).ok_or_else(|| Error::not_found("event"))?;
         let at = instant_of_place(place);
         let rows = store::sources(&mut cx.tx(), org, at, at.saturating_add(1))?;

@@ -1,11 +1,11 @@
 //! Takes events of the past, a body of JSON Lines at a time (D9.11).
 
 use super::incoming::Incoming;
-use super::model::{DAY_MS, NewEvent};
+use super::model::{DAY_MS, NewEvent, Provenance};
 use super::recorder::{Told, encode};
 use super::store::{self, NewChunk};
-use super::{resolve, retention_days};
-use crate::areas::directory;
+use super::{order, resolve, retention_days};
+use crate::areas::words;
 use bytes::Bytes;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::auth::Role::Admin;
@@ -15,7 +15,6 @@ use provost_kernel::text::Name;
 use provost_kernel::{Cx, Kernel, Result, Timestamp, json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
@@ -38,7 +37,8 @@ pub struct Import;
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct ImportQuery {
-    /// A name for where the events come from; the same body is imported once under it.
+    /// A name for where the events come from; the same body is imported once under it. Names of the server's own are
+    /// refused: decisions, otlp, and what begins with device, in any spelling.
     source: Name,
 }
 
@@ -96,7 +96,7 @@ impl Operation for Import {
         "/policies/history/import",
         "policies",
     )
-    .access("policies:write", &[Admin])
+    .access("policies:import_history", &[Admin])
     .consumes(&["application/x-ndjson", "application/jsonl"], MAX_BYTES, 120)
     .rate(RateClass::Resolve)
     .command("history", "import-chunk")
@@ -105,8 +105,11 @@ impl Operation for Import {
         "At most 32 MiB, 5000 lines and 65536 bytes a line. A line is {\"at\",\"occasion\",\"attributes\",\"id\"?,\"missing\"?, \
          \"session\"?,\"callId\"?,\"decision\"?:{\"action\",\"policyIds\"?,\"mode\"?}}. A line that is wrong, older than the \
          retention or more than five minutes ahead is counted, listed with its number (the first 100) and left out; the rest \
-         is kept. The answer comes after the commit. The same body under the same source is imported once; a repeat is \
-         answered as the first time, with duplicate.",
+         is kept. Events of one instant keep the order of lines, and of bodies as they were sent. The answer comes after the \
+         commit. The same body under the same source is imported once; a repeat is answered as the first time, with \
+         duplicate. Each event says that it was imported and by whom; one audit entry for each principal, source and hour \
+         names the bodies. Live conditions on the past do not count imported events, unless the setting \
+         history.countImports is true.",
     );
     type Path = Empty;
     type Query = ImportQuery;
@@ -121,13 +124,15 @@ impl Operation for Import {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Imported> {
         let org = cx.org();
-        let days = retention_days(&mut cx.tx(), org)?;
+        let now = cx.now();
+        let days = retention_days(&mut cx.tx(), org, now)?;
         let body = Body {
             organization: cx.organization().clone(),
-            source: input.query.source.as_str().to_owned(),
+            from: Provenance::imported(&input.query.source, cx.actor())?,
             content: input.body.content.clone(),
             oldest: cx.now().as_ms() - days * DAY_MS,
             newest: cx.now().as_ms() + AHEAD_MS,
+            now: cx.now(),
         };
         let kernel = cx.kernel().shared()?;
         Ok(cx.later(async move { import(kernel, body).await }))
@@ -138,23 +143,25 @@ struct Turns(Semaphore);
 
 struct Body {
     organization: OrganizationId,
-    source: String,
+    from: Provenance,
     content: Bytes,
     oldest: i64,
     newest: i64,
+    now: Timestamp,
 }
 
 async fn import(kernel: Arc<Kernel>, body: Body) -> Result<Imported> {
     let turns = kernel.own(|| Turns(Semaphore::new(AT_A_TIME)));
     let turn = turns.0.acquire().await.map_err(Error::internal)?;
     let (shared, organization) = (kernel.clone(), body.organization.clone());
+    let principal = body.from.principal.clone();
     let read = kernel.blocking(move || read(&shared, &body));
     let (imported, chunks) = match read.await?? {
         Read::Known(imported) => return Ok(imported),
         Read::New(imported, chunks) => (imported, chunks),
     };
     drop(turn);
-    record(&kernel, organization, imported, chunks).await
+    record(&kernel, organization, principal, imported, chunks).await
 }
 
 enum Read {
@@ -168,13 +175,13 @@ enum Read {
 fn read(kernel: &Arc<Kernel>, body: &Body) -> Result<Read> {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &body.content);
     let mut imported = Imported {
-        source: body.source.clone(),
+        source: body.from.source.clone(),
         sha256: provost_kernel::audit::hex(digest.as_ref()),
         ..Imported::default()
     };
     let (org, source, sha256) = (
         body.organization.clone(),
-        body.source.clone(),
+        body.from.source.clone(),
         imported.sha256.clone(),
     );
     let known = kernel.read_blocking(move |tx| store::import(tx, org.as_str(), &source, &sha256))?;
@@ -204,20 +211,17 @@ fn read(kernel: &Arc<Kernel>, body: &Body) -> Result<Read> {
             Err((path, message)) => imported.refuse(number, path, message),
         }
     }
-    let words: HashSet<String> = events
-        .iter()
-        .filter_map(|event| event.user().map(str::to_owned))
-        .collect();
-    let org = body.organization.clone();
-    let people = kernel.read_blocking(move |tx| {
-        let words = words.iter().map(String::as_str).collect();
-        directory::people(tx, org.as_str(), &words)
+    let (org, asked, now) = (body.organization.clone(), resolve::asked(&events), body.now);
+    let (register, committed) = kernel.read_blocking(move |tx| {
+        let register = words::register(tx, org.as_str(), &asked, now)?;
+        Ok((register, order::committed(tx, org.as_str())?))
     })?;
-    resolve::apply(&people, &mut events);
-    let mut rng = kernel.rng();
+    resolve::apply(&register, &mut events);
+    // Lines keep their order, and come behind what was there when the body came (HS-9).
+    let mut sequence = order::accept_behind(kernel, &body.organization, committed, events.len())?;
     let mut recorded: Vec<NewEvent> = Vec::with_capacity(events.len());
     for ((number, at), event) in taken.into_iter().zip(&events) {
-        match event.event(at, &body.source, &mut rng) {
+        match event.event(&sequence.id(at)?, at, &body.from) {
             Ok(event) => recorded.push(event),
             Err(faults) => {
                 let (path, message) = faults.into_iter().next().unwrap_or_default();
@@ -274,6 +278,7 @@ fn repeated(outcome: &str) -> Result<Imported> {
 async fn record(
     kernel: &Arc<Kernel>,
     organization: OrganizationId,
+    principal: String,
     imported: Imported,
     chunks: Vec<NewChunk>,
 ) -> Result<Imported> {
@@ -282,9 +287,10 @@ async fn record(
     let earlier: Arc<Mutex<Option<String>>> = Arc::default();
     let sink = earlier.clone();
     let (source, sha256) = (imported.source.clone(), imported.sha256.clone());
+    let counts = [imported.lines, imported.accepted, imported.refused].map(store::size);
     let run = move |cx: &mut Cx<'_>| {
         let mut found = None;
-        if store::add_import(cx, &source, &sha256, &outcome)? {
+        if store::add_import(cx, &source, &sha256, &outcome, &principal, counts)? {
             chunks.iter().try_for_each(|chunk| store::add_chunk(cx, chunk))?;
         } else {
             let org = cx.org();

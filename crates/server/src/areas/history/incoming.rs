@@ -1,9 +1,9 @@
 //! One event as it comes over the wire: of a decision, of an import, of a receiver.
 
-use super::model::{EventId, NewEvent};
+use super::model::{EventId, NewEvent, Provenance};
+use crate::areas::words::Kind;
 use provost_kernel::Timestamp;
-use provost_kernel::entropy::UnitRng;
-use provost_policy::{Action, Field, Occasion, Violations};
+use provost_policy::{Action, Field, Occasion, Violations, claim, match_key};
 use provost_replay::record::{Decision, Mode, Owned};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -90,6 +90,7 @@ impl Incoming {
 
     /// Reads attributes that are not kept. Errors: as [`Self::record`].
     fn check(&self, names: &[&str]) -> Result<(), Vec<Fault>> {
+        // What is not given cannot have another type; nothing is left out of the event itself.
         let given = names
             .iter()
             .filter_map(|name| self.attributes.get_key_value(*name));
@@ -143,33 +144,97 @@ impl Incoming {
         Ok(())
     }
 
-    /// Returns whom the event names as its user.
-    pub(super) fn user(&self) -> Option<&str> {
-        self.attributes.get(Field::USER.name())?.as_str()
+    /// Returns the words by which the event names records of a kind: several of groups, one at most of the others.
+    pub fn words(&self, kind: Kind) -> impl Iterator<Item = &str> {
+        let name = kind.field().name();
+        let value = self.attributes.get(name).filter(|_| !self.misses(name));
+        let whole = value.and_then(Value::as_str);
+        let items = value.and_then(Value::as_array).into_iter().flatten();
+        let items = items.filter_map(|item| item.as_str());
+        whole.into_iter().chain(items)
     }
 
-    pub(super) fn set_user(&mut self, id: &str, groups: &[String]) {
-        self.attributes.insert(Field::USER.name().to_owned(), id.into());
-        self.attributes
-            .insert(Field::GROUPS.name().to_owned(), groups.into());
-        self.missing.retain(|name| name != Field::GROUPS.name());
+    fn misses(&self, name: &str) -> bool {
+        self.missing.iter().any(|missing| missing == name)
     }
 
-    /// Takes away groups that are nobody's; those of somebody unknown stay.
-    pub(super) fn have_no_user(&mut self) {
-        if self.missing.iter().any(|name| name == Field::USER.name()) {
-            self.miss_groups();
+    fn miss(&mut self, name: &str) {
+        self.attributes.remove(name);
+        if !self.misses(name) {
+            self.missing.push(name.to_owned());
+        }
+    }
+
+    /// Makes the words of a kind missing.
+    pub(super) fn miss_word(&mut self, kind: Kind) {
+        self.miss(kind.field().name());
+    }
+
+    /// Puts an id in place of the word of a kind, where the word means one record. A word of which nothing is left when it
+    /// is compared is missing: it was said, and nobody can say what.
+    pub(super) fn name(&mut self, kind: Kind, id: impl Fn(&str) -> Option<String>) {
+        let name = kind.field().name();
+        let Some(word) = self.words(kind).next() else {
+            return;
+        };
+        if match_key(word).is_empty() {
+            self.miss(name);
+        } else if let Some(id) = id(word) {
+            self.attributes.insert(name.to_owned(), id.into());
+        }
+    }
+
+    /// As [`Self::name`], of each of the groups that were sent; one that is empty makes all of them missing.
+    pub(super) fn name_groups(&mut self, id: impl Fn(&str) -> Option<String>) {
+        let name = Kind::Group.field().name();
+        if self.words(Kind::Group).any(|word| match_key(word).is_empty()) {
+            self.miss(name);
             return;
         }
-        self.attributes.remove(Field::GROUPS.name());
-        self.missing.retain(|name| name != Field::GROUPS.name());
+        let Some(Value::Array(groups)) = self.attributes.get_mut(name) else {
+            return;
+        };
+        for group in groups {
+            if let Some(id) = group.as_str().and_then(&id) {
+                *group = id.into();
+            }
+        }
     }
 
-    pub(super) fn miss_groups(&mut self) {
+    /// Sets the groups that the directory knows of the user.
+    pub(super) fn set_groups(&mut self, groups: &[String]) {
         let name = Field::GROUPS.name();
-        let is_said = self.attributes.get(name).is_some_and(|groups| !groups.is_null());
-        if !is_said && !self.missing.iter().any(|missing| missing == name) {
-            self.missing.push(name.to_owned());
+        self.attributes.insert(name.to_owned(), groups.into());
+        self.missing.retain(|missing| missing != name);
+    }
+
+    /// Takes away groups that are nobody's; those of somebody of whom nobody can say who it is are missing, whatever was sent.
+    pub(super) fn have_no_user(&mut self) {
+        let name = Field::GROUPS.name();
+        if self.misses(Field::USER.name()) {
+            self.miss(name);
+            return;
+        }
+        self.attributes.remove(name);
+        self.missing.retain(|missing| missing != name);
+    }
+
+    /// Makes the groups that were sent of somebody unknown a claim, which no exception and no allow list rests on. Where none
+    /// were sent they are missing: an empty list says nothing, for who does not know the user cannot know that there are none.
+    pub(super) fn claim_groups(&mut self) {
+        let name = Field::GROUPS.name();
+        if self.misses(name) {
+            return;
+        }
+        match self.attributes.get_mut(name) {
+            Some(Value::Array(groups)) if !groups.is_empty() => {
+                for group in groups {
+                    if let Some(word) = group.as_str() {
+                        *group = claim(word).into();
+                    }
+                }
+            }
+            _ => self.miss(name),
         }
     }
 
@@ -178,7 +243,7 @@ impl Incoming {
     /// An attribute that is both given and missing is missing: what cannot be relied on is not.
     ///
     /// Errors: attributes that are not of the catalogue or have another type; an event that is too large.
-    pub fn record(&self, at_ms: i64, source: &str) -> Result<Owned, Vec<Fault>> {
+    pub fn record(&self, at_ms: i64, from: &Provenance) -> Result<Owned, Vec<Fault>> {
         let missing: Vec<&str> = self.missing.iter().map(String::as_str).collect();
         let mut attributes = Cow::Borrowed(&self.attributes);
         if missing.iter().any(|name| attributes.contains_key(*name)) {
@@ -189,7 +254,9 @@ impl Incoming {
         }
         let record = Owned::read(at_ms, self.occasion, &attributes, &missing);
         let mut record = record.map_err(|found| faults(&found))?;
-        record.source = Some(source.to_owned());
+        record.source = Some(from.source.clone());
+        record.principal = Some(from.principal.clone());
+        record.imported = Some(from.is_imported);
         record.session.clone_from(&self.session);
         record.call_id.clone_from(&self.call_id);
         record.external_id.clone_from(&self.external_id);
@@ -200,11 +267,11 @@ impl Incoming {
         Ok(record)
     }
 
-    /// Returns the event with a new id, ready to be recorded. Errors: as [`Self::record`].
-    pub fn event(&self, at_ms: i64, source: &str, rng: &mut UnitRng) -> Result<NewEvent, Vec<Fault>> {
+    /// Returns the event under this id, ready to be recorded. Errors: as [`Self::record`].
+    pub fn event(&self, id: &EventId, at_ms: i64, from: &Provenance) -> Result<NewEvent, Vec<Fault>> {
         Ok(NewEvent {
-            id: EventId::at(at_ms, rng).as_str().to_owned(),
-            record: self.record(at_ms, source)?,
+            id: id.as_str().to_owned(),
+            record: self.record(at_ms, from)?,
         })
     }
 }

@@ -97,7 +97,7 @@ pub struct Events {
 
 impl Operation for List {
     const META: Meta = Meta::read(ID, "/policies/history", "policies")
-        .access("policies:read", READERS)
+        .access("policies:history", READERS)
         .command("history", "list")
         .says(
             "List recorded events, newest first",
@@ -111,7 +111,8 @@ impl Operation for List {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Events> {
         let (query, org) = (&input.query, cx.org());
-        let oldest = cx.now().as_ms() - retention_days(&mut cx.tx(), org)? * DAY_MS;
+        let now = cx.now();
+        let oldest = now.as_ms() - retention_days(&mut cx.tx(), org, now)? * DAY_MS;
         let from = query.from.map_or(oldest, |from| from.as_ms().max(oldest)).max(0);
         let end = cx.now().plus_secs(3_600).as_ms();
         let to = query.to.map_or(end, Timestamp::as_ms).max(0);

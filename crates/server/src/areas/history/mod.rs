@@ -18,17 +18,23 @@
 //! INVARIANT HS-6: the numbers of an organization's chunks have no gap and follow the order of their commits.
 //! INVARIANT HS-7: a segment or chunk that cannot be read is reported with its name, never left out in silence.
 //! INVARIANT HS-8: an event's id says when it happened, so that an id alone finds its event.
+//! INVARIANT HS-9: events of one instant are read in the order in which they were accepted (`order.rs`).
+//! INVARIANT HS-10: an event says who handed it in, under which name, and whether it was imported; no import has a name
+//!   that the server or a machine uses, in any spelling.
+//! INVARIANT HS-11: every import is named in an audit entry, one for each principal, source and hour.
 //!
 //! Issue "policies, recorded history, backtests"; D9.11; architecture §7.
 //!
 //! Absent on purpose: an audit entry for each event (D9.11); changing or removing single events; searching texts;
 //! merging segments.
 
+pub mod fences;
 mod get;
 mod import;
 mod incoming;
 mod list;
 mod model;
+mod order;
 mod page;
 mod place;
 mod recorder;
@@ -38,11 +44,13 @@ mod seal;
 mod sources;
 mod status;
 mod store;
+mod tell;
 mod vault;
 mod view;
 
 pub use incoming::{Fault, Incoming};
-pub use model::{EventId, NewEvent};
+pub use model::{EventId, NewEvent, Provenance};
+pub use order::{Sequence, accept, accept_now};
 pub use place::Place;
 pub use recorder::{Durability, Recorder};
 pub use resolve::resolve;
@@ -51,12 +59,13 @@ pub use seal::seal;
 pub use sources::{Opened, SourceKind, SourceRow, Unreadable, open};
 pub use store::File;
 pub use store::{LiveChunk, STATEMENTS, chunks_after, last_chunk, sources};
+pub use tell::tell_of_imports;
 pub use vault::{files, verify};
 
 use crate::areas::settings;
 use provost_kernel::db::Tx;
 use provost_kernel::operation::Entry;
-use provost_kernel::{Kernel, Result};
+use provost_kernel::{Kernel, Result, Timestamp};
 use std::sync::Arc;
 
 /// Returns the operations of the area.
@@ -74,7 +83,7 @@ pub fn recorder(kernel: &Kernel) -> &Arc<Recorder> {
     kernel.own(|| Arc::new(Recorder::new(kernel)))
 }
 
-/// Returns how long the organization keeps its history. Units: days, 1 to 3 650.
-pub fn retention_days(tx: &mut Tx<'_>, org: &str) -> Result<i64> {
-    Ok(settings::of(tx, org)?.retention.history_days)
+/// Returns how long the organization keeps its history now. Units: days, 1 to 3 650.
+pub fn retention_days(tx: &mut Tx<'_>, org: &str, now: Timestamp) -> Result<i64> {
+    Ok(settings::of(tx, org)?.acting_history_days(now))
 }

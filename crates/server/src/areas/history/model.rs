@@ -1,20 +1,31 @@
 //! Words and numbers of the history, pure.
 
-use provost_kernel::auth::Role::{self, Admin, Auditor, Operator, Viewer};
-use provost_kernel::entropy::UnitRng;
+use super::order::{MARK_BITS, NUMBER_BITS};
+use provost_kernel::auth::Actor;
+use provost_kernel::auth::Role::{self, Admin, Auditor, Operator};
+use provost_kernel::error::Code;
 use provost_kernel::id::TypedId;
-use provost_kernel::{Timestamp, id};
-use provost_policy::Field;
-use provost_replay::record::{Attribute, Owned};
+use provost_kernel::text::Name;
+use provost_kernel::{Error, Result, Timestamp, id};
+use provost_policy::{Field, match_key};
+use provost_replay::record::{Attribute, DECISIONS, OTLP, Owned};
 
 id!(EventId, "hev", "A recorded event.");
 id!(ChunkId, "hch", "A chunk of recorded events.");
 id!(SegmentId, "hsg", "A sealed segment of recorded events.");
 
 /// The roles that may read what was decided.
-pub(super) const READERS: &[Role] = &[Admin, Operator, Auditor, Viewer];
+pub(super) const READERS: &[Role] = &[Admin, Operator, Auditor];
 /// The roles that may read an event with all its attributes.
 pub(super) const INSPECTORS: &[Role] = &[Admin, Auditor];
+
+/// What the names of sources begin with that machines send from themselves.
+const DEVICE: &str = "device";
+
+/// A ULID is 48 bits of time and 80 others.
+const CHANCE_BITS: u32 = 80;
+/// What the others begin with since they tell the order of acceptance: of ids made by chance hardly one does.
+const ORDERED: u128 = (1 << (CHANCE_BITS - NUMBER_BITS - MARK_BITS)) - 1;
 
 /// Milliseconds in a day.
 pub(super) const DAY_MS: i64 = 86_400_000;
@@ -22,16 +33,69 @@ pub(super) const DAY_MS: i64 = 86_400_000;
 /// An event as it was judged, with or without a decision.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
-    /// The id; made by [`EventId::at`] with the event's instant (HS-8).
+    /// The id; given by a [`super::Sequence`] with the event's instant (HS-8, HS-9).
     pub id: String,
     /// What is known of it.
     pub record: Owned,
 }
 
+/// Where events come from; it stands with each of them.
+#[derive(Clone, Debug)]
+pub struct Provenance {
+    /// The name under which they come.
+    pub(super) source: String,
+    /// The principal that hands them in.
+    pub(super) principal: String,
+    /// Whether somebody tells of them, and this server did not see them.
+    pub(super) is_imported: bool,
+}
+
+impl Provenance {
+    /// Returns that of what this server decides, or is told by the exporters of agents, under a name of its own.
+    pub fn own(source: &'static str, actor: &Actor) -> Self {
+        Self {
+            source: source.to_owned(),
+            principal: actor.id.clone(),
+            is_imported: false,
+        }
+    }
+
+    /// Returns that of an import.
+    ///
+    /// INVARIANT HS-10. Errors: `InvalidDefinition` for a name that could be taken for one of the server's own, however it
+    /// is spelled.
+    pub(super) fn imported(source: &Name, actor: &Actor) -> Result<Self> {
+        let key = match_key(source.as_str());
+        if key.is_empty() || [DECISIONS, OTLP].contains(&key.as_str()) || key.starts_with(DEVICE) {
+            let message = "is a name of the server's own, or looks like one: decisions, otlp and everything that begins with \
+                           device; choose another";
+            let error = Error::new(Code::InvalidDefinition, format!("/query/source: {message}"));
+            return Err(error.and_field("/query/source", message));
+        }
+        Ok(Self {
+            source: source.as_str().to_owned(),
+            principal: actor.id.clone(),
+            is_imported: true,
+        })
+    }
+}
+
 impl EventId {
-    /// Returns a new id of an event that happened at this instant. Units: milliseconds since the Unix epoch.
-    pub fn at(at_ms: i64, rng: &mut UnitRng) -> Self {
-        Self::mint(Timestamp::from_ms(at_ms), rng)
+    /// Returns the id of an event that happened at this instant and was accepted under this number by a process with
+    /// this mark (HS-9). Units: milliseconds since the Unix epoch.
+    pub fn at(at_ms: i64, number: u64, mark: u32) -> Self {
+        let number = u128::from(number) & ((1 << NUMBER_BITS) - 1);
+        let mark = u128::from(mark) & ((1 << MARK_BITS) - 1);
+        let low = ORDERED << (NUMBER_BITS + MARK_BITS) | number << MARK_BITS | mark;
+        Self(id::compose(Self::PREFIX, Timestamp::from_ms(at_ms), low))
+    }
+
+    /// Returns the number under which the event was accepted; `None` for an id from before there were numbers.
+    pub(super) fn number(text: &str) -> Option<i64> {
+        let low = Self::place(text)? & ((1 << CHANCE_BITS) - 1);
+        let is_ordered = low >> (NUMBER_BITS + MARK_BITS) == ORDERED;
+        let number = (low >> MARK_BITS) & ((1 << NUMBER_BITS) - 1);
+        i64::try_from(number).ok().filter(|_| is_ordered)
     }
 
     /// Returns the place of the event in the order of (instant, event id); `None` for the id of nothing.
@@ -42,13 +106,12 @@ impl EventId {
 
 /// Returns the place before every event of an instant and of later ones.
 pub(super) fn place_of_instant(at_ms: i64) -> u128 {
-    // A ULID is 48 bits of time and 80 of chance.
-    u128::from(at_ms.max(0).unsigned_abs()) << 80
+    u128::from(at_ms.max(0).unsigned_abs()) << CHANCE_BITS
 }
 
 /// Returns the instant of the place.
 pub(super) fn instant_of_place(place: u128) -> i64 {
-    i64::try_from(place >> 80).unwrap_or(i64::MAX)
+    i64::try_from(place >> CHANCE_BITS).unwrap_or(i64::MAX)
 }
 
 /// Returns whose event it is: the user's, else the service account's, else the device's; nobody's where one that
@@ -89,10 +152,17 @@ mod tests {
     #[test]
     fn an_id_says_when_its_event_happened() {
         let at = 1_795_144_500_123;
-        let event = EventId::at(at, &mut UnitRng::new([7; 32]));
+        let event = EventId::at(at, 9, 4);
         let place = EventId::place(event.as_str()).unwrap();
         assert!(place_of_instant(at) <= place && place < place_of_instant(at + 1));
         assert_eq!(instant_of_place(place), at);
         assert_eq!(EventId::place("hev_no"), None);
+        assert_eq!(EventId::number(event.as_str()), Some(9));
+        let greatest = (1 << NUMBER_BITS) - 1;
+        let last = EventId::at(at, greatest, u32::MAX);
+        assert_eq!(EventId::number(last.as_str()), i64::try_from(greatest).ok());
+        assert!(EventId::place(last.as_str()).unwrap() < place_of_instant(at + 1));
+        let chance = id::compose(EventId::PREFIX, Timestamp::from_ms(at), 1 << 79);
+        assert_eq!(EventId::number(&chance), None);
     }
 }

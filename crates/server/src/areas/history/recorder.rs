@@ -6,6 +6,9 @@
 //! append ─┘            └─ no timer where somebody waits for the disk; 50 ms where nobody does
 //! ```
 //!
+//! A decision that asks about the past does not pass by what this process has answered and not written yet: it ends the
+//! gathering and waits until that is written (`settle`, DE-6).
+//!
 //! What waits is bounded: beyond it whoever appends waits, and nothing is dropped (HS-1).
 
 use super::model::{ChunkId, EventId, NewEvent, instant_of_place};
@@ -16,7 +19,8 @@ use provost_kernel::id::TypedId;
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::{Error, Kernel, Result};
 use provost_replay::record::{self, Attribute, Owned};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
@@ -57,6 +61,8 @@ pub struct Recorder {
 struct Lane {
     waiting: Mutex<Waiting>,
     wake: Notify,
+    /// Told when appends that nobody waits for were written, or could not be.
+    landed: Notify,
     room: Arc<Semaphore>,
 }
 
@@ -66,12 +72,43 @@ struct Waiting {
     events: usize,
     /// How many of the appends somebody waits for.
     awaited: usize,
+    /// The number of the last append that nobody waits for.
+    last_number: u64,
+    /// Those of them that were answered and are neither written nor lost yet, in flight or not.
+    unwritten: BTreeSet<u64>,
+    /// A decision waits for what nobody waited for.
+    is_hurried: bool,
 }
 
 struct Append {
     events: Vec<NewEvent>,
     answer: Option<oneshot::Sender<Result<()>>>,
+    /// Of one that nobody waits for.
+    number: Option<u64>,
     room: OwnedSemaphorePermit,
+}
+
+impl Waiting {
+    fn is_urgent(&self) -> bool {
+        self.awaited > 0 || (self.is_hurried && self.events > 0)
+    }
+}
+
+/// Appends that nobody waits for, on their way; gone once they are written or lost, however the flight ends.
+struct Landing {
+    lane: Arc<Lane>,
+    numbers: Vec<u64>,
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        let mut waiting = self.lane.lock();
+        for number in &self.numbers {
+            waiting.unwritten.remove(number);
+        }
+        drop(waiting);
+        self.lane.landed.notify_waiters();
+    }
 }
 
 impl Recorder {
@@ -113,6 +150,7 @@ impl Recorder {
         lane.push(Append {
             events,
             answer: awaited.then_some(answer),
+            number: None,
             room,
         })
         .map_err(|()| stopping())?;
@@ -120,6 +158,41 @@ impl Recorder {
             return answered.await.map_err(|_| stopping())?;
         }
         Ok(())
+    }
+
+    /// Waits until what this process had answered before it was written is written, or lost; returns whether it ever answered
+    /// something before it was written.
+    ///
+    /// ```text
+    ///   buffered event ── answered ──────────────────── written
+    ///   decision              snapshot ─ settle ───────────┘ ─ looks at the last chunk ─ recall
+    ///   another decision      snapshot ───────────────────────── settle (nothing waits) ─ looks at the last chunk ─ recall
+    /// ```
+    ///
+    /// What was written between the snapshot and here is not in the snapshot: whoever asks looks at the last chunk again.
+    pub async fn settle(&self, organization: &OrganizationId) -> bool {
+        let lane = {
+            let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+            lanes.get(organization).cloned()
+        };
+        let Some(lane) = lane else { return false };
+        let upto = {
+            let mut waiting = lane.lock();
+            let Some(last) = waiting.unwritten.last().copied() else {
+                return waiting.last_number > 0;
+            };
+            waiting.is_hurried = waiting.events > 0;
+            last
+        };
+        lane.wake.notify_one();
+        loop {
+            let mut landed = pin!(lane.landed.notified());
+            landed.as_mut().enable();
+            if lane.lock().unwritten.first().is_none_or(|first| *first > upto) {
+                return true;
+            }
+            landed.await;
+        }
     }
 
     /// Writes what was accepted and takes no more.
@@ -142,6 +215,7 @@ impl Recorder {
         let lane = Arc::new(Lane {
             waiting: Mutex::default(),
             wake: Notify::new(),
+            landed: Notify::new(),
             room: Arc::new(Semaphore::new(ROOM_KIB as usize)),
         });
         lanes.insert(organization.clone(), lane.clone());
@@ -184,7 +258,13 @@ pub(super) fn size_bytes(event: &Owned) -> usize {
         let ids = decision.policy_ids.iter().map(String::len);
         ids.sum::<usize>() + text(&decision.policy_set_version) + 32
     });
-    let texts = [&event.source, &event.session, &event.call_id, &event.external_id];
+    let texts = [
+        &event.source,
+        &event.principal,
+        &event.session,
+        &event.call_id,
+        &event.external_id,
+    ];
     attributes.chain(missing).sum::<usize>()
         + decision
         + texts.into_iter().map(text).sum::<usize>()
@@ -199,13 +279,19 @@ impl Lane {
     /// Lets an append wait for its flight.
     ///
     /// Errors: the lane's worker has ended.
-    fn push(&self, append: Append) -> std::result::Result<(), ()> {
+    fn push(&self, mut append: Append) -> std::result::Result<(), ()> {
         let mut waiting = self.lock();
         if self.room.is_closed() {
             return Err(());
         }
         waiting.events += append.events.len();
         waiting.awaited += usize::from(append.answer.is_some());
+        if append.answer.is_none() {
+            waiting.last_number += 1;
+            let number = waiting.last_number;
+            waiting.unwritten.insert(number);
+            append.number = Some(number);
+        }
         waiting.appends.push_back(append);
         drop(waiting);
         self.wake.notify_one();
@@ -225,18 +311,19 @@ impl Lane {
             taken.push(append);
         }
         waiting.events -= events;
+        waiting.is_hurried &= waiting.events > 0;
         taken
     }
 
     /// Returns when there is enough for one more flight.
     async fn ready(&self, flying: usize, closed: &CancellationToken) {
         loop {
-            let (events, awaited) = {
+            let (events, is_urgent) = {
                 let waiting = self.lock();
-                (waiting.events, waiting.awaited)
+                (waiting.events, waiting.is_urgent())
             };
             let many = events >= SECOND_FLIGHT;
-            if many || (flying == 0 && (awaited > 0 || (events > 0 && closed.is_cancelled()))) {
+            if many || (flying == 0 && (is_urgent || (events > 0 && closed.is_cancelled()))) {
                 return;
             }
             if flying == 0 && events > 0 {
@@ -245,7 +332,7 @@ impl Lane {
                     loop {
                         self.wake.notified().await;
                         let waiting = self.lock();
-                        if waiting.awaited > 0 || waiting.events >= SECOND_FLIGHT {
+                        if waiting.is_urgent() || waiting.events >= SECOND_FLIGHT {
                             return;
                         }
                     }
@@ -294,7 +381,7 @@ async fn work(
             Some(_) = flights.join_next(), if flying > 0 => {}
             () = lane.ready(flying, &closed), if flying < 2 => {
                 let appends = lane.take();
-                flights.spawn(fly(kernel.clone(), organization.clone(), appends));
+                flights.spawn(fly(kernel.clone(), organization.clone(), lane.clone(), appends));
             }
             () = closed.cancelled(), if flying == 0 && lane.is_empty() => {}
         }
@@ -302,7 +389,9 @@ async fn work(
 }
 
 /// Writes these appends in one unit of work and answers them.
-async fn fly(kernel: Weak<Kernel>, organization: OrganizationId, appends: Vec<Append>) {
+async fn fly(kernel: Weak<Kernel>, organization: OrganizationId, lane: Arc<Lane>, appends: Vec<Append>) {
+    let numbers = appends.iter().filter_map(|append| append.number).collect();
+    let _landing = Landing { lane, numbers };
     let mut events = Vec::with_capacity(appends.iter().map(|append| append.events.len()).sum());
     let mut answers = Vec::new();
     let mut rooms = Vec::new();
@@ -362,28 +451,29 @@ pub(super) fn encode(kernel: &Kernel, events: &[NewEvent]) -> Result<Vec<NewChun
     let schema = record::schema();
     let mut rng = kernel.rng();
     let mut chunks = Vec::new();
-    let mut close = |recorder: provost_history::Recorder| -> Result<()> {
+    let mut close = |recorder: provost_history::Recorder, last_number: i64| -> Result<()> {
         let batch = recorder.finish().map_err(Error::internal)?;
         let content = chunk::encode(&schema, &batch).map_err(Error::internal)?;
         chunks.push(NewChunk {
             id: ChunkId::mint(kernel.clock.now(), &mut rng),
             summary: chunk::summary(&content).map_err(Error::internal)?,
+            last_number,
             content,
         });
         Ok(())
     };
     let mut recorder = provost_history::Recorder::new(record::schema());
+    let mut last_number = 0;
     for event in events {
         if recorder.is_full() {
-            close(std::mem::replace(
-                &mut recorder,
-                provost_history::Recorder::new(record::schema()),
-            ))?;
+            let full = std::mem::replace(&mut recorder, provost_history::Recorder::new(record::schema()));
+            close(full, last_number)?;
         }
         record::put(&event.record, &event.id, &mut recorder).map_err(Error::internal)?;
+        last_number = last_number.max(EventId::number(&event.id).unwrap_or(0));
     }
     if recorder.rows() > 0 {
-        close(recorder)?;
+        close(recorder, last_number)?;
     }
     Ok(chunks)
 }

@@ -36,7 +36,7 @@ async fn retain_one(kernel: &Arc<Kernel>, organization: &OrganizationId) -> Resu
     let now = kernel.clock.now();
     let org = organization.clone();
     let days = kernel
-        .read_system(move |tx| retention_days(tx, org.as_str()))
+        .read_system(move |tx| retention_days(tx, org.as_str(), now))
         .await?;
     let oldest = now.plus_ms(-days * DAY_MS);
     let expire = move |cx: &mut Cx<'_>| store::expire(cx, oldest).map(drop);

@@ -39,7 +39,7 @@ impl Operation for GetStatus {
         "/policies/history/status",
         "policies",
     )
-    .access("policies:read", READERS)
+    .access("policies:history", READERS)
     .command("history", "status")
     .says(
         "Tell how much history there is",
@@ -52,7 +52,7 @@ impl Operation for GetStatus {
     type Output = Status;
 
     fn call(cx: &mut Cx<'_>, _: &Input<Self>) -> Result<Status> {
-        let org = cx.org();
+        let (org, now) = (cx.org(), cx.now());
         let [chunks, segments] = store::status(&mut cx.tx(), org)?;
         let instant = |at: Option<i64>| at.map(Timestamp::from_ms);
         Ok(Status {
@@ -62,7 +62,7 @@ impl Operation for GetStatus {
             chunks: chunks.count,
             segments: segments.count,
             bytes: chunks.bytes + segments.bytes,
-            retention_days: retention_days(&mut cx.tx(), org)?,
+            retention_days: retention_days(&mut cx.tx(), org, now)?,
         })
     }
 }

@@ -10,13 +10,15 @@ provost_kernel::statements! {
     /// Adds a chunk behind the newest one; one that a lost commit left is there already.
     ADD_CHUNK = "INSERT INTO history_chunks (organization_id, sequence, id, schema_version, event_count, min_at, max_at, size_bytes, created_at, content) SELECT ?1, COALESCE((SELECT h.sequence FROM history_heads h WHERE h.organization_id = ?1), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE TRUE ON CONFLICT (organization_id, id) DO NOTHING";
     /// Says which chunk is the newest.
-    SET_HEAD = "INSERT INTO history_heads (organization_id, sequence) SELECT c.organization_id, c.sequence FROM history_chunks c WHERE c.organization_id = ?1 AND c.id = ?2 ON CONFLICT (organization_id) DO UPDATE SET sequence = CASE WHEN history_heads.sequence < excluded.sequence THEN excluded.sequence ELSE history_heads.sequence END";
+    SET_HEAD = "INSERT INTO history_heads (organization_id, sequence, event_number) SELECT c.organization_id, c.sequence, ?3 FROM history_chunks c WHERE c.organization_id = ?1 AND c.id = ?2 ON CONFLICT (organization_id) DO UPDATE SET sequence = CASE WHEN history_heads.sequence < excluded.sequence THEN excluded.sequence ELSE history_heads.sequence END, event_number = CASE WHEN history_heads.event_number < excluded.event_number THEN excluded.event_number ELSE history_heads.event_number END";
     /// The chunks and segments that overlap a window.
     SOURCES = "SELECT 'chunk', c.id, c.id, c.schema_version, c.event_count, c.min_at, c.max_at, c.size_bytes, '' FROM history_chunks c WHERE c.organization_id = ?1 AND c.segment_id IS NULL AND c.max_at >= ?2 AND c.min_at < ?3 UNION ALL SELECT 'segment', s.id, s.name, 0, s.event_count, s.min_at, s.max_at, s.size_bytes, s.digest FROM history_segments s WHERE s.organization_id = ?1 AND s.state = 'sealed' AND s.max_at >= ?2 AND s.min_at < ?3";
     /// The contents of chunks after a number.
     AFTER = "SELECT sequence, event_count, content FROM history_chunks WHERE organization_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT 64";
     /// The number of the newest chunk.
     HEAD = "SELECT sequence FROM history_heads WHERE organization_id = ?1";
+    /// The greatest number under which an event was accepted (HS-9).
+    NUMBER = "SELECT event_number FROM history_heads WHERE organization_id = ?1";
     /// The content of a chunk.
     CONTENT = "SELECT content FROM history_chunks WHERE organization_id = ?1 AND id = ?2";
     /// Sums of what counts.
@@ -24,7 +26,13 @@ provost_kernel::statements! {
     /// What came of an import.
     IMPORT = "SELECT outcome FROM history_imports WHERE organization_id = ?1 AND source = ?2 AND sha256 = ?3";
     /// Remembers an import, unless it is known.
-    ADD_IMPORT = "INSERT INTO history_imports (organization_id, source, sha256, outcome, created_at) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+    ADD_IMPORT = "INSERT INTO history_imports (organization_id, source, sha256, outcome, created_at, principal_id, line_count, event_count, refused_count) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
+    /// Whose imports from where, in which hours that are over, no audit entry names yet.
+    UNTOLD = unscoped("the audit log is told of every organization's imports") "SELECT organization_id, principal_id, source, created_at / 3600000 FROM history_imports WHERE told_at IS NULL AND created_at < ?1 GROUP BY organization_id, principal_id, source, created_at / 3600000 ORDER BY organization_id, principal_id, source, created_at / 3600000 LIMIT 100";
+    /// Those imports.
+    UNTOLD_BODIES = "SELECT sha256, line_count, event_count, refused_count FROM history_imports WHERE organization_id = ?1 AND principal_id = ?2 AND source = ?3 AND created_at >= ?4 AND created_at < ?5 AND told_at IS NULL ORDER BY created_at, sha256";
+    /// Notes that an audit entry names them.
+    TELL = "UPDATE history_imports SET told_at = ?6 WHERE organization_id = ?1 AND principal_id = ?2 AND source = ?3 AND created_at >= ?4 AND created_at < ?5 AND told_at IS NULL";
     /// How much waits to be sealed, by organization.
     WAITING = unscoped("the sealer works for every organization") "SELECT organization_id, COUNT(*), CAST(SUM(event_count) AS BIGINT), MIN(created_at) FROM history_chunks WHERE segment_id IS NULL GROUP BY organization_id ORDER BY organization_id";
     /// The oldest chunks that are not sealed.
@@ -52,16 +60,21 @@ provost_kernel::statements! {
     /// Removes a chunk that does not wait to be sealed while somebody seals.
     DELETE_CHUNK = "DELETE FROM history_chunks WHERE organization_id = ?1 AND sequence = ?2 AND (segment_id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM history_segments s WHERE s.organization_id = ?1 AND s.state = 'writing'))";
     /// Forgets imports.
-    DELETE_IMPORTS = "DELETE FROM history_imports WHERE organization_id = ?1 AND created_at < ?2";
+    DELETE_IMPORTS = "DELETE FROM history_imports WHERE organization_id = ?1 AND created_at < ?2 AND told_at IS NOT NULL";
     /// Every file that a backup takes along.
     FILES = unscoped("a backup takes every organization") "SELECT organization_id, name, size_bytes, digest FROM history_segments WHERE state = 'sealed' ORDER BY organization_id, id";
 }
+
+/// Milliseconds in an hour.
+pub(super) const HOUR_MS: i64 = 3_600_000;
 
 /// A chunk that is ready to be stored.
 #[derive(Debug)]
 pub(super) struct NewChunk {
     pub id: ChunkId,
     pub summary: provost_history::chunk::Summary,
+    /// The greatest number under which one of its events was accepted (HS-9).
+    pub last_number: i64,
     pub content: Vec<u8>,
 }
 
@@ -82,7 +95,7 @@ pub(super) fn add_chunk(cx: &mut Cx<'_>, chunk: &NewChunk) -> Result<()> {
             &chunk.content,
         ],
     )?;
-    cx.queue(&SET_HEAD, params![org, chunk.id.as_str()])
+    cx.queue(&SET_HEAD, params![org, chunk.id.as_str(), chunk.last_number])
 }
 
 /// Returns the number for a column.
@@ -146,6 +159,12 @@ pub fn last_chunk(tx: &mut Tx<'_>, org: &str) -> Result<i64> {
     Ok(last.unwrap_or(0))
 }
 
+/// Returns the greatest number under which an event was accepted; 0 before the first.
+pub(super) fn last_number(tx: &mut Tx<'_>, org: &str) -> Result<i64> {
+    let last = tx.query_opt(&NUMBER, params![org], |row| row.get(0))?;
+    Ok(last.unwrap_or(0))
+}
+
 /// Returns the bytes of a chunk, if it is there.
 pub(super) fn content(tx: &mut Tx<'_>, org: &str, id: &str) -> Result<Option<Vec<u8>>> {
     tx.query_opt(&CONTENT, params![org, id], |row| row.get(0))
@@ -183,10 +202,75 @@ pub(super) fn import(tx: &mut Tx<'_>, org: &str, source: &str, sha256: &str) -> 
 }
 
 /// Remembers what came of an import; says whether it was not known (HS-5).
-pub(super) fn add_import(cx: &mut Cx<'_>, source: &str, sha256: &str, outcome: &str) -> Result<bool> {
+pub(super) fn add_import(
+    cx: &mut Cx<'_>,
+    source: &str,
+    sha256: &str,
+    outcome: &str,
+    principal: &str,
+    [lines, events, refused]: [i64; 3],
+) -> Result<bool> {
     let (org, now) = (cx.org(), cx.now());
-    let added = cx.execute(&ADD_IMPORT, params![org, source, sha256, outcome, now])?;
+    let added = cx.execute(
+        &ADD_IMPORT,
+        params![
+            org, source, sha256, outcome, now, principal, lines, events, refused
+        ],
+    )?;
     Ok(added == 1)
+}
+
+/// Imports of one principal from one source within one hour, which no audit entry names yet.
+#[derive(Clone, Debug)]
+pub(super) struct Untold {
+    pub organization: OrganizationId,
+    pub principal: String,
+    pub source: String,
+    /// Hours since the Unix epoch.
+    pub hour: i64,
+}
+
+impl Untold {
+    fn span(&self) -> (i64, i64) {
+        (self.hour * HOUR_MS, (self.hour + 1) * HOUR_MS)
+    }
+}
+
+/// An import as the audit log names it.
+pub(super) struct UntoldBody {
+    pub sha256: String,
+    pub lines: i64,
+    pub events: i64,
+    pub refused: i64,
+}
+
+/// Returns some of the imports before this instant that no audit entry names yet, by whom, from where and in which hour.
+pub(super) fn untold(tx: &mut Tx<'_>, before: Timestamp) -> Result<Vec<Untold>> {
+    tx.query(&UNTOLD, params![before], |row| {
+        Ok(Untold {
+            organization: OrganizationId::from_store(row.get(0)?),
+            principal: row.get(1)?,
+            source: row.get(2)?,
+            hour: row.get(3)?,
+        })
+    })
+}
+
+/// Returns the bodies of these imports that no audit entry names yet, in the order in which they came, and notes that
+/// one does now.
+pub(super) fn tell(cx: &mut Cx<'_>, untold: &Untold) -> Result<Vec<UntoldBody>> {
+    let (org, now, (from, to)) = (cx.org(), cx.now(), untold.span());
+    let (principal, source) = (untold.principal.as_str(), untold.source.as_str());
+    let bodies = cx.query(&UNTOLD_BODIES, params![org, principal, source, from, to], |row| {
+        Ok(UntoldBody {
+            sha256: row.get(0)?,
+            lines: row.get(1)?,
+            events: row.get(2)?,
+            refused: row.get(3)?,
+        })
+    })?;
+    cx.execute(&TELL, params![org, principal, source, from, to, now])?;
+    Ok(bodies)
 }
 
 /// What of an organization waits to be sealed.

@@ -3,7 +3,7 @@
 use super::model;
 use super::sources::Unreadable;
 use provost_kernel::Timestamp;
-use provost_policy::Field;
+use provost_policy::{Field, claimed};
 use provost_replay::record::Owned;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,9 +19,14 @@ pub struct EventView {
     at: String,
     /// Where it was judged.
     occasion: String,
-    /// Who sent it.
+    /// The name under which it came: `decisions`, `otlp`, or the source of an import.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
+    /// The principal that handed it in; absent of events from before that was noted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal_id: Option<String>,
+    /// Whether it was imported: somebody told of it, and this server did not see it.
+    imported: bool,
     /// The source's own id.
     #[serde(skip_serializing_if = "Option::is_none")]
     external_id: Option<String>,
@@ -85,6 +90,8 @@ impl EventView {
             at: Timestamp::from_ms(event.at_ms).to_rfc3339(),
             occasion: event.occasion.word().to_owned(),
             source: event.source.clone(),
+            principal_id: event.principal.clone(),
+            imported: event.is_imported(),
             external_id: event.external_id.clone(),
             session: event.session.clone(),
             call_id: event.call_id.clone(),
@@ -108,7 +115,7 @@ impl WholeEvent {
     pub(super) fn of(id: &str, event: &Owned) -> Self {
         Self {
             event: EventView::of(id, event),
-            attributes: event.flat(),
+            attributes: as_sent(event.flat()),
             missing: event
                 .missing()
                 .iter()
@@ -116,6 +123,18 @@ impl WholeEvent {
                 .collect(),
         }
     }
+}
+
+/// Returns attributes with claimed groups as they were sent.
+fn as_sent(mut attributes: Map<String, Value>) -> Map<String, Value> {
+    if let Some(Value::Array(groups)) = attributes.get_mut(Field::GROUPS.name()) {
+        for group in groups {
+            if let Some(sent) = group.as_str().and_then(claimed).map(str::to_owned) {
+                *group = sent.into();
+            }
+        }
+    }
+    attributes
 }
 
 /// A part of the history that cannot be read (HS-7).

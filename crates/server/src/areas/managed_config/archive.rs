@@ -3,6 +3,7 @@
 use super::model::{ProfilePath, ProfileStatus};
 use super::store;
 use super::views::{OneProfile, ProfileView};
+use crate::areas::managed_config::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
@@ -61,7 +62,7 @@ impl Operation for RestoreProfile {
 }
 
 fn set(cx: &mut Cx<'_>, path: &ProfilePath, status: ProfileStatus) -> Result<OneProfile> {
-    cx.target("managed_config_profile", path.profile_id.as_str());
+    cx.target(&fences::PROFILE, path.profile_id.as_str());
     let mut profile = store::get(cx, &path.profile_id)?.profile;
     if profile.status != status {
         cx.change("/status", profile.status.as_str(), status.as_str());

@@ -155,11 +155,6 @@ pub fn step(path: &str, name: &str) -> String {
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Returns `sha256:` and the hash of a text in lower-case hexadecimal.
-pub fn digest(text: &str) -> String {
-    format!("sha256:{}", sha256(text))
-}
-
 /// Returns the SHA-256 of a text in lower-case hexadecimal.
 pub fn sha256(text: &str) -> String {
     hex(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes()).as_ref())
@@ -181,7 +176,7 @@ mod tests {
             content(&json!({ "a": [1], "b": 1 })),
         );
         assert_eq!(a.canonical(), r#"{"defaults":{},"enforced":{"a":[1],"b":1}}"#);
-        assert_eq!(digest(&a.canonical()), digest(&b.canonical()));
+        assert_eq!(sha256(&a.canonical()), sha256(&b.canonical()));
         assert_eq!(Content::from_store(&a.canonical()).unwrap(), b);
     }
 

@@ -44,7 +44,7 @@ impl Operation for GetContent {
         let release = store::release_of(cx, &profile.id, &input.path.release_id)?;
         let content = store::content(cx, &release.content_digest)?;
         Ok(ShownContent {
-            release: ReleaseRef::of(&release),
+            release: ReleaseRef::of(cx, &release),
             content: shown_content(&content),
         })
     }

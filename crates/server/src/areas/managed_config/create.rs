@@ -4,6 +4,7 @@ use super::model::{AutoPublish, DEFAULT_POLL_SECS, OnUnavailable, PollIntervalSe
 use super::store;
 use super::targets::Target;
 use super::views::{OneProfile, ProfileView};
+use crate::areas::managed_config::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::Name;
@@ -42,6 +43,7 @@ impl Operation for CreateProfile {
     .access("managed_config:write", &[Admin])
     .command("managed-config", "create")
     .status(201)
+    .answers(&["Location"])
     .says(
         "Create a profile of managed configuration",
         "Nothing is delivered before the first release is published.",
@@ -68,7 +70,7 @@ impl Operation for CreateProfile {
             created_at: cx.now(),
             updated_at: cx.now(),
         };
-        cx.target("managed_config_profile", profile.id.as_str());
+        cx.target(&fences::PROFILE, profile.id.as_str());
         store::insert(cx, &profile)?;
         let org = cx.org();
         let place = format!(

@@ -2,12 +2,13 @@
 
 use super::content::Class;
 use super::model::{OnUnavailable, ProfileId, ProfilePath, ProfileStatus};
+use super::redact::shown_content;
 use super::targets::Target;
 use super::views::ReleaseRef;
-use super::{READERS, store};
+use super::{PULL, READERS, pulls, store};
 use provost_kernel::dsse::Envelope;
-use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
+use provost_kernel::{Cx, Error, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -41,8 +42,13 @@ struct FileView {
 pub struct Current {
     profile: Delivered,
     release: ReleaseRef,
-    /// The manifest and its signature: names, hashes and sizes of the files, version and epoch.
-    envelope: Envelope,
+    /// The files are for reading only: values that may be secret are replaced by a mark, because the caller does not hold
+    /// `managed_config:pull`.
+    redacted: bool,
+    /// The manifest and its signature: names, hashes and sizes of the files, version and epoch. Absent from a redacted
+    /// answer, whose files have other hashes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    envelope: Option<Envelope>,
     files: Vec<FileView>,
 }
 
@@ -52,12 +58,18 @@ impl Operation for GetCurrent {
         "/managed-config/profiles/{profileId}/current",
         "managed_config",
     )
-    .access("managed_config:read", READERS)
+    .rule(Access::ScopedEither {
+        scope: "managed_config:read",
+        other: PULL,
+        roles: READERS,
+    })
     .command("managed-config", "current")
+    .answers(&["ETag"])
     .says(
         "Read the current release as machines get it",
-        "The signed manifest and the files that it names, with every value as it was published. An archived profile \
-         still delivers its last release.",
+        "With the scope managed_config:pull: the signed manifest and the files that it names, with every value as it was \
+         published; the audit log names who fetched them, once for each hour. Without it: the files as people may see them, \
+         values that may be secret replaced by a mark, and no manifest. An archived profile still delivers its last release.",
     );
     type Path = ProfilePath;
     type Query = Empty;
@@ -68,19 +80,24 @@ impl Operation for GetCurrent {
         let found = store::get(cx, &input.path.profile_id)?;
         let release = found.must_have_release()?;
         let content = store::content(cx, &release.content_digest)?;
-        let envelope = store::envelope(cx, &release.id)?;
         let profile = &found.profile;
-        cx.header(
-            "etag",
-            format!("\"{}-{}\"", release.id, profile.updated_at.as_ms()),
-        );
+        let etag = format!("{}-{}", release.id, profile.updated_at.as_ms());
+        // INVARIANT MC-9.
+        let is_clear = cx.actor().permission.scopes.has(PULL);
+        let (content, envelope, etag) = if is_clear {
+            (content, Some(store::envelope(cx, &release.id)?), etag)
+        } else {
+            (shown_content(&content), None, format!("{etag}-redacted"))
+        };
+        cx.header("etag", format!("\"{etag}\""));
         let files = profile.target.files(&content).into_iter().map(|file| FileView {
             name: file.name,
             role: file.role,
             content: file.text,
         });
-        Ok(Current {
-            release: ReleaseRef::of(release),
+        let current = Current {
+            release: ReleaseRef::of(cx, release),
+            redacted: !is_clear,
             envelope,
             files: files.collect(),
             profile: Delivered {
@@ -91,6 +108,23 @@ impl Operation for GetCurrent {
                 on_unavailable: profile.on_unavailable,
                 poll_interval_seconds: profile.poll_interval_secs,
             },
-        })
+        };
+        if is_clear && !pulls::is_told(cx, &profile.id)? {
+            send_once_told(cx, profile.id.clone(), &current)?;
+        }
+        Ok(current)
     }
+}
+
+/// Sends the answer when the audit log knows of it.
+fn send_once_told(cx: &mut Cx<'_>, profile: ProfileId, current: &Current) -> Result<()> {
+    let (kernel, organization) = (cx.kernel().shared()?, cx.organization().clone());
+    let caller = pulls::Caller::of(cx);
+    let bytes = serde_json::to_vec(current).map_err(Error::internal)?;
+    cx.send_later("application/json", async move {
+        let tell = move |cx: &mut Cx<'_>| pulls::tell(cx, &profile, &caller);
+        kernel.system(organization, None, tell).await?;
+        Ok(bytes.into())
+    });
+    Ok(())
 }

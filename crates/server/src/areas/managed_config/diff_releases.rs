@@ -64,8 +64,8 @@ impl Operation for DiffReleases {
         let before = store::content(cx, &against.content_digest)?;
         let after = store::content(cx, &release.content_digest)?;
         Ok(ReleaseDiff {
-            against: ReleaseRef::of(&against),
-            release: ReleaseRef::of(&release),
+            against: ReleaseRef::of(cx, &against),
+            release: ReleaseRef::of(cx, &release),
             difference: Difference::of(profile.target, &before, &after),
             weakens_enforcement: profile.target.weakened(&before, &after),
         })

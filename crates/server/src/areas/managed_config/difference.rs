@@ -2,8 +2,9 @@
 
 use super::changes::{Change, between};
 use super::content::{Class, Content};
+use super::digest::ContentDigest;
 use super::lines::unified;
-use super::redact::{pair, shown_change};
+use super::redact::{pair, shown_change, shown_content};
 use super::targets::Target;
 use provost_kernel::{Cx, json};
 use schemars::JsonSchema;
@@ -72,10 +73,11 @@ impl Difference {
     pub fn of(target: Target, before: &Content, after: &Content) -> Self {
         let all = between(before, after);
         let mut room = MAX_BYTES;
+        let shown = (shown_content(before).document(), shown_content(after).document());
         let changes: Vec<ChangeView> = all
             .iter()
             .take(MAX_CHANGES)
-            .map(view)
+            .map(|change| view(change, &shown))
             .take_while(|change| {
                 fits(
                     &mut room,
@@ -103,8 +105,8 @@ fn fits(room: &mut usize, size: usize) -> bool {
     left.is_some()
 }
 
-fn view(change: &Change) -> ChangeView {
-    let (before, after) = shown_change(change);
+fn view(change: &Change, shown: &(Value, Value)) -> ChangeView {
+    let (before, after) = shown_change(change, &shown.0, &shown.1);
     let op = match (&before, &after) {
         (None, _) => Op::Add,
         (_, None) => Op::Remove,
@@ -147,10 +149,12 @@ fn rendered(target: Target, before: &Content, after: &Content) -> RenderedDiff {
 }
 
 /// Notes in the audit entry which members of the content changed: their paths and no value.
-pub fn note(cx: &mut Cx<'_>, before: Option<(&str, &Content)>, after: (&str, &Content)) {
+/// The keyed digest says that two contents are one, and lets nobody try out what they hold (MC-12).
+pub fn note(cx: &mut Cx<'_>, before: Option<(&ContentDigest, &Content)>, after: (&ContentDigest, &Content)) {
     let empty = Content::default();
     let changes = between(before.map_or(&empty, |(_, content)| content), after.1);
-    cx.change("/contentDigest", before.map(|(digest, _)| digest), after.0);
+    let (was, is) = (before.map(|(digest, _)| digest.keyed(cx)), after.0.keyed(cx));
+    cx.change("/keyedDigest", was, is);
     let mut paths: Vec<&str> = changes
         .iter()
         .take(MAX_AUDITED)

@@ -1,7 +1,8 @@
 //! Tells of machines that hold something else than they should, and forgets those that are gone (D8.12).
 
 use super::model::TargetState;
-use super::{machines, store};
+use super::{machines, pulls, store};
+use crate::areas::managed_config::fences;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::{Kernel, Result};
 use serde_json::json;
@@ -27,13 +28,13 @@ pub async fn watch_targets(kernel: &Arc<Kernel>) -> Result<usize> {
             let Some(machine) = drifted else { return Ok(()) };
             if machines::tell(cx, &place.profile, &place.target_id)? {
                 cx.action("managed_config.target.drifted");
-                cx.target("managed_config_profile", place.profile.as_str());
+                cx.target(&fences::PROFILE, place.profile.as_str());
                 let data = json!({
                     "profileId": place.profile, "targetId": machine.target_id, "releaseId": machine.release_id,
-                    "contentDigest": machine.content_digest,
-                    "expectedDigest": found.current.map(|current| current.content_digest),
+                    "contentDigest": machine.content_digest.keyed(cx),
+                    "expectedDigest": found.current.map(|current| current.content_digest.keyed(cx)),
                 });
-                cx.emit("managed_config.target.drifted", data);
+                cx.emit(&fences::TARGET_DRIFTED, data);
             }
             Ok(())
         };
@@ -41,7 +42,10 @@ pub async fn watch_targets(kernel: &Arc<Kernel>) -> Result<usize> {
         count += 1;
     }
     let before = now.plus_secs(-FORGOTTEN_AFTER_SECS);
-    let forget = move |cx: &mut provost_kernel::Cx<'_>| machines::forget(cx, before);
+    let forget = move |cx: &mut provost_kernel::Cx<'_>| {
+        machines::forget(cx, before)?;
+        pulls::forget(cx)
+    };
     kernel
         .system(OrganizationId::installation(), None, forget)
         .await?;

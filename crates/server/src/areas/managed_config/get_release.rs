@@ -48,7 +48,7 @@ impl Operation for GetRelease {
             _ => machines::tally(cx, &profile, current.as_ref())?,
         };
         Ok(OneRelease {
-            release: ReleaseView::of(cx.org(), &profile, &release, tally),
+            release: ReleaseView::of(cx, &profile, &release, tally),
         })
     }
 }

@@ -83,7 +83,7 @@ impl Operation for ListReleases {
         };
         let releases = found
             .iter()
-            .map(|release| ReleaseView::of(org, &profile, release, tally(release)));
+            .map(|release| ReleaseView::of(cx, &profile, release, tally(release)));
         Ok(ReleasePage {
             releases: releases.collect(),
             next_cursor,

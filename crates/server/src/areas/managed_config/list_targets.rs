@@ -67,7 +67,7 @@ impl Operation for ListTargets {
         let next_cursor = cut(&mut found, limit).map(|(last, _)| Cursor::issue(keys, org, &list, last.seq));
         let targets = found
             .into_iter()
-            .map(|(machine, state)| MachineView::of(machine, state));
+            .map(|(machine, state)| MachineView::of(cx, machine, state));
         Ok(TargetPage {
             targets: targets.collect(),
             next_cursor,

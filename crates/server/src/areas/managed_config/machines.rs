@@ -1,5 +1,6 @@
 //! Every statement about the machines that report what they applied.
 
+use super::digest::ContentDigest;
 use super::model::{Machine, Principal, Profile, ProfileId, Release, ReleaseId, ReportedState, TargetState};
 use super::views::Tally;
 use provost_kernel::auth::OrganizationId;
@@ -18,6 +19,8 @@ statements! {
     BEHIND = "SELECT release_id, state, COUNT(*) FROM managed_config_targets WHERE organization_id = ?1 AND profile_id = ?2 AND content_digest <> ?3 GROUP BY release_id, state ORDER BY release_id, state";
     /// Keeps a machine's report.
     PUT_MACHINE = "INSERT INTO managed_config_targets (organization_id, profile_id, target_id, seq, name, release_id, content_digest, digest_since, state, message, first_reported_at, last_reported_at, reported_by_type, reported_by_id, drift_told) SELECT ?1, ?2, ?3, COALESCE(MAX(seq), 0) + 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 FROM managed_config_targets WHERE organization_id = ?1 AND profile_id = ?2 ON CONFLICT (organization_id, profile_id, target_id) DO UPDATE SET name = excluded.name, release_id = excluded.release_id, content_digest = excluded.content_digest, digest_since = excluded.digest_since, state = excluded.state, message = excluded.message, last_reported_at = excluded.last_reported_at, reported_by_type = excluded.reported_by_type, reported_by_id = excluded.reported_by_id, drift_told = CASE WHEN excluded.drift_told THEN managed_config_targets.drift_told ELSE excluded.drift_told END";
+    /// Forgets a machine.
+    REMOVE_MACHINE = "DELETE FROM managed_config_targets WHERE organization_id = ?1 AND profile_id = ?2 AND target_id = ?3";
     /// How many machines a profile has.
     COUNT_MACHINES = "SELECT COUNT(*) FROM managed_config_targets WHERE organization_id = ?1 AND profile_id = ?2";
     /// Machines that drifted and of which nobody was told yet.
@@ -37,7 +40,7 @@ fn machine(row: &Row<'_>) -> Result<Machine> {
         seq: row.get(1)?,
         name: row.get(2)?,
         release_id: ReleaseId::from_store(row.get(3)?),
-        content_digest: row.get(4)?,
+        content_digest: ContentDigest::from_text(row.get::<String>(4)?),
         digest_since: row.get(5)?,
         state: ReportedState::from_store(row.str(6)?)?,
         message: row.get(7)?,
@@ -68,7 +71,7 @@ impl<'a> Expected<'a> {
             },
             |release| Self {
                 release: release.id.as_str(),
-                digest: &release.content_digest,
+                digest: release.content_digest.clear(),
                 since: release.created_at,
             },
         )
@@ -136,7 +139,7 @@ pub fn tally(cx: &mut Cx<'_>, profile: &Profile, current: Option<&Release>) -> R
 pub fn behind(cx: &mut Cx<'_>, profile: &ProfileId, current: &Release) -> Result<Vec<(String, Tally)>> {
     let org = cx.org();
     let mut found: Vec<(String, Tally)> = Vec::new();
-    let sought = params![org, profile.as_str(), current.content_digest.as_str()];
+    let sought = params![org, profile.as_str(), current.content_digest.clear()];
     cx.query(&BEHIND, sought, |row| {
         let (release, count) = (row.get::<String>(0)?, row.get(2)?);
         let state = match ReportedState::from_store(row.str(1)?)? {
@@ -179,7 +182,7 @@ pub fn put(cx: &mut Cx<'_>, profile: &ProfileId, machine: &Machine, is_new: bool
             machine.target_id.as_str(),
             machine.name.as_deref(),
             machine.release_id.as_str(),
-            machine.content_digest.as_str(),
+            machine.content_digest.clear(),
             machine.digest_since,
             machine.state.as_str(),
             machine.message.as_deref(),
@@ -190,6 +193,12 @@ pub fn put(cx: &mut Cx<'_>, profile: &ProfileId, machine: &Machine, is_new: bool
             !is_new && !heals,
         ],
     )
+}
+
+/// Forgets a machine.
+pub fn remove(cx: &mut Cx<'_>, profile: &ProfileId, target_id: &str) -> Result<()> {
+    let org = cx.org();
+    cx.queue(&REMOVE_MACHINE, params![org, profile.as_str(), target_id])
 }
 
 /// A machine of some organization.

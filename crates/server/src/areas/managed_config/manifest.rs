@@ -1,6 +1,7 @@
 //! What is signed of a release, so that a machine can check it without the server (D8.2, D12.8).
 
-use super::content::{Content, digest};
+use super::content::Content;
+use super::digest::ContentDigest;
 use super::model::{Principal, Profile, Release, ReleaseId, ReleaseKind};
 use super::store;
 use super::targets::SCHEMA_VERSION;
@@ -30,7 +31,7 @@ pub fn sign(cx: &Cx<'_>, profile: &Profile, release: &Release, content: &Content
         "version": release.version,
         "storeEpoch": release.store_epoch,
         "target": profile.target,
-        "contentDigest": release.content_digest,
+        "contentDigest": release.content_digest.clear(),
         "files": files,
         "createdAt": release.created_at,
         "signedAt": cx.now(),
@@ -63,7 +64,7 @@ pub fn release(
             ReleaseKind::Publish
         },
         source_release_id: source.cloned(),
-        content_digest: digest(&canonical),
+        content_digest: ContentDigest::of(&canonical),
         schema_version: SCHEMA_VERSION,
         reason: reason.to_owned(),
         created_at: current.map_or(cx.now(), |current| cx.now().max(current.created_at.plus_ms(1))),

@@ -16,6 +16,12 @@
 //! INVARIANT MC-6: nothing is released that its target's program would refuse, as far as the schemas say.
 //! INVARIANT MC-7: what is delivered is signed, and signed for this profile of this organization.
 //! INVARIANT MC-8: of a machine's drift somebody is told once until it heals.
+//! INVARIANT MC-9: values in the clear leave the store for callers who hold `managed_config:pull`, and for no other.
+//! INVARIANT MC-10: the audit log names who fetched them, once for each principal, profile and hour, before they are sent.
+//! INVARIANT MC-11: about a machine only the account reports to which it belongs; what another one says has no effect, and an
+//!   event tells of it.
+//! INVARIANT MC-12: the digest of a content goes to callers who hold `managed_config:pull`, and to no other; events and audit
+//!   entries have a keyed one (`digest.rs`).
 //!
 //! Absent on purpose: holds on a rollout and percentages (nothing sets them yet; D8.1 leaves room), groups of
 //! machines (`affected.groups` is 0), migrations of old contents (there is one schema version), deletion of
@@ -29,7 +35,10 @@ mod create;
 mod current;
 mod diff_releases;
 mod difference;
+mod digest;
 mod drift;
+pub mod fences;
+mod forget_target;
 mod get;
 mod get_release;
 mod lines;
@@ -41,17 +50,22 @@ mod manifest;
 pub mod model;
 mod plan;
 mod publish;
+mod pulls;
 mod redact;
 mod report;
 mod rollback;
+mod secret_words;
 mod store;
 pub mod targets;
 mod update;
+mod upgrade;
 mod views;
 
 pub use drift::watch_targets;
 pub use machines::STATEMENTS as MACHINE_STATEMENTS;
+pub use pulls::STATEMENTS as PULL_STATEMENTS;
 pub use store::STATEMENTS;
+pub use upgrade::{STATEMENTS as UPGRADE_STATEMENTS, give_pull};
 
 use provost_kernel::operation::Entry;
 
@@ -73,8 +87,12 @@ pub fn operations() -> Vec<Entry> {
         Entry::of::<current::GetCurrent>(),
         Entry::of::<report::Report>(),
         Entry::of::<list_targets::ListTargets>(),
+        Entry::of::<forget_target::ForgetTarget>(),
     ]
 }
+
+/// The scope that shows values in the clear and lets its holder report; no role holds it that does not name it (ADR 0048).
+const PULL: &str = "managed_config:pull";
 
 /// The roles that read managed configuration.
 const READERS: &[provost_kernel::auth::Role] = {

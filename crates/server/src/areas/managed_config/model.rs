@@ -1,6 +1,6 @@
 //! The words and rules of profiles and releases, without storage.
 
-use super::content::digest;
+use super::digest::ContentDigest;
 use super::targets::Target;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::text::Bounded;
@@ -191,7 +191,7 @@ pub struct Release {
     /// The release whose content it restored.
     pub source_release_id: Option<ReleaseId>,
     /// The hash of its canonical content.
-    pub content_digest: String,
+    pub content_digest: ContentDigest,
     /// The schemas that it was checked against.
     pub schema_version: i64,
     /// Why it was made.
@@ -214,7 +214,7 @@ pub struct Machine {
     /// The release that it applied last.
     pub release_id: ReleaseId,
     /// The digest of what is in place.
-    pub content_digest: String,
+    pub content_digest: ContentDigest,
     /// Since when it reports this digest.
     pub digest_since: Timestamp,
     /// What it says of the release.
@@ -310,7 +310,7 @@ pattern!(
     "The digest of a content, or of what stands in its place.",
     71,
     "^sha256:[0-9a-f]{64}$",
-    digest(""),
+    ContentDigest::of("").clear(),
     "must be `sha256:` and 64 digits of 0-9 and a-f",
     |text| text.strip_prefix("sha256:").is_some_and(|hex| {
         hex.len() == 64
@@ -405,6 +405,18 @@ pub fn cut<T>(found: &mut Vec<T>, limit: i64) -> Option<&T> {
 pub struct ProfilePath {
     /// The profile.
     pub profile_id: ProfileId,
+}
+
+/// The path of operations on one machine.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct TargetPath {
+    /// The profile.
+    pub profile_id: ProfileId,
+    /// The machine's own name for itself. Text that is none names no machine.
+    #[schemars(with = "MachineId")]
+    pub target_id: String,
 }
 
 /// The path of operations on one release.

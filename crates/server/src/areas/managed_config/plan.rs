@@ -135,8 +135,8 @@ impl Plan {
             self.profile.id.as_str(),
             self.current.id.as_str(),
             self.source.id.as_str(),
-            &self.current.content_digest,
-            &self.source.content_digest,
+            self.current.content_digest.clear(),
+            self.source.content_digest.clear(),
         ];
         let parts: Vec<&[u8]> = first
             .iter()

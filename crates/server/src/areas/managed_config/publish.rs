@@ -1,10 +1,12 @@
 //! Publishes a release.
 
-use super::content::{Content, digest, refusal};
+use super::content::{Content, refusal};
+use super::digest::ContentDigest;
 use super::model::{AutoPublish, ProfilePath};
 use super::store::{self, Found};
 use super::views::ReleaseView;
 use super::{difference, machines, manifest, redact};
+use crate::areas::managed_config::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -48,6 +50,7 @@ impl Operation for Publish {
     )
     .access("managed_config:write", &[Admin])
     .command("managed-config", "publish")
+    .answers(&["Location"])
     .reads_up_to(2 << 20, 32)
     .says(
         "Publish a release of managed configuration",
@@ -61,7 +64,7 @@ impl Operation for Publish {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Published> {
         let (id, body) = (&input.path.profile_id, &input.body);
-        cx.target("managed_config_profile", id.as_str());
+        cx.target(&fences::PROFILE, id.as_str());
         let Found { mut profile, current } = store::get(cx, id)?;
         profile.must_be_active()?;
         if body.automatic && profile.auto_publish != AutoPublish::On {
@@ -76,14 +79,14 @@ impl Operation for Publish {
             return Err(refusal(Code::InvalidDefinition, message, "/content", &faults));
         }
         let canonical = body.content.canonical();
-        let digest = digest(&canonical);
+        let digest = ContentDigest::of(&canonical);
         let (org, epoch) = (cx.org(), store::epoch(cx)?);
         if let Some(current) = current
             .as_ref()
             .filter(|c| c.content_digest == digest && c.store_epoch == epoch)
         {
             let tally = machines::tally(cx, &profile, Some(current))?;
-            let release = ReleaseView::of(org, &profile, current, tally);
+            let release = ReleaseView::of(cx, &profile, current, tally);
             return Ok(Published {
                 created: false,
                 release,
@@ -91,7 +94,7 @@ impl Operation for Publish {
         }
         let before = match &current {
             Some(current) => Some((
-                current.content_digest.as_str(),
+                &current.content_digest,
                 store::content(cx, &current.content_digest)?,
             )),
             None => None,
@@ -106,13 +109,13 @@ impl Operation for Publish {
         );
         cx.header("location", place);
         cx.emit(
-            "managed_config.release.published",
+            &fences::RELEASE_PUBLISHED,
             json!({ "profileId": id, "releaseId": release.id, "version": release.version }),
         );
         let tally = machines::tally(cx, &profile, Some(&release))?;
         Ok(Published {
             created: true,
-            release: ReleaseView::of(org, &profile, &release, tally),
+            release: ReleaseView::of(cx, &profile, &release, tally),
         })
     }
 }

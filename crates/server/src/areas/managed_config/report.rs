@@ -2,13 +2,23 @@
 //!
 //! Whoever may pull may report: the account of a machine needs no right to write. A report changes what people see
 //! of the machine and nothing that a machine gets; who sent it is shown.
+//!
+//! ```text
+//! nobody's     ─ first report ─► of the account that sent it
+//! of an account ─ its report ──► the same            ─ another's ─► 409, and an event
+//!               ─ forgotten, or its account deleted, or not an account ─► nobody's
+//! ```
 
+use super::digest::ContentDigest;
 use super::model::{
-    Digest, Machine, MachineId, NamedRelease, Principal, ProfilePath, ReportedState, TargetState,
+    Digest, Machine, MachineId, NamedRelease, Principal, ProfileId, ProfilePath, ReportedState, TargetState,
 };
 use super::store::{self, Found};
 use super::views::{MachineView, ReleaseRef};
-use super::{READERS, machines};
+use super::{PULL, READERS, machines};
+use crate::areas::managed_config::fences;
+use crate::areas::service_accounts;
+use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::{Description, Name};
 use provost_kernel::{Cx, Result};
@@ -55,12 +65,13 @@ impl Operation for Report {
         "/managed-config/profiles/{profileId}/reports",
         "managed_config",
     )
-    .access("managed_config:read", READERS)
+    .access(PULL, READERS)
     .command("managed-config", "report")
     .says(
         "Report what a machine applied",
-        "Whoever may pull may report. A machine whose digest differs from the current release's for more than two of \
-         its intervals is drifted; a release may be named that the server lost in a restore.",
+        "Whoever may pull may report. A machine belongs to the account that reported it first: another account's report is \
+         409 until an administrator forgets the machine. One whose digest differs from the current release's for more than \
+         two of its intervals is drifted; a release may be named that the server lost in a restore.",
     );
     type Path = ProfilePath;
     type Query = Empty;
@@ -69,35 +80,42 @@ impl Operation for Report {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Reported> {
         let (body, now) = (&input.body, cx.now());
-        cx.target("managed_config_profile", input.path.profile_id.as_str());
+        cx.target(&fences::PROFILE, input.path.profile_id.as_str());
         let Found { profile, current } = store::get(cx, &input.path.profile_id)?;
         let last = machines::get(cx, &profile.id, body.target_id.as_str())?;
         let actor = cx.actor();
-        let digest = body.content_digest.as_str();
+        let reporter = Principal {
+            kind: actor.kind.to_owned(),
+            id: actor.id.clone(),
+        };
+        if let Some(last) = &last {
+            must_belong(cx, &profile.id, last, &reporter)?;
+        }
+        let digest = ContentDigest::from_text(body.content_digest.as_str());
         let machine = Machine {
             target_id: body.target_id.as_str().to_owned(),
             seq: 0,
             name: body.target_name.as_ref().map(|name| name.as_str().to_owned()),
             release_id: body.release_id.id().clone(),
-            content_digest: digest.to_owned(),
             digest_since: last
                 .as_ref()
                 .filter(|last| last.content_digest == digest)
                 .map_or(now, |last| last.digest_since),
+            content_digest: digest.clone(),
             state: body.state,
             message: body.message.as_ref().map(|text| text.as_str().to_owned()),
             first_reported_at: last.as_ref().map_or(now, |last| last.first_reported_at),
             last_reported_at: last.as_ref().map_or(now, |last| last.last_reported_at.max(now)),
-            reported_by: Principal {
-                kind: actor.kind.to_owned(),
-                id: actor.id.clone(),
-            },
+            reported_by: reporter,
         };
         let heals = current
             .as_ref()
             .is_some_and(|current| current.content_digest == digest);
         machines::put(cx, &profile.id, &machine, last.is_none(), heals)?;
         let state = machine.state(&profile, current.as_ref(), now);
+        if let Some(last) = &last {
+            cx.change("/reportedBy", json!(last.reported_by), json!(machine.reported_by));
+        }
         let was = last.map(|last| last.state(&profile, current.as_ref(), now));
         if was != Some(state) {
             let was = was.map(TargetState::as_str);
@@ -105,11 +123,38 @@ impl Operation for Report {
         }
         if state == TargetState::Failed && was != Some(TargetState::Failed) {
             let data = json!({ "profileId": profile.id, "targetId": machine.target_id, "releaseId": machine.release_id });
-            cx.emit("managed_config.target.failed", data);
+            cx.emit(&fences::TARGET_FAILED, data);
         }
         Ok(Reported {
-            target: MachineView::of(machine, state),
-            expected: current.as_ref().map(ReleaseRef::of),
+            target: MachineView::of(cx, machine, state),
+            expected: current.as_ref().map(|current| ReleaseRef::of(cx, current)),
         })
     }
+}
+
+/// Refuses a report about a machine that belongs to another account (MC-11).
+///
+/// Errors: `Conflict`.
+fn must_belong(cx: &mut Cx<'_>, profile: &ProfileId, last: &Machine, reporter: &Principal) -> Result<()> {
+    let owner = &last.reported_by;
+    if owner == reporter || !is_there(cx, owner)? {
+        return Ok(());
+    }
+    let data = json!({
+        "profileId": profile, "targetId": last.target_id, "belongsTo": owner, "reportedBy": reporter,
+    });
+    cx.emit_if_refused(&fences::TARGET_CONTESTED, data);
+    Err(Error::new(
+        Code::Conflict,
+        "this machine belongs to another account, which reported it first; report it by that account, or ask an \
+         administrator to forget it (DELETE …/targets/{targetId})",
+    ))
+}
+
+/// Says whether machines can belong to a principal: to service accounts until they are deleted. People and sessions of
+/// people reported before there was a scope for it, and cannot now.
+fn is_there(cx: &mut Cx<'_>, owner: &Principal) -> Result<bool> {
+    let org = cx.org();
+    Ok(owner.kind == "service_account"
+        && service_accounts::principal(&mut cx.tx(), org, &owner.id)?.is_some())
 }

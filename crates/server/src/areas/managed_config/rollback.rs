@@ -6,10 +6,11 @@ use super::plan::{self, Plan};
 use super::targets::SCHEMA_VERSION;
 use super::views::{ReleaseRef, ReleaseView};
 use super::{READERS, machines, manifest};
+use crate::areas::managed_config::fences;
 use crate::areas::settings;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::error::Error;
-use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation, Precondition};
 use provost_kernel::text::Reason;
 use provost_kernel::{Cx, Result, Timestamp};
 use schemars::JsonSchema;
@@ -131,6 +132,8 @@ impl Operation for Rollback {
     )
     .access("managed_config:read", READERS)
     .previews("managed_config:rollback", &[Admin, Operator])
+    .precondition(Precondition::Match)
+    .answers(&["ETag"])
     .command("managed-config", "rollback")
     .says(
         "Preview or perform a rollback of a managed configuration profile",
@@ -156,7 +159,7 @@ impl Operation for Rollback {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RollbackOutcome> {
         let body = &input.body;
         let (token, if_match) = (body.preview_token.as_ref(), input.if_match.as_deref());
-        cx.target("managed_config_profile", input.path.profile_id.as_str());
+        cx.target(&fences::PROFILE, input.path.profile_id.as_str());
         let is_bound = plan::is_bound(token, if_match);
         if input.confirm && !is_bound && settings::load(cx)?.managed_config.require_preview {
             let message = "is required, or If-Match: this organization wants rollbacks previewed";
@@ -189,8 +192,8 @@ fn preview(cx: &mut Cx<'_>, plan: &Plan) -> Preview {
     cx.header("etag", etag.clone());
     Preview {
         profile_id: plan.profile.id.clone(),
-        current_release: ReleaseRef::of(&plan.current),
-        source_release: ReleaseRef::of(&plan.source),
+        current_release: ReleaseRef::of(cx, &plan.current),
+        source_release: ReleaseRef::of(cx, &plan.source),
         difference: Difference::of(plan.profile.target, &plan.current_content, &plan.source_content),
         affected: affected(plan),
         warnings: warnings(plan),
@@ -241,11 +244,13 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
 }
 
 fn perform(cx: &mut Cx<'_>, mut plan: Plan, reason: &str) -> Result<Completed> {
-    let org = cx.org();
     let affected = affected(&plan);
-    let (previous, source) = (ReleaseRef::of(&plan.current), ReleaseRef::of(&plan.source));
+    let (previous, source) = (
+        ReleaseRef::of(cx, &plan.current),
+        ReleaseRef::of(cx, &plan.source),
+    );
     if plan.is_no_op {
-        let release = Box::new(ReleaseView::of(org, &plan.profile, &plan.current, plan.tally));
+        let release = Box::new(ReleaseView::of(cx, &plan.profile, &plan.current, plan.tally));
         return Ok(Completed {
             created: false,
             profile_id: plan.profile.id,
@@ -266,7 +271,7 @@ fn perform(cx: &mut Cx<'_>, mut plan: Plan, reason: &str) -> Result<Completed> {
         );
         plan.profile.auto_publish = AutoPublish::Paused;
     }
-    let before = (plan.current.content_digest.as_str(), &plan.current_content);
+    let before = (&plan.current.content_digest, &plan.current_content);
     difference::note(
         cx,
         Some(before),
@@ -282,7 +287,7 @@ fn perform(cx: &mut Cx<'_>, mut plan: Plan, reason: &str) -> Result<Completed> {
         reason,
     )?;
     cx.emit(
-        "managed_config.release.rolled_back",
+        &fences::RELEASE_ROLLED_BACK,
         json!({
             "profileId": plan.profile.id, "releaseId": release.id, "version": release.version,
             "sourceReleaseId": plan.source.id, "autoPublishPaused": pauses,
@@ -291,7 +296,7 @@ fn perform(cx: &mut Cx<'_>, mut plan: Plan, reason: &str) -> Result<Completed> {
     let tally = machines::tally(cx, &plan.profile, Some(&release))?;
     Ok(Completed {
         created: true,
-        release: Box::new(ReleaseView::of(org, &plan.profile, &release, tally)),
+        release: Box::new(ReleaseView::of(cx, &plan.profile, &release, tally)),
         changes_total: Difference::of(plan.profile.target, &plan.current_content, &plan.source_content)
             .total(),
         profile_id: plan.profile.id,

@@ -1,6 +1,7 @@
 //! Every statement of the area but those of the machines.
 
 use super::content::Content;
+use super::digest::ContentDigest;
 use super::model::{
     AutoPublish, OnUnavailable, Principal, Profile, ProfileId, ProfileStatus, Release, ReleaseId, ReleaseKind,
 };
@@ -87,7 +88,7 @@ fn release(row: &Row<'_>, at: usize) -> Result<Release> {
         store_epoch: row.get(at + 2)?,
         kind: ReleaseKind::from_store(row.str(at + 3)?)?,
         source_release_id: row.get::<Option<String>>(at + 4)?.map(ReleaseId::from_store),
-        content_digest: row.get(at + 5)?,
+        content_digest: ContentDigest::from_text(row.get::<String>(at + 5)?),
         schema_version: row.get(at + 6)?,
         reason: row.get(at + 7)?,
         created_at: row.get(at + 8)?,
@@ -184,9 +185,9 @@ pub fn save(cx: &mut Cx<'_>, profile: &Profile, renamed: bool) -> Result<()> {
 /// Returns the content of a release.
 ///
 /// Errors: `Internal` when it is gone; nothing removes contents.
-pub fn content(cx: &mut Cx<'_>, digest: &str) -> Result<Content> {
+pub fn content(cx: &mut Cx<'_>, digest: &ContentDigest) -> Result<Content> {
     let org = cx.org();
-    let text = cx.query_opt(&CONTENT, params![org, digest], |row| row.get::<String>(0))?;
+    let text = cx.query_opt(&CONTENT, params![org, digest.clear()], |row| row.get::<String>(0))?;
     Content::from_store(&text.ok_or_else(|| Error::internal("a release's content is not in the store"))?)
 }
 
@@ -198,7 +199,7 @@ pub fn insert_release(
     canonical: &str,
     envelope: &Envelope,
 ) -> Result<()> {
-    let (org, digest) = (cx.org(), release.content_digest.as_str());
+    let (org, digest) = (cx.org(), release.content_digest.clear());
     cx.queue(&INSERT_CONTENT, params![org, digest, canonical])?;
     cx.queue(
         &INSERT_RELEASE,
@@ -252,7 +253,7 @@ pub fn earlier_release(cx: &mut Cx<'_>, profile: &ProfileId, current: &Release) 
         org,
         profile.as_str(),
         current.version,
-        current.content_digest.as_str()
+        current.content_digest.clear()
     ];
     let found = cx.query_opt(&EARLIER, sought, |row| release(row, 0))?;
     found.ok_or_else(|| Error::new(Code::NoEarlierRelease, "no earlier release says anything else"))

@@ -4,6 +4,7 @@ use super::manifest;
 use super::model::{AutoPublish, OnUnavailable, PollIntervalSecs, ProfilePath};
 use super::store::{self, Found};
 use super::views::{OneProfile, ProfileView};
+use crate::areas::managed_config::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::patch::Given;
@@ -55,7 +56,7 @@ impl Operation for UpdateProfile {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneProfile> {
         let (id, body) = (&input.path.profile_id, &input.body);
-        cx.target("managed_config_profile", id.as_str());
+        cx.target(&fences::PROFILE, id.as_str());
         let Found {
             profile: before,
             current,

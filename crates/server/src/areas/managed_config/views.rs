@@ -5,7 +5,7 @@ use super::model::{
     ReleaseKind, TargetState,
 };
 use super::targets::Target;
-use provost_kernel::Timestamp;
+use provost_kernel::{Cx, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -115,6 +115,8 @@ pub struct ReleaseView {
     kind: ReleaseKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     source_release_id: Option<ReleaseId>,
+    /// `sha256:…` of the content for callers with `managed_config:pull`; for others `hmac-sha256:…`, a keyed hash of it: the same
+    /// for the same content, and nobody can try out with it what the content holds.
     content_digest: String,
     schema_version: i64,
     /// `active` or `superseded`.
@@ -127,7 +129,7 @@ pub struct ReleaseView {
 
 impl ReleaseView {
     /// Returns the view of a release; `tally` counts the machines that it concerns.
-    pub fn of(organization: &str, profile: &Profile, release: &Release, tally: Tally) -> Self {
+    pub fn of(cx: &Cx<'_>, profile: &Profile, release: &Release, tally: Tally) -> Self {
         let is_active = profile.current_release_id.as_ref() == Some(&release.id);
         let state = match tally {
             _ if !is_active => "complete",
@@ -147,12 +149,12 @@ impl ReleaseView {
         Self {
             id: release.id.clone(),
             profile_id: profile.id.clone(),
-            organization_id: organization.to_owned(),
+            organization_id: cx.org().to_owned(),
             version: release.version,
             store_epoch: release.store_epoch,
             kind: release.kind,
             source_release_id: release.source_release_id.clone(),
-            content_digest: release.content_digest.clone(),
+            content_digest: release.content_digest.shown(cx),
             schema_version: release.schema_version,
             status: if is_active { "active" } else { "superseded" },
             created_at: release.created_at,
@@ -176,17 +178,19 @@ pub struct ReleaseRef {
     id: ReleaseId,
     version: i64,
     store_epoch: i64,
+    /// `sha256:…` of the content for callers with `managed_config:pull`; for others `hmac-sha256:…`, a keyed hash of it: the same
+    /// for the same content, and nobody can try out with it what the content holds.
     content_digest: String,
 }
 
 impl ReleaseRef {
     /// Returns the short form of a release.
-    pub fn of(release: &Release) -> Self {
+    pub fn of(cx: &Cx<'_>, release: &Release) -> Self {
         Self {
             id: release.id.clone(),
             version: release.version,
             store_epoch: release.store_epoch,
-            content_digest: release.content_digest.clone(),
+            content_digest: release.content_digest.shown(cx),
         }
     }
 }
@@ -200,6 +204,7 @@ pub struct MachineView {
     #[serde(skip_serializing_if = "Option::is_none")]
     target_name: Option<String>,
     release_id: ReleaseId,
+    /// What is in place, in the form of a release's: equal to that of the release whose content it is.
     content_digest: String,
     state: TargetState,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,12 +216,12 @@ pub struct MachineView {
 
 impl MachineView {
     /// Returns the view of a machine that stands somewhere.
-    pub fn of(machine: Machine, state: TargetState) -> Self {
+    pub fn of(cx: &Cx<'_>, machine: Machine, state: TargetState) -> Self {
         Self {
             target_id: machine.target_id,
             target_name: machine.name,
             release_id: machine.release_id,
-            content_digest: machine.content_digest,
+            content_digest: machine.content_digest.shown(cx),
             state,
             message: machine.message,
             first_reported_at: machine.first_reported_at,

@@ -7,9 +7,33 @@ use provost_kernel::db::Row;
 use provost_kernel::error::Error;
 use provost_kernel::{Result, Timestamp, statements};
 
+/// When the sessions of which one is were ended that are not all written down.
+macro_rules! cut {
+    ($session:literal) => {
+        concat!(
+            "(SELECT MIN(c.ended_at) FROM mcp_session_cuts c WHERE c.organization_id = ",
+            $session,
+            ".organization_id AND c.subject IN ('client:' || ",
+            $session,
+            ".mcp_client_id, 'account:' || ",
+            $session,
+            ".service_account_id, 'user:' || ",
+            $session,
+            ".console_user_id) AND c.cut_seq >= ",
+            $session,
+            ".seq AND c.ended_at < ",
+            $session,
+            ".expires_at)"
+        )
+    };
+}
+
+pub(crate) use cut;
+
 statements! {
-    /// Finds a session by its grant's key, with what its user or account is now, and an end that is not written down.
-    LOOKUP = unscoped("a grant's key is unique everywhere and says whose it is") concat!("SELECT s.organization_id, s.id, k.actor_type, k.scopes, s.actor_display, s.console_user_id, s.service_account_id, s.expires_at, s.state, s.ended_at, (SELECT MIN(c.ended_at) FROM mcp_session_cuts c WHERE c.organization_id = s.organization_id AND c.subject IN ('client:' || s.mcp_client_id, 'account:' || s.service_account_id, 'user:' || s.console_user_id) AND c.cut_seq >= s.seq AND c.ended_at < s.expires_at), s.last_used_at, u.status, u.permission_role, a.status, a.permission_role, a.scopes FROM mcp_sessions s JOIN mcp_session_kinds k ON k.organization_id = s.organization_id AND k.kind = s.kind ", crate::areas::directory::joined_user!("s.organization_id", "s.console_user_id"), crate::areas::service_accounts::joined_account!("s.organization_id", "s.service_account_id"), "WHERE s.grant_key = ?1");
+    /// Finds a session by its grant's key, with what its user, account and client are now, an end that is not written down,
+    /// and the end of the session whose token was exchanged for its own.
+    LOOKUP = unscoped("a grant's key is unique everywhere and says whose it is") concat!("SELECT s.organization_id, s.id, k.actor_type, k.scopes, (SELECT n.display FROM mcp_session_actors n WHERE n.organization_id = s.organization_id AND n.actor = s.actor), s.console_user_id, s.service_account_id, s.expires_at, s.state, s.ended_at, ", cut!("s"), ", s.last_used_at, u.status, u.permission_role, a.status, a.permission_role, a.scopes, s.mcp_client_id, CASE p.state WHEN 1 THEN p.ended_at WHEN 0 THEN ", cut!("p"), " END, o.id, o.scopes, o.ceiling, o.blocked_at, s.issued_at FROM mcp_sessions s JOIN mcp_session_kinds k ON k.organization_id = s.organization_id AND k.kind = s.kind ", crate::areas::directory::joined_user!("s.organization_id", "s.console_user_id"), crate::areas::service_accounts::joined_account!("s.organization_id", "s.service_account_id"), "LEFT JOIN mcp_sessions p ON p.grant_key = s.parent_grant ", crate::areas::oauth::joined_client!("s.organization_id", "s.mcp_client_id"), "WHERE s.grant_key = ?1");
 }
 
 /// Reads a row of [`LOOKUP`].
@@ -45,12 +69,19 @@ pub fn credential(row: &Row<'_>) -> Result<Credential> {
         State::Revoked => ended_at,
         State::Expired => None,
     };
+    // What ended with the session whose token was exchanged, and with its client, has ended (MS-4, OC-9).
+    let parent_revoked_at = row.get::<Option<Timestamp>>(18)?;
+    let blocked_at = row.get::<Option<Timestamp>>(22)?;
+    let revoked_at = revoked_at.or(parent_revoked_at).or(blocked_at);
     // Ended is ended, also when the clock was set back since.
     let expires_at = if state == State::Expired {
         Timestamp::EPOCH
     } else {
         row.get(7)?
     };
+    // A session begins with its own beginning as its last use: then none was seen yet.
+    let (last_use, issued_at) = (row.get::<Timestamp>(11)?, row.get::<Timestamp>(23)?);
+    let last_used_at = (last_use > issued_at).then_some(last_use);
     let id = SessionId::from_store(row.get(1)?);
     Ok(Credential {
         organization: OrganizationId::from_store(row.get(0)?),
@@ -59,7 +90,7 @@ pub fn credential(row: &Row<'_>) -> Result<Credential> {
         display: row.get::<Option<String>>(4)?.unwrap_or_default(),
         role,
         account_scopes: scopes,
-        token_scopes: Some(ScopeSet::from_store(row.str(3)?)),
+        token_scopes: Some(within_client(row, ScopeSet::from_store(row.str(3)?))?),
         enabled,
         prefix: id.as_str().to_owned(),
         token_id: id.as_str().to_owned(),
@@ -69,9 +100,28 @@ pub fn credential(row: &Row<'_>) -> Result<Credential> {
         revoked_at,
         self_rotated: false,
         replay_pending: false,
-        last_used_at: Some(row.get(11)?),
+        last_used_at,
         item: None,
+        client: row.get(17)?,
     })
+}
+
+/// Returns what a registered client leaves of the scopes of its session, now.
+///
+/// INVARIANT OC-10: whatever was granted before, a registered client can do what it has now and its ceiling allows.
+fn within_client(row: &Row<'_>, scopes: ScopeSet) -> Result<ScopeSet> {
+    if row.get::<Option<String>>(19)?.is_none() {
+        return Ok(scopes);
+    }
+    let most = |place| {
+        let text = row.get::<Option<String>>(place)?;
+        // Without a ceiling, which every start writes, there is nothing.
+        Ok::<_, Error>(
+            text.map_or_else(ScopeSet::default, |text| ScopeSet::from_store(&text))
+                .closed(),
+        )
+    };
+    Ok(scopes.closed().and(most(20)?).and(most(21)?))
 }
 
 fn role(row: &Row<'_>, place: usize) -> Result<Option<Role>> {

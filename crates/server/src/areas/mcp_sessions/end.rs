@@ -11,6 +11,8 @@ use super::model::{
     ACCOUNT_DISABLED, Cut, Ended, SUPERSEDED, SessionId, State, Subject, USER_SUSPENDED, last_seq,
 };
 use super::store;
+use crate::areas::mcp_sessions::fences;
+use crate::areas::skill_registry;
 use provost_kernel::error::Error;
 use provost_kernel::jobs::{Handler, NewJob, Work};
 use provost_kernel::{Cx, Result, Timestamp, params};
@@ -31,7 +33,7 @@ pub const HANDLER: Handler = Handler {
 fn tell(cx: &mut Cx<'_>, ids: &[SessionId], reason: &str) {
     for id in ids {
         cx.emit(
-            "mcp.session.revoked",
+            &fences::REVOKED,
             json!({ "sessionId": id, "revokeReason": reason }),
         );
     }
@@ -45,9 +47,7 @@ pub fn end(cx: &mut Cx<'_>, id: &SessionId, reason: &str) -> Result<bool> {
     if session.state != State::Active {
         return Ok(false);
     }
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&store::END, params![org, id.as_str(), now, reason])?;
-    tell(cx, std::slice::from_ref(id), reason);
+    end_one(cx, id, reason)?;
     Ok(true)
 }
 
@@ -66,6 +66,7 @@ pub fn end_all(cx: &mut Cx<'_>, subject: &Subject, reason: &str) -> Result<u64> 
     if store::cuts(&mut cx.tx(), org)?.is_empty() {
         done = store::end_some(cx, subject, i64::MAX, &ended, CHUNK)?;
         tell(cx, &done, reason);
+        end_children(cx, now, reason)?;
         if i64::try_from(done.len()).unwrap_or(i64::MAX) < CHUNK {
             return Ok(done.len() as u64);
         }
@@ -111,6 +112,10 @@ pub fn token_revoked(cx: &mut Cx<'_>, token_id: &str, revoke_reason: &str) -> Re
         "account_deleted" => ACCOUNT_DISABLED,
         _ => super::model::ADMIN_REVOKED,
     };
+    // A rotation replaces the token of somebody who goes on; every other end takes with it what was made by the token (SK-8).
+    if reason != SUPERSEDED {
+        skill_registry::revoke_tokens_by(cx, token_id, revoke_reason)?;
+    }
     let (org, now) = (cx.org(), cx.now());
     let cuts = store::cuts(&mut cx.tx(), org)?;
     let mut before = i64::MAX;
@@ -134,7 +139,18 @@ fn end_one(cx: &mut Cx<'_>, id: &SessionId, reason: &str) -> Result<()> {
     let (org, now) = (cx.org(), cx.now());
     cx.queue(&store::END, params![org, id.as_str(), now, reason])?;
     tell(cx, std::slice::from_ref(id), reason);
-    Ok(())
+    end_children(cx, now, reason)
+}
+
+/// Ends what the tokens of sessions were exchanged for that ended now, and what was made with them.
+fn end_children(cx: &mut Cx<'_>, at: Timestamp, reason: &str) -> Result<()> {
+    let org = cx.org();
+    let children = cx.query(&store::END_CHILDREN, params![org, at, reason], |row| {
+        Ok(SessionId::from_store(row.get(0)?))
+    })?;
+    tell(cx, &children, reason);
+    // INVARIANT SK-8: so do the gateway tokens that came by any of them.
+    skill_registry::revoke_tokens_of_ended(cx, at, reason)
 }
 
 /// Lets the sessions of a token live until its grace ends.
@@ -173,6 +189,7 @@ fn carry_on(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
     cx.target(oldest.subject.kind(), oldest.subject.id());
     let ended = store::end_some(cx, &oldest.subject, oldest.seq, &oldest.ended, CHUNK)?;
     tell(cx, &ended, &oldest.ended.reason);
+    end_children(cx, oldest.ended.at, &oldest.ended.reason)?;
     cx.change("/revoked", Value::Null, ended.len());
     let is_done = i64::try_from(ended.len()).unwrap_or(i64::MAX) < CHUNK;
     if is_done {

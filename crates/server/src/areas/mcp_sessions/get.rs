@@ -2,6 +2,7 @@
 
 use super::store;
 use super::view::{OneSession, SessionPath};
+use crate::areas::mcp_sessions::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Result};
@@ -22,7 +23,7 @@ impl Operation for GetMcpSession {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneSession> {
         let id = &input.path.session_id;
-        cx.target("mcp_session", id.as_str());
+        cx.target(&fences::SESSION, id.as_str());
         Ok(OneSession {
             session: store::get(cx, id)?.into(),
         })

@@ -25,6 +25,7 @@
 
 mod credential;
 mod end;
+pub mod fences;
 mod find;
 mod get;
 mod list;
@@ -41,16 +42,21 @@ mod store;
 mod upkeep;
 mod view;
 
+pub(crate) use credential::cut;
 pub use credential::{LOOKUP, STATEMENTS as CREDENTIAL_STATEMENTS, credential};
 pub use end::{
     HANDLER, account_left, end, end_all_of_client, end_all_of_service_account, end_all_of_user, end_every,
     token_in_grace, token_revoked, user_left,
 };
 pub use merged_pages::STATEMENTS as MERGED_STATEMENTS;
-pub use model::{LASTING_GRANT, NewSession, SessionActor, SessionId, searched, seq};
-pub use open::{admit_at_mcp, extend, open, open_at_mcp};
+pub use model::{
+    ABSOLUTE_SECS, IDLE_SECS, LASTING_GRANT, NewSession, Session, SessionActor, SessionId, searched, seq,
+};
+pub use open::{
+    admit_at_mcp, descend, extend, has_ended_under, is_cut, open, open_at_mcp, standing, take_over, widen,
+};
 pub use pages::STATEMENTS as PAGE_STATEMENTS;
-pub use store::{STATEMENTS, touch};
+pub use store::{STATEMENTS, rename, touch};
 pub use upkeep::{broken_invariants, retain, sweep};
 
 use provost_kernel::operation::Entry;

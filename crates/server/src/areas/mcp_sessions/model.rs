@@ -1,7 +1,9 @@
 //! The words and rules of MCP sessions, without storage.
 
+use crate::areas::{directory, oauth, service_accounts};
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::error::{Error, Result};
+use provost_kernel::fence::TargetKind;
 use provost_kernel::id::TypedId;
 use provost_kernel::text::name_key;
 use provost_kernel::{Timestamp, id};
@@ -10,13 +12,17 @@ id!(SessionId, "mcps", "Names an MCP session.");
 
 /// How long ended sessions are kept. Units: seconds (D7.9: 90 days).
 pub const KEPT_SECS: i64 = 90 * 86_400;
-/// Uses closer together than this are one use. Units: milliseconds (D7.3).
-pub const USE_PRECISION_MS: i64 = 60_000;
 /// LIMIT: sessions of one user or account that begin within a day, so that a client that connects in a loop makes some
 /// 180 000 rows in the time that ended ones are kept, and no million (ADR 0022).
 pub const MAX_A_DAY: i64 = 2000;
 /// How the keys of grants begin that an issuer can name for as long as it likes (`sid`); others end with their tokens.
-pub const LASTING_GRANT: &str = "ext-sid|";
+pub const LASTING_GRANT: &str = "ext-sid";
+/// The life of a lasting session that nobody uses. Units: seconds (D2.7, as of those that are refreshed).
+pub const IDLE_SECS: i64 = 30 * 86_400;
+/// The life of a lasting session, however much it is used. Units: seconds (D2.7).
+pub const ABSOLUTE_SECS: i64 = 90 * 86_400;
+/// How much of its idle time a session uses up before a use is written down as its end's: a day.
+pub const IDLE_PRECISION_SECS: i64 = 86_400;
 /// What ended sessions show that no other cause is known of.
 pub const ADMIN_REVOKED: &str = "admin_revoked";
 /// Shown by sessions that ended by expiry.
@@ -251,11 +257,11 @@ impl Subject {
     }
 
     /// Returns the kind of record that it is, for audit entries.
-    pub const fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static TargetKind {
         match self {
-            Self::Client(_) => "mcp_client",
-            Self::ServiceAccount(_) => "service_account",
-            Self::ConsoleUser(_) => "user",
+            Self::Client(_) => &oauth::fences::CLIENT,
+            Self::ServiceAccount(_) => &service_accounts::fences::ACCOUNT,
+            Self::ConsoleUser(_) => &directory::fences::USER,
         }
     }
 
@@ -273,6 +279,7 @@ impl Session {
     /// Returns what it is at an instant, whatever of it is written down yet.
     ///
     /// INVARIANT MS-2: a session is active, revoked or expired at every instant, and never active again.
+    #[must_use]
     pub fn at(mut self, now: Timestamp, cuts: &[Cut]) -> Self {
         if self.state != State::Active {
             return self;
@@ -448,7 +455,7 @@ mod tests {
             Subject::ConsoleUser("u".into()),
         ];
         assert_eq!(
-            kinds.map(|subject| subject.kind()),
+            kinds.map(|subject| subject.kind().word()),
             ["mcp_client", "service_account", "user"]
         );
     }

@@ -1,11 +1,12 @@
 //! How sessions begin and live on; for the areas that accept tokens.
 
 use super::model::{
-    ACCOUNT_DISABLED, LASTING_GRANT, MAX_A_DAY, NewSession, Session, SessionActor, SessionId, State,
-    instant_behind,
+    ACCOUNT_DISABLED, IDLE_SECS, LASTING_GRANT, MAX_A_DAY, NewSession, SUPERSEDED, Session, SessionActor,
+    SessionId, State, instant_behind,
 };
 use super::store;
-use provost_kernel::auth::Permission;
+use crate::areas::mcp_sessions::fences;
+use provost_kernel::auth::{Permission, ScopeSet};
 use provost_kernel::credential::{Admission, Credential, McpClient, cut_at_mcp};
 use provost_kernel::db::Tx;
 use provost_kernel::error::{Code, Error};
@@ -31,10 +32,7 @@ pub fn open(cx: &mut Cx<'_>, new: NewSession) -> Result<SessionId> {
         return Ok(id);
     }
     if new.grant_key.starts_with(LASTING_GRANT) && store::is_buried(cx, &new.grant_key)? {
-        return Err(Error::new(
-            Code::TokenRevoked,
-            "the session of this grant has ended",
-        ));
+        return Err(has_ended());
     }
     let yesterday = cx.now().plus_secs(-86_400);
     if store::begun(cx, &new.actor, yesterday, MAX_A_DAY)? >= MAX_A_DAY {
@@ -51,9 +49,9 @@ pub fn open(cx: &mut Cx<'_>, new: NewSession) -> Result<SessionId> {
         let id = provost_kernel::id::mint("mcps", at, cx.rng());
         let id = SessionId::from_store(id);
         if store::insert(cx, &id, kind, at, &new)? {
-            cx.target("mcp_session", id.as_str());
+            cx.target(&fences::SESSION, id.as_str());
             cx.emit(
-                "mcp.session.issued",
+                &fences::ISSUED,
                 json!({ "sessionId": id, "actorType": new.actor.word(), "expiresAt": new.expires_at }),
             );
             return Ok(id);
@@ -62,6 +60,103 @@ pub fn open(cx: &mut Cx<'_>, new: NewSession) -> Result<SessionId> {
     Err(Error::unavailable(
         "too many sessions are opened at once; try again",
     ))
+}
+
+fn has_ended() -> Error {
+    Error::new(Code::TokenRevoked, "the session of this grant has ended")
+}
+
+/// How many characters of a client's id were kept by programs that did not know the keys of today.
+const FORMER_CLIENT_CHARS: usize = 128;
+
+/// Takes over what there is of a new session under the key that earlier programs gave its grant, which named neither
+/// subject nor client: the session, if it is this user's and client's.
+///
+/// INVARIANT MS-8: a session that ended is not opened again under its issuer's name: neither under the key of today nor
+/// under that of earlier programs.
+///
+/// Errors: `TokenRevoked` when it ended, whoever's it was.
+pub fn take_over(cx: &mut Cx<'_>, former_key: &str, new: &NewSession) -> Result<()> {
+    if store::by_grant(cx, &new.grant_key)?.is_some() {
+        return Ok(());
+    }
+    if has_ended_under(cx, former_key)? {
+        return Err(has_ended());
+    }
+    let org = cx.org();
+    let known = store::by_grant(cx, former_key)?.filter(|(organization, _)| organization == org);
+    let Some((_, id)) = known else { return Ok(()) };
+    let session = store::get(cx, &id)?;
+    let is_same = session.actor_type == new.actor.word()
+        && session.console_user_id.as_deref() == new.actor.console_user()
+        && session.service_account_id.as_deref() == new.actor.service_account();
+    let client = new.client_id.as_deref().unwrap_or_default();
+    if is_same && session.mcp_client_id.as_deref() == new.client_id.as_deref() {
+        let until = cx.now().plus_secs(IDLE_SECS);
+        let keys = params![org, former_key, new.grant_key.as_str(), until];
+        cx.queue(&store::REKEY, keys)?;
+        let user = new.actor.console_user();
+        let children = params![org, former_key, new.grant_key.as_str(), user];
+        cx.queue(&store::REPOINT, children)?;
+    } else if is_same && is_beginning(session.mcp_client_id.as_deref(), client) {
+        // Its client's name was cut, so that it may be another's as well: the new one is whole.
+        super::end(cx, &id, SUPERSEDED)?;
+        cx.queue(&store::FREE_GRANT, params![org, former_key])?;
+    }
+    Ok(())
+}
+
+fn is_beginning(known: Option<&str>, client: &str) -> bool {
+    let cut: String = client.chars().take(FORMER_CLIENT_CHARS).collect();
+    cut.len() < client.len() && known == Some(cut.as_str())
+}
+
+/// Says whether the session of a grant has ended, also if it is forgotten.
+pub fn has_ended_under(cx: &mut Cx<'_>, grant_key: &str) -> Result<bool> {
+    if store::is_buried(cx, grant_key)? {
+        return Ok(true);
+    }
+    match store::by_grant(cx, grant_key)? {
+        Some((organization, id)) if organization == cx.org() => {
+            Ok(store::get(cx, &id)?.state != State::Active)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Returns the session of a grant of this organization, and whether it still stands.
+pub fn standing(cx: &mut Cx<'_>, grant_key: &str) -> Result<Option<(Session, bool)>> {
+    match store::by_grant(cx, grant_key)? {
+        Some((organization, id)) if organization == cx.org() => {
+            let session = store::get(cx, &id)?;
+            let stands = session.state == State::Active;
+            Ok(Some((session, stands)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Has a session list what one more of its tokens had; one that has ended stays as it is.
+pub fn widen(cx: &mut Cx<'_>, id: &SessionId, scopes: ScopeSet) -> Result<()> {
+    let session = store::get(cx, id)?;
+    if session.state != State::Active || session.scopes.closed().covers(scopes) {
+        return Ok(());
+    }
+    let kind = store::kind(cx, &session.actor_type, session.scopes.or(scopes))?;
+    let org = cx.org();
+    cx.target(&fences::SESSION, id.as_str());
+    cx.change(
+        "/scopes",
+        json!(session.scopes.to_list()),
+        json!(session.scopes.or(scopes).to_list()),
+    );
+    cx.queue(&store::SET_KIND, params![org, id.as_str(), kind])
+}
+
+/// Notes of which session's token the token of a session was made: it ends with that one.
+pub fn descend(cx: &mut Cx<'_>, id: &SessionId, parent_key: &str) -> Result<()> {
+    let org = cx.org();
+    cx.queue(&store::SET_PARENT, params![org, id.as_str(), parent_key])
 }
 
 /// Lets a session live until `expires_at`; never shorter than it would.
@@ -112,14 +207,7 @@ fn admit_of_ending(tx: &mut Tx<'_>, credential: &Credential, grant: &str) -> Res
     let cuts = store::cuts(tx, org)?;
     let of_token = params![org, token, State::Active.code(), i64::MAX, i64::MAX];
     let all = tx.query(&store::OF_TOKEN, of_token, store::read)?;
-    let is_blamed = |session: Session| {
-        let session = session.at(now, &cuts);
-        session.state == State::Revoked
-            && session
-                .ended
-                .is_some_and(|ended| ended.reason != ACCOUNT_DISABLED)
-    };
-    if all.into_iter().any(is_blamed) {
+    if all.into_iter().any(|session| is_blamed(session, &cuts)) {
         return Ok(Admission::Refused);
     }
     let known = tx.query_opt(&store::GRANTED, params![org, grant], store::read)?;
@@ -131,6 +219,32 @@ fn admit_of_ending(tx: &mut Tx<'_>, credential: &Credential, grant: &str) -> Res
         },
         None => Admission::New,
     })
+}
+
+/// Says whether a session of a service-account token was revoked, for whatever but the disabling of its account: the token
+/// comes to the MCP endpoint no more (MS-5), and gives itself no successor that does.
+pub fn is_cut(tx: &mut Tx<'_>, organization: &str, token: &str) -> Result<bool> {
+    let known = tx.query_opt(&store::ADMITTED, params![organization, token, ""], |row| {
+        Ok((row.get::<bool>(0)?, row.get::<bool>(1)?))
+    })?;
+    let Some((false, are_ending)) = known else {
+        return Ok(known.is_some());
+    };
+    if !are_ending {
+        return Ok(false);
+    }
+    let cuts = store::cuts(tx, organization)?;
+    let of_token = params![organization, token, State::Active.code(), i64::MAX, i64::MAX];
+    let all = tx.query(&store::OF_TOKEN, of_token, store::read)?;
+    Ok(all.into_iter().any(|session| is_blamed(session, &cuts)))
+}
+
+fn is_blamed(session: Session, cuts: &[super::model::Cut]) -> bool {
+    let session = session.at(Timestamp::EPOCH, cuts);
+    session.state == State::Revoked
+        && session
+            .ended
+            .is_some_and(|ended| ended.reason != ACCOUNT_DISABLED)
 }
 
 /// Opens the session of a service-account token with a client, unless it has one.

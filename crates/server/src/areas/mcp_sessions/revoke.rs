@@ -3,6 +3,7 @@
 use super::model::cause;
 use super::view::{OneSession, SessionPath};
 use super::{end, store};
+use crate::areas::mcp_sessions::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::Reason;
@@ -33,7 +34,7 @@ impl Operation for RevokeMcpSession {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneSession> {
         let id = &input.path.session_id;
-        cx.target("mcp_session", id.as_str());
+        cx.target(&fences::SESSION, id.as_str());
         let reason = cause(input.reason.as_ref().map(Reason::as_str))?;
         if end::end(cx, id, reason)? {
             cx.change("/status", "active", "revoked");

@@ -65,6 +65,26 @@ pub enum RevokeOutcome {
     Completed(Completed),
 }
 
+/// Why an answer is perhaps not what was meant.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Warning {
+    /// `nothing_to_revoke`. Open.
+    code: &'static str,
+    /// A sentence for people.
+    message: &'static str,
+}
+
+/// Says that a revocation that names somebody ends nothing.
+fn warnings(found: &Found) -> Option<Vec<Warning>> {
+    let warning = || Warning {
+        code: "nothing_to_revoke",
+        message: "there is no active session of this client, service account or user; compare the id with those that the list shows",
+    };
+    (found.total == 0).then(|| vec![warning()])
+}
+
 /// What would be revoked.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -76,6 +96,9 @@ pub struct Preview {
     count_is_exact: bool,
     /// The newest of them, at most 20.
     sessions: Vec<SessionView>,
+    /// Present when there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<Warning>>,
 }
 
 /// What was revoked.
@@ -87,6 +110,9 @@ pub struct Completed {
     count: i64,
     /// `false` when there were more.
     count_is_exact: bool,
+    /// Present when nothing was revoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<Warning>>,
 }
 
 impl Operation for RevokeMcpSessions {
@@ -123,6 +149,7 @@ impl Operation for RevokeMcpSessions {
             return Ok(RevokeOutcome::Preview(Preview {
                 count: found.total,
                 count_is_exact: found.is_exact,
+                warnings: warnings(&found),
                 sessions: found.sessions.into_iter().map(SessionView::from).collect(),
             }));
         }
@@ -131,6 +158,7 @@ impl Operation for RevokeMcpSessions {
         Ok(RevokeOutcome::Completed(Completed {
             count: found.total,
             count_is_exact: found.is_exact,
+            warnings: warnings(&found),
         }))
     }
 }

@@ -1,8 +1,8 @@
 //! The rows of sessions: reading, opening, ending. Lists are in `pages.rs`.
 
 use super::model::{
-    Cut, Ended, KEPT_SECS, LASTING_GRANT, NewSession, Session, SessionActor, SessionId, State, Subject,
-    USE_PRECISION_MS,
+    ABSOLUTE_SECS, Cut, Ended, IDLE_PRECISION_SECS, IDLE_SECS, KEPT_SECS, LASTING_GRANT, NewSession, Session,
+    SessionActor, SessionId, State, Subject,
 };
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::credential::Use;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// The columns of a session and its kind, in the order that [`read`] expects.
 macro_rules! columns {
     () => {
-        "s.id, s.seq, s.organization_id, k.actor_type, s.actor_display, s.mcp_client_id, s.service_account_id, s.console_user_id, k.scopes, s.issued_at, s.last_used_at, s.expires_at, s.state, s.ended_at, s.revoke_reason"
+        "s.id, s.seq, s.organization_id, k.actor_type, (SELECT a.display FROM mcp_session_actors a WHERE a.organization_id = s.organization_id AND a.actor = s.actor), s.mcp_client_id, s.service_account_id, s.console_user_id, k.scopes, s.issued_at, s.last_used_at, s.expires_at, s.state, s.ended_at, s.revoke_reason"
     };
 }
 pub(super) use columns;
@@ -51,7 +51,9 @@ statements! {
     /// Adds a kind behind the others.
     ADD_KIND = "INSERT INTO mcp_session_kinds (organization_id, kind, actor_type, scopes) VALUES (?1, COALESCE((SELECT MAX(kind) FROM mcp_session_kinds WHERE organization_id = ?1), 0) + 1, ?2, ?3) RETURNING kind";
     /// The number of an actor.
-    ACTOR = "SELECT actor FROM mcp_session_actors WHERE organization_id = ?1 AND display = ?2 AND service_account_id = ?3 AND console_user_id = ?4";
+    ACTOR = "SELECT actor FROM mcp_session_actors WHERE organization_id = ?1 AND display = ?2 AND service_account_id = ?3 AND console_user_id = ?4 ORDER BY actor LIMIT 1";
+    /// Gives an actor another name.
+    RENAME_ACTOR = "UPDATE mcp_session_actors SET display = ?5, search = ?6 WHERE organization_id = ?1 AND service_account_id = ?2 AND console_user_id = ?3 AND display = ?4";
     /// Notes an actor, unless its number is taken.
     ADD_ACTOR = "INSERT INTO mcp_session_actors (organization_id, actor, display, service_account_id, console_user_id, search) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (actor) DO NOTHING";
     /// Notes a client.
@@ -60,6 +62,18 @@ statements! {
     INSERT = "INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, actor, actor_display, mcp_client_id, client_display, service_account_id, console_user_id, token_id, issued_at, last_used_at, expires_at, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14, 0) ON CONFLICT (seq) DO NOTHING";
     /// Lets a session live longer that has not ended.
     EXTEND = "UPDATE mcp_sessions SET expires_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND state = 0 AND expires_at > ?4 AND expires_at < ?3";
+    /// Lets a lasting session that is used live on, within the time that one can live.
+    STAY = "UPDATE mcp_sessions SET expires_at = CASE WHEN issued_at + ?6 < ?3 THEN issued_at + ?6 ELSE ?3 END WHERE organization_id = ?1 AND id = ?2 AND state = 0 AND expires_at > ?4 AND expires_at < ?5 AND expires_at < issued_at + ?6 AND grant_key LIKE ?7";
+    /// Gives a session another key, and lets it live until then at most.
+    REKEY = "UPDATE mcp_sessions SET grant_key = ?3, expires_at = CASE WHEN expires_at > ?4 THEN ?4 ELSE expires_at END WHERE organization_id = ?1 AND grant_key = ?2";
+    /// Has what a user's token was exchanged for follow the key of its session.
+    REPOINT = "UPDATE mcp_sessions SET parent_grant = ?3 WHERE organization_id = ?1 AND parent_grant = ?2 AND console_user_id = ?4";
+    /// Has a session list other scopes.
+    SET_KIND = "UPDATE mcp_sessions SET kind = ?3 WHERE organization_id = ?1 AND id = ?2";
+    /// Notes of which session's token a session's was made.
+    SET_PARENT = "UPDATE mcp_sessions SET parent_grant = ?3 WHERE organization_id = ?1 AND id = ?2";
+    /// Ends what the tokens of sessions were exchanged for that ended at an instant for a reason.
+    END_CHILDREN = "UPDATE mcp_sessions SET state = 1, ended_at = ?2, revoke_reason = ?3 WHERE organization_id = ?1 AND state + 0 = 0 AND expires_at + 0 > ?2 AND parent_grant IN (SELECT p.grant_key FROM mcp_sessions p WHERE p.organization_id = ?1 AND p.ended_at = ?2 AND p.state = 1 AND p.revoke_reason = ?3) RETURNING id";
     /// Lets the sessions of a token live until then at most.
     SHORTEN_TOKEN = "UPDATE mcp_sessions SET expires_at = ?3 WHERE organization_id = ?1 AND token_id = ?2 AND state = 0 AND expires_at + 0 > ?3";
     /// Ends an active session.
@@ -70,8 +84,8 @@ statements! {
     END_OF_ACCOUNT = unscoped("the inner query keeps to one organization, and a seq is unique") end!("service_account_id");
     /// Ends sessions of a user.
     END_OF_USER = unscoped("the inner query keeps to one organization, and a seq is unique") end!("console_user_id");
-    /// Notes a use that is a minute newer than the stored one.
-    TOUCH = "UPDATE mcp_sessions SET last_used_at = ?3, last_used_ip = ?4 WHERE organization_id = ?1 AND id = ?2 AND last_used_at <= ?5";
+    /// Notes a use that is newer than the stored one.
+    TOUCH = "UPDATE mcp_sessions SET last_used_at = ?3, last_used_ip = ?4 WHERE organization_id = ?1 AND id = ?2 AND last_used_at < ?3";
     /// Ends that are not written down everywhere.
     CUTS = "SELECT subject, cut_seq, ended_at, revoke_reason FROM mcp_session_cuts WHERE organization_id = ?1 ORDER BY cut_seq, subject";
     /// Notes such an end.
@@ -248,16 +262,37 @@ pub fn end_some(
 /// Notes a use, if it is news.
 pub fn touch(cx: &mut Cx<'_>, used: &Use) -> Result<()> {
     let org = cx.org();
-    let newest = used.at.plus_ms(-USE_PRECISION_MS);
+    let id = used.token_id.as_str();
+    cx.queue(&TOUCH, params![org, id, used.at, used.source_ip.to_string()])?;
+    let until = used.at.plus_secs(IDLE_SECS);
+    let late = until.plus_secs(-IDLE_PRECISION_SECS);
+    let lasting = format!("{LASTING_GRANT}%");
     cx.queue(
-        &TOUCH,
-        params![
-            org,
-            used.token_id.as_str(),
-            used.at,
-            used.source_ip.to_string(),
-            newest
-        ],
+        &STAY,
+        params![org, id, until, used.at, late, ABSOLUTE_SECS * 1000, lasting],
+    )
+}
+
+/// Gives an actor another name, wherever it is shown and looked for.
+pub fn rename(cx: &mut Cx<'_>, before: &SessionActor, display: &str) -> Result<()> {
+    let after = match before.clone() {
+        SessionActor::ConsoleUser { id, .. } => SessionActor::ConsoleUser {
+            id,
+            display: display.to_owned(),
+        },
+        SessionActor::ServiceAccount { id, .. } => SessionActor::ServiceAccount {
+            id,
+            display: display.to_owned(),
+        },
+        agent @ SessionActor::Agent { .. } => agent,
+    };
+    let org = cx.org();
+    let account = before.service_account().unwrap_or_default();
+    let user = before.console_user().unwrap_or_default();
+    let searched = super::model::searched(&after);
+    cx.queue(
+        &RENAME_ACTOR,
+        params![org, account, user, before.display(), after.display(), searched],
     )
 }
 

@@ -2,6 +2,7 @@
 
 use super::model::KEPT_SECS;
 use super::store;
+use crate::areas::mcp_sessions::fences;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Statement, Tx};
 use provost_kernel::{Cx, Kernel, Result, params};
@@ -20,7 +21,7 @@ pub async fn sweep(kernel: &Arc<Kernel>) -> Result<u64> {
         count += in_chunks(kernel, &organization, |cx| {
             let swept = store::sweep(cx, CHUNK)?;
             for (id, at) in &swept {
-                cx.emit("mcp.session.expired", json!({ "sessionId": id, "expiredAt": at }));
+                cx.emit(&fences::EXPIRED, json!({ "sessionId": id, "expiredAt": at }));
             }
             if !swept.is_empty() {
                 cx.action("mcp.sessions.expired");

@@ -2,7 +2,7 @@
 
 use super::state::Oauth;
 use super::token::of_store;
-use super::{clients, store};
+use super::{clients, links, store};
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -185,36 +185,65 @@ pub struct VerifiedLogin {
     pub login_name: String,
 }
 
-/// Returns which user of the unit's organization a subject of an issuer is, suspended ones included. One that is seen for
-/// the first time is linked by `login` to the active user of that name; so is one whose user is gone.
-pub fn user_of(
+/// Whom a subject of an issuer is here.
+#[derive(Clone, Debug)]
+pub enum Recognized {
+    /// A user; suspended ones included.
+    User(User),
+    /// Nobody whom this server knows.
+    Stranger,
+    /// Somebody comes under the login name of a user whom an admin has to link first (IL-1).
+    Withheld,
+}
+
+impl Recognized {
+    /// Returns the user.
+    pub fn user(self) -> Option<User> {
+        match self {
+            Self::User(user) => Some(user),
+            Self::Stranger | Self::Withheld => None,
+        }
+    }
+}
+
+/// Says which user of the unit's organization a subject of an issuer is. One that is seen for the first time is linked by
+/// `login` to the active user of that name; so is one whose user is gone.
+///
+/// INVARIANT IL-1: a user who has, or had within 90 days, another subject of the issuer, or whose login name was changed
+/// within them, is not linked by that name alone.
+pub fn recognize(
     cx: &mut Cx<'_>,
     issuer: &str,
     subject: &str,
     login: Option<&VerifiedLogin>,
-) -> Result<Option<User>> {
+) -> Result<Recognized> {
     let org = cx.org();
-    let known = cx.query_opt(&store::IDENTITY, params![org, issuer, subject], |row| {
-        row.get::<String>(0)
-    })?;
-    if let Some(id) = known
-        && let Some(user) = user(cx, &id)?
-    {
-        return Ok(Some(user));
+    if let Some(link) = links::get(cx, issuer, subject)? {
+        let known = user(cx, link.user_id.as_str())?;
+        // INVARIANT RH-1, IL-5: a link that is held is not followed, and nobody takes its place.
+        let is_held = !link.is_followed(known.as_ref().and_then(|user| user.role));
+        if is_held || known.is_some() {
+            return Ok(known.map_or(Recognized::Stranger, |user| {
+                Recognized::User(User {
+                    is_active: user.is_active && !is_held,
+                    ..user
+                })
+            }));
+        }
     }
-    let Some(login) = login else { return Ok(None) };
+    let Some(login) = login else {
+        return Ok(Recognized::Stranger);
+    };
     let named = params![org, name_key(&login.login_name), login.directory_id.as_str()];
     let found = cx.query_opt(&store::USER_NAMED, named, read_user)?;
     let Some(user) = found.filter(|user| user.is_active) else {
-        return Ok(None);
+        return Ok(Recognized::Stranger);
     };
-    let now = cx.now();
-    cx.queue(&store::LINK, params![org, issuer, subject, user.id.as_str(), now])?;
-    cx.emit(
-        "oauth.identity.linked",
-        serde_json::json!({ "userId": user.id, "issuer": issuer }),
-    );
-    Ok(Some(user))
+    let Some(reach) = links::link_of_itself(cx, issuer, &user)? else {
+        return Ok(Recognized::Withheld);
+    };
+    links::link(cx, issuer, subject, &user.id, &reach)?;
+    Ok(Recognized::User(user))
 }
 
 /// Returns a user of the unit's organization, suspended ones included.

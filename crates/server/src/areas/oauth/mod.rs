@@ -31,9 +31,13 @@
 mod clients;
 mod credentials;
 mod documents;
+pub mod fences;
+mod foreign;
 mod form;
 pub mod grants;
+mod held;
 mod issuers;
+mod links;
 mod metadata;
 mod opening;
 mod recent;
@@ -47,9 +51,17 @@ mod upkeep;
 mod verifier;
 mod vouched;
 
-pub use clients::STATEMENTS as CLIENT_STATEMENTS;
+pub(crate) use clients::joined_client;
+pub use clients::{STATEMENTS as CLIENT_STATEMENTS, wider_than_granted, write_ceilings};
 pub use credentials::credentials;
 pub use form::Form;
+pub use held::{
+    STATEMENTS as HELD_STATEMENTS, count_held_clients, count_held_links, forget_allowed, held_clients,
+    held_links, hold_every, release_client, release_every_client, release_every_link, release_links_of,
+};
+pub use links::{
+    HeldLink, STATEMENTS as LINK_STATEMENTS, role_given, user_gone, user_renamed, users_renamed,
+};
 pub use settings::Settings;
 pub use state::Oauth;
 pub use store::STATEMENTS;
@@ -71,7 +83,9 @@ pub const AUDIENCES: [&str; 2] = ["/api/headless/v1", "/mcp"];
 
 /// Returns the operations of the area.
 pub fn operations() -> Vec<Entry> {
-    clients::operations()
+    let mut all = clients::operations();
+    all.extend(links::operations());
+    all
 }
 
 /// Adds the state and the verifier of tokens to what the operator declared.

@@ -1,6 +1,7 @@
 //! The first sight of another issuer's token: who it is, and the session that it gets (D7.1).
 
-use super::grants::{VerifiedLogin, user_of};
+use super::foreign::Keys;
+use super::grants::{VerifiedLogin, recognize};
 use super::issuers::Trusted;
 use crate::areas::mcp_sessions::{self, NewSession, SessionActor};
 use provost_kernel::auth::ScopeSet;
@@ -8,12 +9,9 @@ use provost_kernel::credential::invalid_token;
 use provost_kernel::{Cx, Result, Timestamp};
 use provost_oauth::Claims;
 
-/// How long the session of an issuer's session lives: as long as ours do. Its tokens end before. Units: seconds.
-const SESSION_SECS: i64 = 90 * 86_400;
-
 /// What the session of a token is made of. The kernel hands it back when the session is not there.
 pub struct Opening {
-    grant: String,
+    keys: Keys,
     issuer: String,
     subject: String,
     login: Option<VerifiedLogin>,
@@ -27,7 +25,7 @@ pub struct Opening {
 impl Opening {
     /// Returns what a verified token says about its session.
     pub fn of(
-        grant: &str,
+        keys: Keys,
         claims: &Claims,
         email: Option<&str>,
         issuer: &Trusted,
@@ -35,11 +33,11 @@ impl Opening {
         expires_at: Timestamp,
     ) -> Self {
         Self {
-            grant: grant.to_owned(),
+            keys,
             issuer: claims.issuer.clone(),
             subject: claims.subject.clone(),
             login: login(issuer, email),
-            client_id: claims.client_id.chars().take(128).collect(),
+            client_id: claims.client_id.clone(),
             actor: claims.actor.clone(),
             scopes,
             expires_at: claims.session.is_none().then_some(expires_at),
@@ -50,8 +48,11 @@ impl Opening {
     ///
     /// Errors: `Unauthenticated` when the organization knows no such active user.
     pub fn open(&self, cx: &mut Cx<'_>) -> Result<()> {
-        let user = user_of(cx, &self.issuer, &self.subject, self.login.as_ref())?;
-        let user = user.filter(|user| user.is_active).ok_or_else(invalid_token)?;
+        let user = recognize(cx, &self.issuer, &self.subject, self.login.as_ref())?;
+        let user = user
+            .user()
+            .filter(|user| user.is_active)
+            .ok_or_else(invalid_token)?;
         let actor = match &self.actor {
             None => SessionActor::ConsoleUser {
                 id: user.id,
@@ -63,28 +64,27 @@ impl Opening {
                 display: actor.clone(),
             },
         };
-        // A session of the issuer has many tokens, and a later one may be asked for with more scopes, or its user be given
-        // a role: each token says its own scopes, and the role is read at every request (D3.3).
-        let scopes = if self.expires_at.is_some() {
-            self.scopes
-        } else {
-            ScopeSet::all()
-        };
-        let end = cx.now().plus_secs(SESSION_SECS);
         cx.action("oauth.session.opened");
-        mcp_sessions::open(
-            cx,
-            NewSession {
-                grant_key: self.grant.clone(),
-                actor,
-                client_id: Some(self.client_id.clone()),
-                client_display: None,
-                scopes,
-                token_id: None,
-                expires_at: self.expires_at.unwrap_or(end),
-            },
-        )
-        .map(drop)
+        let new = NewSession {
+            grant_key: self.keys.own.clone(),
+            actor,
+            client_id: Some(self.client_id.clone()),
+            client_display: None,
+            scopes: self.scopes,
+            token_id: None,
+            // A session of the issuer has many tokens: it lives while it is used, as ours do.
+            expires_at: self
+                .expires_at
+                .unwrap_or_else(|| cx.now().plus_secs(mcp_sessions::IDLE_SECS)),
+        };
+        mcp_sessions::take_over(cx, &self.keys.former, &new)?;
+        let is_lasting = self.expires_at.is_none();
+        let id = mcp_sessions::open(cx, new)?;
+        if is_lasting {
+            // A later token may be asked for with more scopes: each says its own, and the session lists all of them.
+            mcp_sessions::widen(cx, &id, self.scopes)?;
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Giving tokens back (RFC 7009): the session ends, with all that belongs to it. What is unknown is given back already.
 
 use super::state::Oauth;
-use super::token::{authenticate, failed, find_refresh, head, network, of_store, read, refused, unit};
+use super::token::{Known, authenticate, failed, find_refresh, head, network, of_store, read, refused, unit};
 use super::verifier::own_grant;
 use crate::areas::mcp_sessions::{self, SessionId};
 use axum::extract::{Request, State};
@@ -32,26 +32,42 @@ async fn revoke(kernel: &Arc<Kernel>, asked: &super::token::Asked) -> Result<(),
     let oauth = Oauth::of(kernel).map_err(of_store)?.clone();
     let token = Secret::new(asked.form.need("token")?.to_owned());
     let known = authenticate(kernel, &oauth, asked).await?;
+    let rest = known.rest();
+    let done = give_back(kernel, &oauth, known, token).await;
+    // What ended nothing had no unit that spent the assertion.
+    if !matches!(done, Ok(true)) {
+        rest.spend(kernel).await;
+    }
+    done.map(drop)
+}
+
+/// Ends the session of a token; `false` for one that is nobody's, or another client's.
+async fn give_back(
+    kernel: &Arc<Kernel>,
+    oauth: &Oauth,
+    known: Known,
+    token: Secret<String>,
+) -> Result<bool, TokenError> {
     let found = match token::parse(token.expose()) {
         Some(parsed) if parsed.kind == TokenKind::Refresh => {
             let row = find_refresh(kernel, &token, parsed.lookup_id).await?;
             row.map(|row| (row.organization, row.session_id, row.client_id))
         }
         Some(_) => None,
-        None => of_access(kernel, &oauth, &token).await?,
+        None => of_access(kernel, oauth, &token).await?,
     };
     // RFC 7009 §2.1: a client gives back its own alone.
     let found = found.filter(|(_, _, client)| *client == known.client.id);
     let Some((organization, session, _)) = found else {
-        return Ok(());
+        return Ok(false);
     };
     let run = move |cx: &mut Cx<'_>| {
         if let Err(refusal) = known.spend(cx)? {
             return Ok(Err(refusal));
         }
-        cx.target("mcp_session", session.as_str());
+        cx.target(&mcp_sessions::fences::SESSION, session.as_str());
         mcp_sessions::end(cx, &SessionId::from_store(session.clone()), "user_revoked")?;
-        Ok(Ok(()))
+        Ok(Ok(true))
     };
     unit(kernel, organization, "oauth.token.revoked", run).await
 }

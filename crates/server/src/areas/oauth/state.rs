@@ -19,6 +19,8 @@ use std::sync::{Arc, OnceLock};
 
 /// LIMIT: proofs of possession that are remembered for a minute; 100 bytes each.
 const MAX_PROOFS: usize = 100_000;
+/// LIMIT: assertions of clients that are no rows, remembered for minutes; 100 bytes each.
+const MAX_ASSERTIONS: usize = 10_000;
 /// LIMIT: verified tokens that are remembered.
 const MAX_TOKENS: usize = 10_000;
 
@@ -33,6 +35,8 @@ pub struct Oauth {
     pub(super) issuers: Vec<Arc<Trusted>>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) proofs: Replays,
+    /// Assertions of clients that are no rows: a request that fails has no organization in which one could be spent.
+    pub(super) assertions: Replays,
     pub(super) tokens: Recent<super::verifier::Accepted>,
     pub(super) documents: Documents,
     /// The newest key last.
@@ -62,6 +66,7 @@ impl Oauth {
             clock,
             signers,
             proofs: Replays::new(MAX_PROOFS),
+            assertions: Replays::new(MAX_ASSERTIONS),
             tokens: Recent::new(MAX_TOKENS),
             documents: Documents::default(),
             fetcher: OnceLock::new(),

@@ -19,16 +19,18 @@ statements! {
     REFRESH = unscoped("the lookup id is unique everywhere and says whose the token is") "SELECT r.organization_id, r.mac, r.pepper_id, r.session_id, r.grant_key, r.generation, r.client_id, r.user_id, r.scopes, r.audiences, r.jkt, r.idle_at, r.ends_at, r.superseded_at, (SELECT MAX(n.generation) FROM oauth_refresh_tokens n WHERE n.organization_id = r.organization_id AND n.session_id = r.session_id) FROM oauth_refresh_tokens r WHERE r.lookup_id = ?1";
     /// Supersedes what was live of a session before a generation.
     SUPERSEDE = "UPDATE oauth_refresh_tokens SET superseded_at = ?4 WHERE organization_id = ?1 AND session_id = ?2 AND generation < ?3 AND superseded_at IS NULL";
-    /// Which user a subject is.
-    IDENTITY = "SELECT user_id FROM oauth_identities WHERE organization_id = ?1 AND issuer = ?2 AND subject = ?3";
-    /// Links a subject to a user.
-    LINK = "INSERT INTO oauth_identities (organization_id, issuer, subject, user_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (organization_id, issuer, subject) DO UPDATE SET user_id = excluded.user_id, created_at = excluded.created_at";
     /// The visible user of an id: name, login name, role, status.
     USER = concat!("SELECT u.id, u.display_name, u.login_name, u.permission_role, u.status FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 AND ", crate::areas::directory::store::visible!("u"));
     /// The visible user of a login name in a directory.
     USER_NAMED = concat!("SELECT u.id, u.display_name, u.login_name, u.permission_role, u.status FROM directory_users u WHERE u.organization_id = ?1 AND u.name_key = ?2 AND u.directory_id = ?3 AND ", crate::areas::directory::store::visible!("u"));
     /// Lets an assertion serve, unless it has.
     SPEND = "INSERT INTO oauth_assertions (organization_id, digest, expires_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    /// How often a subject token was exchanged.
+    EXCHANGES = "SELECT times FROM oauth_exchanges WHERE organization_id = ?1 AND digest = ?2";
+    /// Counts an exchange of it.
+    COUNT_EXCHANGE = "INSERT INTO oauth_exchanges (organization_id, digest, times, expires_at) VALUES (?1, ?2, 1, ?3) ON CONFLICT (organization_id, digest) DO UPDATE SET times = oauth_exchanges.times + 1, expires_at = excluded.expires_at";
+    /// Forgets subject tokens that have run out.
+    PRUNE_EXCHANGES = unscoped("retention is the same for every organization") "DELETE FROM oauth_exchanges WHERE expires_at < ?1";
     /// Forgets codes that have run out.
     PRUNE_CODES = unscoped("retention is the same for every organization") "DELETE FROM oauth_codes WHERE expires_at < ?1";
     /// Forgets refresh tokens that have run out.
@@ -134,6 +136,19 @@ fn words(text: &str) -> Vec<String> {
 pub fn spend(cx: &mut Cx<'_>, digest: &[u8], expires_at: Timestamp) -> Result<bool> {
     let org = cx.org();
     Ok(cx.execute(&SPEND, params![org, digest, expires_at])? == 1)
+}
+
+/// Returns how often a subject token was exchanged.
+pub fn exchanges(cx: &mut Cx<'_>, digest: &[u8]) -> Result<i64> {
+    let org = cx.org();
+    let times = cx.query_opt(&EXCHANGES, params![org, digest], |row| row.get(0))?;
+    Ok(times.unwrap_or(0))
+}
+
+/// Counts an exchange.
+pub fn note_exchange(cx: &mut Cx<'_>, digest: &[u8], expires_at: Timestamp) -> Result<()> {
+    let org = cx.org();
+    cx.queue(&COUNT_EXCHANGE, params![org, digest, expires_at])
 }
 
 impl Refresh {

@@ -1,6 +1,6 @@
 //! Forgetting what has run out.
 
-use super::store;
+use super::{links, store};
 use provost_kernel::{Cx, Result, Timestamp, params};
 
 /// How long what has run out is kept, so that a clock that was set back finds it. Units: seconds.
@@ -10,6 +10,8 @@ const KEPT_SECS: i64 = 600;
 pub fn tidy(cx: &mut Cx<'_>, now: Timestamp) -> Result<()> {
     let before = now.plus_secs(-KEPT_SECS);
     cx.queue(&store::PRUNE_CODES, params![before])?;
+    cx.queue(&store::PRUNE_EXCHANGES, params![before])?;
     cx.queue(&store::PRUNE_REFRESH, params![before])?;
+    links::tidy(cx, now)?;
     cx.queue(&store::PRUNE_ASSERTIONS, params![before])
 }

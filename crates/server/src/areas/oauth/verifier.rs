@@ -2,11 +2,10 @@
 //!
 //! Whether it is still valid is not said here: its session says so, in the snapshot of the request (D2.9).
 
+use super::foreign::Named;
 use super::issuers::Trusted;
 use super::opening::Opening;
 use super::state::{Oauth, is_pinned};
-use crate::areas::mcp_sessions::LASTING_GRANT;
-use aws_lc_rs::digest::{SHA256, digest};
 use provost_kernel::Timestamp;
 use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::credential::{Ask, Verified, Verifier, invalid_token};
@@ -15,7 +14,6 @@ use provost_oauth::access_token;
 use provost_oauth::dpop::Proof;
 use provost_oauth::guard::Limits;
 use provost_oauth::{Claims, Confirmation, Refusal, dpop, introspection};
-use std::fmt::Write;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -153,33 +151,40 @@ impl Oauth {
         let expires_at = Timestamp::from_ms(claims.expires_at.saturating_add(leeway).saturating_mul(1000));
         let scopes: Vec<&str> = claims.scopes.iter().map(String::as_str).collect();
         let scopes = ScopeSet::of(&scopes);
-        let (grant, opening) = match &accepted.issuer {
-            None => {
-                let session = claims.session.as_deref().ok_or_else(invalid_token)?;
-                (own_grant(session), None)
-            }
-            Some(issuer) => {
-                let grant = foreign_grant(claims);
-                let opening = Opening::of(
-                    &grant,
-                    claims,
-                    accepted.email.as_deref(),
-                    issuer,
-                    scopes,
-                    expires_at,
-                );
-                (
-                    grant,
-                    Some(Arc::new(opening) as Arc<dyn std::any::Any + Send + Sync>),
-                )
-            }
+        let client = Some(claims.client_id.clone());
+        let Some(issuer) = &accepted.issuer else {
+            let session = claims.session.as_deref().ok_or_else(invalid_token)?;
+            return Ok(Verified {
+                organization,
+                grant: own_grant(session),
+                client,
+                principal: Some(claims.subject.clone()),
+                scopes,
+                grows: false,
+                expires_at,
+                opening: None,
+            });
         };
+        // The subject stands in the key.
+        let keys = Named::of(claims).keys();
+        let grant = keys.own.clone();
+        let opening = Opening::of(
+            keys,
+            claims,
+            accepted.email.as_deref(),
+            issuer,
+            scopes,
+            expires_at,
+        );
         Ok(Verified {
             organization,
             grant,
+            client,
+            principal: None,
             scopes,
+            grows: claims.session.is_some(),
             expires_at,
-            opening,
+            opening: Some(Arc::new(opening)),
         })
     }
 
@@ -238,20 +243,6 @@ impl Oauth {
 /// Returns by what key the session of one of our tokens is found.
 pub(super) fn own_grant(session: &str) -> String {
     format!("own|{session}")
-}
-
-/// Returns by what key the session of another issuer's token is found: a digest, for the names are a stranger's.
-fn foreign_grant(claims: &Claims) -> String {
-    let (lead, own) = match claims.session.as_deref() {
-        Some(session) => (LASTING_GRANT, session),
-        None => ("ext|", claims.id.as_str()),
-    };
-    let named = digest(&SHA256, format!("{}\0{own}", claims.issuer).as_bytes());
-    let mut grant = String::from(lead);
-    for byte in named.as_ref() {
-        let _ = write!(grant, "{byte:02x}");
-    }
-    grant
 }
 
 fn no(message: &'static str) -> Error {

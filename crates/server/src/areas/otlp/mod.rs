@@ -12,6 +12,7 @@
 //! Absent on purpose: metrics (their endpoint does not exist, so that an exporter says so); gRPC; finding out that a
 //! batch came twice, which OTLP has no word for; judging what comes: it has happened already.
 
+pub mod fences;
 mod logs;
 mod receive;
 mod traces;

@@ -1,12 +1,12 @@
 //! What both receivers do.
 
-use crate::areas::history::{self, Durability, Incoming, NewEvent};
+use crate::areas::history::{self, Durability, Incoming, NewEvent, Provenance};
 use bytes::Bytes;
-use provost_kernel::entropy::UnitRng;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::Content;
 use provost_kernel::{Cx, Result};
 use provost_otlp::{Encoding, Event, Signal, Skipped, Times, answer, expand, read};
+use provost_replay::record::OTLP;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -16,8 +16,6 @@ use std::collections::BTreeMap;
 pub const MEDIA_TYPES: &[&str] = &["application/json", "application/x-protobuf"];
 /// LIMIT: seconds in which a body must be complete; exporters wait 10.
 pub const SECONDS: u64 = 30;
-/// What the history says of where these events come from.
-const SOURCE: &str = "otlp";
 const DAY_MS: i64 = 86_400_000;
 /// How far ahead of ours the clock of an exporter may be.
 const AHEAD_MS: i64 = 5 * 60 * 1_000;
@@ -61,8 +59,9 @@ fn refused(error: provost_otlp::Error) -> Error {
 pub fn receive(cx: &mut Cx<'_>, signal: Signal, received: &Received) -> Result<()> {
     let encoding = received.encoding.unwrap_or(Encoding::Protobuf);
     let org = cx.org();
-    let days = history::retention_days(&mut cx.tx(), org)?;
-    let now_ms = cx.now().as_ms();
+    let now = cx.now();
+    let days = history::retention_days(&mut cx.tx(), org, now)?;
+    let now_ms = now.as_ms();
     let times = Times {
         now_ms,
         oldest_ms: now_ms - days * DAY_MS,
@@ -70,7 +69,7 @@ pub fn receive(cx: &mut Cx<'_>, signal: Signal, received: &Received) -> Result<(
     };
     let reading = read(signal, encoding, &received.payload, times).map_err(refused)?;
     let kernel = cx.kernel().shared()?;
-    let events = events(cx, reading.events, &mut kernel.rng())?;
+    let events = events(cx, reading.events)?;
     let counts = Counts {
         read: reading.read,
         skipped: reading.skipped,
@@ -89,15 +88,21 @@ pub fn receive(cx: &mut Cx<'_>, signal: Signal, received: &Received) -> Result<(
 }
 
 /// Returns the events as they are recorded, with the users that the directory knows.
-fn events(cx: &mut Cx<'_>, events: Vec<Event>, rng: &mut UnitRng) -> Result<Vec<NewEvent>> {
+fn events(cx: &mut Cx<'_>, events: Vec<Event>) -> Result<Vec<NewEvent>> {
     let instants: Vec<i64> = events.iter().map(|event| event.at_ms).collect();
     let mut events: Vec<Incoming> = events.into_iter().map(incoming).collect();
     history::resolve(cx, &mut events)?;
-    let recorded = events.iter().zip(instants);
-    recorded
-        .map(|(event, at_ms)| event.event(at_ms, SOURCE, rng))
-        .collect::<std::result::Result<_, _>>()
-        .map_err(|faults| Error::internal(format!("a record was read as no event: {faults:?}")))
+    // Events of one instant stay in the order of the payload.
+    let mut sequence = history::accept(cx, events.len())?;
+    let from = Provenance::own(OTLP, cx.actor());
+    let mut recorded = Vec::with_capacity(events.len());
+    for (event, at_ms) in events.iter().zip(instants) {
+        let event = event.event(&sequence.id(at_ms)?, at_ms, &from);
+        recorded.push(
+            event.map_err(|faults| Error::internal(format!("a record was read as no event: {faults:?}")))?,
+        );
+    }
+    Ok(recorded)
 }
 
 /// What became of the records of a payload.

@@ -80,6 +80,16 @@ pub struct Diagnostic {
     message: String,
 }
 
+impl From<rego::Diagnostic> for Diagnostic {
+    fn from(found: rego::Diagnostic) -> Self {
+        Self {
+            line: found.line,
+            column: found.column,
+            message: found.message,
+        }
+    }
+}
+
 /// What the module says of the input.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -92,6 +102,7 @@ pub struct Verdict {
     reason_code: Option<String>,
     /// The module gave no answer, so the policy would count as matched; the diagnostics say why.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
     evaluation_failed: bool,
 }
 
@@ -112,6 +123,11 @@ pub struct RegoCheck {
     #[serde(skip_serializing_if = "Option::is_none")]
     artifact_fingerprint: Option<String>,
     diagnostics: Vec<Diagnostic>,
+    /// Texts that the module compares with the id of a record, each with the member that holds the record's words. Until they
+    /// are changed, the module is also asked with each word in place of the id, and matches if it does for one of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    warnings: Vec<Diagnostic>,
     /// What the module says of the input, if one was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Verdict>,
@@ -130,7 +146,10 @@ impl Operation for CheckRego {
     .says(
         "Compile a Rego module and, with an input, ask it",
         "A module that does not compile is answered with valid: false and the places. One that is stopped, contradicts \
-         itself or gives no answer counts as matched, as it would in a decision.",
+         itself, gives no answer, or whose built-in or reference refuses what it is given outside of not and of rules \
+         with a default, counts as matched, as it would in a decision; the diagnostic names the place and the operand. A text \
+         that is compared with the id of a record is a warning: until it is changed, the module is also asked with each of \
+         the words beside the id (identity.user_words and the like), here and in decisions.",
     );
     type Path = Empty;
     type Query = Empty;
@@ -148,12 +167,14 @@ impl Operation for CheckRego {
             compiler_fingerprint: rego::compiler_fingerprint(),
             artifact_fingerprint: None,
             diagnostics: Vec::new(),
+            warnings: Vec::new(),
             result: None,
         };
         match Module::compile(body.family.into(), source) {
             Ok(module) => {
                 answer.valid = true;
                 answer.artifact_fingerprint = Some(module.artifact_fingerprint());
+                answer.warnings = module.warnings().into_iter().map(Diagnostic::from).collect();
                 if let Some(input) = &body.input {
                     let (verdict, diagnostic) = ask(&module, input);
                     answer.result = Some(verdict);
@@ -161,11 +182,7 @@ impl Operation for CheckRego {
                 }
             }
             Err(found) => {
-                answer.diagnostics.extend(found.into_iter().map(|d| Diagnostic {
-                    line: d.line,
-                    column: d.column,
-                    message: d.message,
-                }));
+                answer.diagnostics.extend(found.into_iter().map(Diagnostic::from));
             }
         }
         Ok(answer)
@@ -184,20 +201,23 @@ fn ask(module: &Module, input: &Value) -> (Verdict, Option<Diagnostic>) {
         }
         Err(failure) => failure,
     };
-    let message = match failure {
-        Failure::Stopped => "the module was stopped: it takes too many steps or too much time",
-        Failure::Failed => "the module failed: rules disagree, or the evaluation gave up",
-        Failure::NoAnswer => "match is not an object with a boolean matched and, if there, a text reasonCode",
+    let whole = |message: &str| rego::Diagnostic {
+        line: 0,
+        column: 0,
+        message: message.to_owned(),
+    };
+    let found = match failure {
+        Failure::Stopped => whole("the module was stopped: it takes too many steps or too much time"),
+        Failure::Failed => whole("the module failed: the evaluation gave up"),
+        Failure::NoAnswer => {
+            whole("match is not an object with a boolean matched and, if there, a text reasonCode")
+        }
+        Failure::Disagreement(place) | Failure::Refused(place) => place,
     };
     let verdict = Verdict {
         matched: true,
         reason_code: None,
         evaluation_failed: true,
     };
-    let diagnostic = Diagnostic {
-        line: 0,
-        column: 0,
-        message: message.into(),
-    };
-    (verdict, Some(diagnostic))
+    (verdict, Some(found.into()))
 }

@@ -6,6 +6,7 @@ use super::inputs::{Authored, DEFINITION_LIMIT, ExpectedRevision, PlanToken};
 use super::model::{Document, PolicyId};
 use super::views::{OnePolicy, policy};
 use super::write;
+use crate::areas::policies::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
@@ -37,6 +38,7 @@ impl<C: Collection> Operation for CreatePolicy<C> {
         .command(C::GROUP, "create")
         .reads_up_to(DEFINITION_LIMIT.0, DEFINITION_LIMIT.1)
         .status(201)
+        .answers(&["Location"])
         .says(
             C::SAYS[0],
             "An enabled policy decides from now on. Its id is its author's and stays taken when the policy is deleted: its \
@@ -55,7 +57,7 @@ impl<C: Collection> Operation for CreatePolicy<C> {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OnePolicy> {
         let body = &input.body;
         let definition = body.definition.definition(C::FAMILY)?;
-        cx.target("policy", definition.id());
+        cx.target(&fences::POLICY, definition.id());
         let proposal = Proposal {
             definition,
             source_ref: body.source_ref.as_ref(),
@@ -82,6 +84,6 @@ impl<C: Collection> Operation for CreatePolicy<C> {
         )?;
         let base = format!("/api/headless/v1/organizations/{}", cx.org());
         cx.header("location", format!("{base}{}/{}", C::PATHS[0], made.id));
-        policy(cx, made)
+        Ok(policy(cx, made)?.with_warnings(definition))
     }
 }

@@ -4,6 +4,7 @@ use super::collections::Collection;
 use super::inputs::RevisionNumber;
 use super::model::PolicyPath;
 use super::{admission, write};
+use crate::areas::policies::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::{Cx, Result};
@@ -39,7 +40,7 @@ impl<C: Collection> Operation for DeletePolicy<C> {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
         let id = &input.path.policy_id;
-        cx.target("policy", id.as_str());
+        cx.target(&fences::POLICY, id.as_str());
         let (manager, expected) = (input.manager.as_ref(), input.query.expected_revision.get());
         let (policy, owner) = admission::existing(cx, C::FAMILY, id, manager, expected)?;
         write::delete(cx, &policy, owner)?;

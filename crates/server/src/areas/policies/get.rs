@@ -3,6 +3,7 @@
 use super::admission;
 use super::collections::Collection;
 use super::model::PolicyPath;
+use super::unresolved::Lately;
 use super::views::{OnePolicy, policy};
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
@@ -27,6 +28,7 @@ impl<C: Collection> Operation for GetPolicy<C> {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OnePolicy> {
         let found = admission::find(cx, C::FAMILY, &input.path.policy_id)?;
-        policy(cx, found)
+        let lately = Lately::read(cx)?;
+        Ok(policy(cx, found)?.with_unresolved(&lately))
     }
 }

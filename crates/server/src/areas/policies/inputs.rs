@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use provost_kernel::Result;
 use provost_kernel::error::Error;
+use provost_kernel::json::{self, Unrounded};
 use provost_kernel::text::Bounded;
 use provost_policy::{Definition, Family};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -59,6 +60,8 @@ impl<const MIN: usize, const MAX: usize> JsonSchema for Text<MIN, MAX> {
 #[derive(Debug)]
 pub struct Authored {
     document: Value,
+    /// The same with its numbers as they were written, where one of them is none of 64-bit floating point.
+    unrounded: Option<Value>,
     read: OnceLock<Arc<Definition>>,
 }
 
@@ -70,6 +73,12 @@ impl Authored {
         if let Some(read) = self.read.get() {
             return Ok(read);
         }
+        if let Some(unrounded) = &self.unrounded {
+            // A policy with such a number would guard another one than its author wrote. Where nothing is compared with it (a
+            // description), it is rounded as ever.
+            let read = Definition::read(family, unrounded);
+            read.map_err(|violations| references::violated(&violations, "/definition"))?;
+        }
         let read = Definition::read(family, &self.document);
         let read = read.map_err(|violations| references::violated(&violations, "/definition"))?;
         Ok(self.read.get_or_init(|| Arc::new(read)))
@@ -78,9 +87,14 @@ impl Authored {
 
 impl<'de> Deserialize<'de> for Authored {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let document = Document::deserialize(deserializer)?;
+        let Unrounded(Document(document)) = Unrounded::<Document>::deserialize(deserializer)?;
+        let mut unrounded = Value::Object(document);
+        let mut document = unrounded.clone();
+        let is_inexact = json::mark_whole(&mut unrounded);
+        json::round(&mut document);
         Ok(Self {
-            document: Value::Object(document.0),
+            document,
+            unrounded: is_inexact.then_some(unrounded),
             read: OnceLock::new(),
         })
     }

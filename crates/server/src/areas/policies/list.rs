@@ -1,7 +1,9 @@
 //! `GET …/policies`
 
+use super::lost;
 use super::model::FamilyWord;
 use super::store::{self, Filter};
+use super::unresolved::Lately;
 use super::views::PolicySummary;
 use crate::areas::resources::definition::Line;
 use provost_kernel::auth::Role;
@@ -10,6 +12,7 @@ use provost_kernel::page::{Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// See [`Operation::META`].
 pub struct ListPolicies;
@@ -49,7 +52,8 @@ impl Operation for ListPolicies {
         .command("policies", "list")
         .says(
             "List the policies of every family, the oldest first",
-            "Definitions are read one by one. Deleted policies are not listed.",
+            "Definitions are read one by one. Deleted policies are not listed. A policy that names records which are not there \
+             any more shows them as lostReferences.",
         );
     type Path = Empty;
     type Query = ListQuery;
@@ -68,8 +72,17 @@ impl Operation for ListPolicies {
         };
         let mut found = store::list(cx, &filter, after, query.limit.get() + 1)?;
         let next_cursor = page(cx, Self::META.id, query.limit, &mut found);
+        let lately = Lately::read(cx)?;
+        let places = found.first().zip(found.last());
+        let mut lost = match places.map(|(first, last)| (first.0, last.0)) {
+            Some((from, to)) => lost::of_page(cx, from, to)?,
+            None => BTreeMap::new(),
+        };
+        let policies = found.into_iter();
         Ok(PolicyPage {
-            policies: found.into_iter().map(|(_, policy)| policy.into()).collect(),
+            policies: policies
+                .map(|(_, policy)| PolicySummary::of(policy, &lately).with_lost(&mut lost))
+                .collect(),
             next_cursor,
         })
     }

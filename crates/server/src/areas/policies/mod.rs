@@ -30,21 +30,26 @@ mod collections;
 mod compiled;
 mod create;
 mod delete;
+pub mod fences;
 mod get;
 mod get_version;
 mod inputs;
 mod list;
 mod list_revisions;
 mod list_versions;
+mod lost;
+mod mentions;
 mod model;
 mod plan;
 mod ports;
 mod references;
 mod store;
+mod unresolved;
 mod update;
 mod views;
 mod write;
 
+pub use mentions::{Kind as NamedKind, Mention, Record, mentions, opened_to};
 pub use ports::{
     Bound, Change, Live, at_sequence, bind, bind_at, family_of, live, stored, version, with_changes,
 };

@@ -3,6 +3,7 @@
 use super::admission::{self, Proposal};
 use super::inputs::{Authored, DEFINITION_LIMIT, ExpectedRevision};
 use super::model::{Document, FamilyWord};
+use super::views::{Warning, warnings};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Result, Timestamp};
@@ -46,6 +47,10 @@ pub struct Plan {
     compiler_fingerprint: String,
     /// When the token ends.
     expires_at: Timestamp,
+    /// What the author should change although the definition is taken.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    warnings: Vec<Warning>,
 }
 
 impl Operation for ValidatePlan {
@@ -90,6 +95,7 @@ impl Operation for ValidatePlan {
             schema_version: POLICY_SCHEMA_VERSION,
             compiler_fingerprint: compiler_fingerprint(),
             expires_at,
+            warnings: warnings(definition),
         })
     }
 }

@@ -6,19 +6,21 @@
 //! | conditions that compare `identity.user_id`, `identity.group_ids`, `identity.service_account_id`, `resource.id` or `skill.id` with a whole text | the record's | stays as it is |
 //! | agents, products, devices, integrations, MCP servers and tools | none yet | stays as it is |
 //!
-//! Events carry ids, so that a condition that kept a name would never hold; but a condition may also speak of somebody
-//! whom the directory does not know. A name that several have is refused in both places.
+//! Names are found by their match keys, in any spelling, whatever the state of the record: somebody suspended can be named, a
+//! deleted one cannot. A condition may also speak of somebody whom the directory does not know yet: its word is compared with
+//! every word that the event's user has by then. A name that several have is refused in both places, and so is one of which
+//! nothing is left when it is compared.
 //!
 //! Absent on purpose: agents, products, devices, integrations and MCP servers as records; what a policy calls them is
 //! compared as written.
 
-use crate::areas::subjects::{self, SubjectKind};
-use crate::areas::{resources, skill_registry};
+use crate::areas::subjects::SubjectKind;
+use crate::areas::words::{self, Asked, Found, Kind, key_of};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::{Cx, Result};
-use provost_policy::{Family, Violations, document_sha256};
+use provost_policy::{Family, Violations, document_sha256, match_key};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// LIMIT: breaches that a refusal lists (D1.5).
 const BREACHES: usize = 20;
@@ -32,40 +34,43 @@ pub struct Binding {
     pub fingerprint: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    User,
-    Group,
-    ServiceAccount,
-    Resource,
-    Skill,
-}
-
-impl Kind {
-    const fn word(self) -> &'static str {
-        match self {
-            Kind::User => "user",
-            Kind::Group => "group",
-            Kind::ServiceAccount => "service account",
-            Kind::Resource => "resource",
-            Kind::Skill => "skill",
+impl From<SubjectKind> for Kind {
+    fn from(kind: SubjectKind) -> Self {
+        match kind {
+            SubjectKind::User => Self::User,
+            SubjectKind::Group => Self::Group,
+            SubjectKind::ServiceAccount => Self::ServiceAccount,
         }
     }
+}
 
-    const fn how_to_tell_apart(self) -> &'static str {
-        match self {
-            Kind::User | Kind::Group => "name the directory with directoryId, or write the id",
-            Kind::Skill => "write namespace/name, or the id",
-            Kind::ServiceAccount | Kind::Resource => "write the id",
-        }
+/// Returns what a refusal calls a kind.
+const fn called(kind: Kind) -> &'static str {
+    match kind {
+        Kind::User => "user",
+        Kind::Group => "group",
+        Kind::ServiceAccount => "service account",
+        Kind::Resource => "resource",
+        Kind::Skill => "skill",
+    }
+}
+
+const fn how_to_tell_apart(kind: Kind) -> &'static str {
+    match kind {
+        Kind::User | Kind::Group => "name the directory with directoryId, or write the id",
+        Kind::Skill => "write namespace/name, or the id",
+        Kind::ServiceAccount | Kind::Resource => "write the id",
     }
 }
 
 /// One place that names something.
-struct Named<'a> {
-    pointer: String,
-    kind: Kind,
-    name: &'a str,
+pub struct Named<'a> {
+    /// Where it stands.
+    pub pointer: String,
+    /// What it names.
+    pub kind: Kind,
+    /// By which word.
+    pub name: &'a str,
     directory: Option<&'a str>,
     /// Something must have the name.
     strict: bool,
@@ -74,27 +79,39 @@ struct Named<'a> {
 /// Returns a definition that keeps every rule with its names resolved.
 ///
 /// Errors: `InvalidDefinition` with the places, behind `base`, whose names nothing or several things have.
-/// Cost: some statements for each 256 names; one for each skill.
+/// Cost: two statements, whatever the number of names.
 pub fn bind(cx: &mut Cx<'_>, family: Family, definition: &Value, base: &str) -> Result<Binding> {
-    let named = names(family, definition);
+    let named = names_in(family, definition);
     let found = look_up(cx, &named)?;
     let mut bound = definition.clone();
     let mut references = Vec::new();
     let mut breaches = Vec::new();
     for named in &named {
-        let hits = found
-            .get(&(named.kind, named.name))
-            .map_or(&[][..], Vec::as_slice);
+        if match_key(named.name).is_empty() {
+            let message =
+                "has no character that is seen: blanks and invisible ones are left out of a comparison";
+            breaches.push((&named.pointer, message.to_owned()));
+            continue;
+        }
+        if named.strict
+            && named.kind == Kind::Skill
+            && key_of(named.kind, named.name) != match_key(named.name)
+        {
+            let message = "names a version; a policy is about every version of a skill: leave @version out";
+            breaches.push((&named.pointer, message.to_owned()));
+            continue;
+        }
+        let hits = found.of(named.kind, named.name);
         let fitting: Vec<&String> = hits
             .iter()
-            .filter(|(_, directory)| {
-                hits.len() < 2 || named.directory.is_none() || named.directory == directory.as_deref()
+            .filter(|hit| {
+                hits.len() < 2 || named.directory.is_none() || named.directory == hit.directory_id.as_deref()
             })
-            .map(|(id, _)| id)
+            .map(|hit| &hit.id)
             .collect();
         match fitting.as_slice() {
             [id] => {
-                references.push(json!([named.pointer, named.kind.word(), id]));
+                references.push(json!([named.pointer, called(named.kind), id]));
                 if let Some(place) = bound.pointer_mut(&named.pointer) {
                     *place = Value::from(id.as_str());
                 }
@@ -102,13 +119,13 @@ pub fn bind(cx: &mut Cx<'_>, family: Family, definition: &Value, base: &str) -> 
             [] if named.strict => {
                 breaches.push((
                     &named.pointer,
-                    format!("names no {} of this organization", named.kind.word()),
+                    format!("names no {} of this organization", called(named.kind)),
                 ));
             }
             [] => {}
             several => {
                 let (count, kind) = (several.len(), named.kind);
-                let message = format!("names {count} {}s; {}", kind.word(), kind.how_to_tell_apart());
+                let message = format!("names {count} {}s; {}", called(kind), how_to_tell_apart(kind));
                 breaches.push((&named.pointer, message));
             }
         }
@@ -165,49 +182,18 @@ fn list_of(pointer: &str) -> Option<&str> {
     place.bytes().all(|b| b.is_ascii_digit()).then_some(list)
 }
 
-type Found<'a> = BTreeMap<(Kind, &'a str), Vec<(String, Option<String>)>>;
-
-fn look_up<'a>(cx: &mut Cx<'_>, places: &[Named<'a>]) -> Result<Found<'a>> {
-    let mut asked: BTreeMap<Kind, BTreeSet<&'a str>> = BTreeMap::new();
+/// Returns what the names mean, by the match keys by which events are compared too.
+fn look_up(cx: &mut Cx<'_>, places: &[Named<'_>]) -> Result<Found> {
+    let mut asked = Asked::default();
     for place in places {
-        asked.entry(place.kind).or_default().insert(place.name);
+        asked.add(place.kind, place.name);
     }
-    let mut found = Found::new();
-    for (kind, names) in asked {
-        let names: Vec<&str> = names.into_iter().collect();
-        let subject = match kind {
-            Kind::User => Some(SubjectKind::User),
-            Kind::Group => Some(SubjectKind::Group),
-            Kind::ServiceAccount => Some(SubjectKind::ServiceAccount),
-            Kind::Resource | Kind::Skill => None,
-        };
-        if let Some(subject) = subject {
-            let hits = subjects::find(cx, subject, &names)?;
-            found.extend(hits.into_iter().map(|(name, hits)| ((kind, name), hits)));
-        } else if kind == Kind::Resource {
-            let hits = resources::find(cx, &names)?;
-            let hits = hits
-                .into_iter()
-                .map(|(name, ids)| ((kind, name), undirected(ids)));
-            found.extend(hits);
-        } else {
-            for name in names.into_iter().filter(|name| !name.contains('\0')) {
-                let ids = skill_registry::find_exact(cx, name)?
-                    .into_iter()
-                    .map(|(id, _)| id);
-                found.insert((kind, name), undirected(ids));
-            }
-        }
-    }
-    Ok(found)
-}
-
-fn undirected(ids: impl IntoIterator<Item = String>) -> Vec<(String, Option<String>)> {
-    ids.into_iter().map(|id| (id, None)).collect()
+    let org = cx.org();
+    words::living(&mut cx.tx(), org, &asked)
 }
 
 /// Returns every place of a definition that names something.
-fn names(family: Family, definition: &Value) -> Vec<Named<'_>> {
+pub fn names_in(family: Family, definition: &Value) -> Vec<Named<'_>> {
     let mut named = Vec::new();
     let scope = if family == Family::SkillAcl {
         "subjects"

@@ -38,6 +38,10 @@ statements! {
     DEFINITIONS = "SELECT family, policy_id, bound_sha256, COALESCE(bound, definition) FROM policy_revisions WHERE organization_id = ?1 AND set_to > ?2 AND set_from <= ?2";
     /// The ids of a version's policies.
     MEMBER_IDS = "SELECT policy_id FROM policy_revisions WHERE organization_id = ?1 AND set_to > ?2 AND set_from <= ?2 ORDER BY policy_id";
+    /// What decides of the newest revision of every policy that is not deleted.
+    NEWEST = "SELECT p.id, p.family, p.action, p.enabled, COALESCE(r.bound, r.definition) FROM policies p JOIN policy_revisions r ON r.organization_id = p.organization_id AND r.policy_id = p.id AND r.revision = p.current_revision WHERE p.organization_id = ?1 AND p.deleted_at IS NULL ORDER BY p.seq, p.id";
+    /// The same, of one page of the list.
+    NEWEST_OF_PAGE = "SELECT p.id, p.family, p.action, p.enabled, COALESCE(r.bound, r.definition) FROM policies p JOIN policy_revisions r ON r.organization_id = p.organization_id AND r.policy_id = p.id AND r.revision = p.current_revision WHERE p.organization_id = ?1 AND p.seq >= ?2 AND p.seq <= ?3 AND p.deleted_at IS NULL ORDER BY p.seq, p.id";
     /// Adds a version.
     INSERT_VERSION = "INSERT INTO policy_set_versions (organization_id, sequence, id, digest, policy_count, created_at, created_by_type, created_by_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     /// The newest version.
@@ -218,6 +222,42 @@ pub fn insert_revision(
             cx.actor().id.as_str(),
         ],
     )
+}
+
+/// What decides of a policy's newest revision.
+pub struct Newest {
+    /// The policy.
+    pub id: String,
+    /// Its family.
+    pub family: Family,
+    /// What it does with a request that it matches.
+    pub action: String,
+    /// Whether it takes part in decisions.
+    pub enabled: bool,
+    /// The definition, as JSON text.
+    pub definition: String,
+}
+
+fn newest_of(row: &Row<'_>) -> Result<Newest> {
+    Ok(Newest {
+        id: row.get(0)?,
+        family: family(row.str(1)?)?,
+        action: row.get(2)?,
+        enabled: row.get(3)?,
+        definition: row.get(4)?,
+    })
+}
+
+/// Returns what decides of every policy that is not deleted, in the order of their making.
+pub fn newest(cx: &mut Cx<'_>) -> Result<Vec<Newest>> {
+    let org = cx.org();
+    cx.query(&NEWEST, params![org], newest_of)
+}
+
+/// Returns the same of the policies among these places of the list.
+pub fn newest_of_page(cx: &mut Cx<'_>, from: i64, to: i64) -> Result<Vec<Newest>> {
+    let org = cx.org();
+    cx.query(&NEWEST_OF_PAGE, params![org, from, to], newest_of)
 }
 
 /// A row of a policy's history.

@@ -6,6 +6,7 @@ use super::inputs::{Authored, DEFINITION_LIMIT, PlanToken, RevisionNumber};
 use super::model::{Document, PolicyPath};
 use super::views::{OnePolicy, policy};
 use super::{references, write};
+use crate::areas::policies::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
@@ -52,7 +53,7 @@ impl<C: Collection> Operation for UpdatePolicy<C> {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OnePolicy> {
         let (id, body) = (&input.path.policy_id, &input.body);
-        cx.target("policy", id.as_str());
+        cx.target(&fences::POLICY, id.as_str());
         let (manager, expected_revision) = (input.manager.as_ref(), body.expected_revision.get());
         admission::existing(cx, C::FAMILY, id, manager, expected_revision)?;
         let definition = body.definition.definition(C::FAMILY)?;
@@ -76,6 +77,6 @@ impl<C: Collection> Operation for UpdatePolicy<C> {
             &admitted.binding,
             proposal.source_ref,
         )?;
-        policy(cx, revised)
+        Ok(policy(cx, revised)?.with_warnings(definition))
     }
 }

@@ -1,13 +1,17 @@
 //! Policies, revisions and versions as their readers see them.
 
+use super::lost::LostName;
 use super::model::{Policy, PolicyId, SetVersion, management_mode};
 use super::store::{self, Past};
+use super::unresolved::{Lately, UnresolvedEvents};
 use provost_kernel::error::Error;
 use provost_kernel::{Cx, Result, Timestamp};
+use provost_policy::Definition;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// A JSON object as it was stored; it is sent on without being read (PO-4).
 #[derive(Debug, Serialize)]
@@ -73,6 +77,10 @@ pub struct PolicyItem {
     manager_instance: Option<String>,
     created_at: Timestamp,
     updated_at: Timestamp,
+    /// For each kind of record that it names, how many events of the last 24 hours had a word of that kind that was not
+    /// resolved. Only where one policy is read, and only of one that decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unresolved_last_day: Option<Vec<UnresolvedEvents>>,
 }
 
 /// One policy in its envelope.
@@ -80,6 +88,39 @@ pub struct PolicyItem {
 #[schemars(inline)]
 pub struct OnePolicy {
     item: PolicyItem,
+    /// What the author of a definition that was written now should change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    warnings: Vec<Warning>,
+}
+
+/// Something of a definition that its author should change although it is taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "PolicyWarning")]
+pub struct Warning {
+    /// `text_compared_with_id`: a Rego module compares a text with the id of a record. Open.
+    code: &'static str,
+    /// A JSON Pointer to the member that is meant.
+    path: &'static str,
+    /// The line of the module, from 1.
+    line: u32,
+    /// The column of that line, from 1.
+    column: u32,
+    message: String,
+}
+
+/// Returns what the author of a definition should change.
+pub fn warnings(definition: &Definition) -> Vec<Warning> {
+    let found = definition.warnings().into_iter();
+    found
+        .map(|found| Warning {
+            code: "text_compared_with_id",
+            path: "/definition/logic/module",
+            line: found.line,
+            column: found.column,
+            message: found.message,
+        })
+        .collect()
 }
 
 /// Returns what a reader of a policy sees.
@@ -101,8 +142,24 @@ pub fn policy(cx: &mut Cx<'_>, policy: Policy) -> Result<OnePolicy> {
             definition_sha256: policy.definition_sha256,
             created_at: policy.created_at,
             updated_at: policy.updated_at,
+            unresolved_last_day: None,
         },
+        warnings: Vec::new(),
     })
+}
+
+impl OnePolicy {
+    /// Adds what the author of the definition should change.
+    pub fn with_warnings(mut self, definition: &Definition) -> Self {
+        self.warnings = warnings(definition);
+        self
+    }
+
+    /// Adds what was not resolved lately.
+    pub fn with_unresolved(mut self, lately: &Lately) -> Self {
+        self.item.unresolved_last_day = lately.of(&self.item.id);
+        self
+    }
 }
 
 /// A policy in a list.
@@ -129,11 +186,27 @@ pub struct PolicySummary {
     manager_instance: Option<String>,
     created_at: Timestamp,
     updated_at: Timestamp,
+    /// For each kind of record that it names, how many events of the last 24 hours had a word of that kind that was not
+    /// resolved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unresolved_last_day: Option<Vec<UnresolvedEvents>>,
+    /// Records that it names by id and that are not there any more: for 90 days it holds for their words, then for nobody.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    lost_references: Vec<LostName>,
 }
 
-impl From<Policy> for PolicySummary {
-    fn from(policy: Policy) -> Self {
+impl PolicySummary {
+    /// Adds what it names and nothing is any more.
+    pub fn with_lost(mut self, lost: &mut BTreeMap<String, Vec<LostName>>) -> Self {
+        self.lost_references = lost.remove(self.id.as_str()).unwrap_or_default();
+        self
+    }
+
+    /// Returns the policy as a list shows it.
+    pub fn of(policy: Policy, lately: &Lately) -> Self {
         let [manager_id, manager_instance, _] = policy.owner.columns().map(|text| text.map(str::to_owned));
+        let unresolved_last_day = lately.of(&policy.id);
         Self {
             family: policy.family.word(),
             management_mode: management_mode(&policy.owner),
@@ -147,6 +220,8 @@ impl From<Policy> for PolicySummary {
             definition_sha256: policy.definition_sha256,
             created_at: policy.created_at,
             updated_at: policy.updated_at,
+            unresolved_last_day,
+            lost_references: Vec::new(),
         }
     }
 }

@@ -9,7 +9,9 @@
 use super::model::{Document, Policy, PolicyId, Revision, SetVersion, SetVersionId, management_mode};
 use super::references::Binding;
 use super::store;
+use crate::areas::policies::fences;
 use crate::areas::resources::ownership::Owner;
+use provost_kernel::fence::EventKind;
 use provost_kernel::{Cx, Result};
 use provost_policy::{Definition, set_digest};
 use serde_json::{Value, json};
@@ -52,8 +54,8 @@ pub fn revise(
     }
     note(cx, before, &policy);
     let kind = match before.filter(|before| before.is_there()) {
-        Some(_) => "policy.updated",
-        None => "policy.created",
+        Some(_) => &fences::UPDATED,
+        None => &fences::CREATED,
     };
     emit(cx, kind, &policy);
     Ok(policy)
@@ -72,7 +74,7 @@ pub fn delete(cx: &mut Cx<'_>, before: &Policy, owner: Owner) -> Result<()> {
     }
     note(cx, Some(before), &policy);
     cx.change("/deletedAt", Value::Null, json!(policy.deleted_at));
-    emit(cx, "policy.deleted", &policy);
+    emit(cx, &fences::DELETED, &policy);
     Ok(())
 }
 
@@ -113,7 +115,7 @@ fn add_version(cx: &mut Cx<'_>, sequence: i64) -> Result<()> {
     store::insert_version(cx, &version)?;
     cx.change("/policySetVersion", Value::Null, version.id.as_str());
     cx.emit(
-        "policy_set.version_created",
+        &fences::VERSION_CREATED,
         json!({ "versionId": version.id, "number": sequence, "digest": version.digest, "policies": version.policies }),
     );
     Ok(())
@@ -149,7 +151,7 @@ pub fn note_owner(cx: &mut Cx<'_>, before: Option<&Owner>, after: &Owner) {
 }
 
 /// Tells others what became of a policy.
-pub fn emit(cx: &mut Cx<'_>, kind: &'static str, policy: &Policy) {
+pub fn emit(cx: &mut Cx<'_>, kind: &'static EventKind, policy: &Policy) {
     let data = json!({
         "policyId": policy.id, "family": policy.family.word(), "revision": policy.revision,
         "definitionSha256": policy.definition_sha256, "enabled": policy.enabled,

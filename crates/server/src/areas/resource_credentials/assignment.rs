@@ -116,15 +116,20 @@ pub struct Asking {
 }
 
 impl Asking {
+    /// Returns the ids of everybody who asks, by kind.
+    pub fn subjects(&self) -> [(SubjectKind, &[String]); 3] {
+        [
+            (SubjectKind::User, self.user.as_slice()),
+            (SubjectKind::ServiceAccount, self.service_account.as_slice()),
+            (SubjectKind::Group, &self.groups),
+        ]
+    }
+
     /// Says whether a credential is assigned to somebody who asks.
     pub fn is_assigned(&self, assigned: &Assigned) -> bool {
         let has = |kind, id: &String| assigned.of(kind).binary_search(id).is_ok();
-        self.user.iter().any(|id| has(SubjectKind::User, id))
-            || self
-                .service_account
-                .iter()
-                .any(|id| has(SubjectKind::ServiceAccount, id))
-            || self.groups.iter().any(|id| has(SubjectKind::Group, id))
+        let mut subjects = self.subjects().into_iter();
+        subjects.any(|(kind, ids)| ids.iter().any(|id| has(kind, id)))
     }
 }
 

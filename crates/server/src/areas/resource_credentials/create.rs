@@ -3,6 +3,7 @@
 use super::assignment::Assigned;
 use super::model::{Credential, CredentialBody, CredentialView, MAX_PER_RESOURCE, view};
 use super::{secrets, store, write};
+use crate::areas::resource_credentials::fences;
 use crate::areas::resources;
 use crate::areas::resources::model::ResourcePath;
 use crate::areas::resources::ownership::Owner;
@@ -24,11 +25,12 @@ impl Operation for CreateCredential {
     .access("resource_credentials:write", &[Admin])
     .command("resource-credentials", "create")
     .status(201)
+    .answers(&["Location"])
     .says(
         "Create a credential of a resource",
         "The secret is stored encrypted and never returned. With managementMode external it stays with a secret \
          manager that the operator of this server declared. A resource has one default credential and 500 \
-         credentials at most.",
+         credentials at most. Names need not differ: the id tells credentials apart.",
     );
     type Path = ResourcePath;
     type Query = Empty;
@@ -37,7 +39,7 @@ impl Operation for CreateCredential {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<CredentialView> {
         let (resource, body) = (&input.path.resource_id, &input.body);
-        cx.target("resource", resource.as_str());
+        cx.target(&resources::fences::RESOURCE, resource.as_str());
         let protocol = resources::protocol_of(cx, resource)?;
         let owner = Owner::calling(cx, input.manager.as_ref());
         let management = write::judge(cx, body, protocol, false, owner)?;
@@ -58,7 +60,7 @@ impl Operation for CreateCredential {
             last_used_at: None,
             rotated_at: None,
         };
-        cx.target("resource_credential", credential.id.as_str());
+        cx.target(&fences::CREDENTIAL, credential.id.as_str());
         credential.apply(body);
         if credential.is_default {
             write::keep_one_default(cx, resource, &credential.id)?;

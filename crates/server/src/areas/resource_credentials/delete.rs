@@ -2,6 +2,7 @@
 
 use super::model::CredentialPath;
 use super::{secrets, store};
+use crate::areas::resource_credentials::fences;
 use crate::areas::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
@@ -34,7 +35,7 @@ impl Operation for DeleteCredential {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
         let path = &input.path;
-        cx.target("resource_credential", path.credential_id.as_str());
+        cx.target(&fences::CREDENTIAL, path.credential_id.as_str());
         let credential = store::get(cx, &path.resource_id, &path.credential_id)?;
         let writer = Owner::calling(cx, input.manager.as_ref());
         credential.management.owner().admit(cx, writer)?;

@@ -2,6 +2,7 @@
 
 use super::model::{CredentialPath, CredentialView, view};
 use super::store;
+use crate::areas::resource_credentials::fences;
 use provost_kernel::auth::Role::{Admin, Auditor};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Result};
@@ -26,7 +27,7 @@ impl Operation for GetCredential {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<CredentialView> {
         let path = &input.path;
-        cx.target("resource_credential", path.credential_id.as_str());
+        cx.target(&fences::CREDENTIAL, path.credential_id.as_str());
         let credential = store::get(cx, &path.resource_id, &path.credential_id)?;
         Ok(view(cx.org(), credential))
     }

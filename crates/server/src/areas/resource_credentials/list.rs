@@ -43,7 +43,7 @@ impl Operation for ListCredentials {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Credentials> {
         let id = &input.path.resource_id;
-        cx.target("resource", id.as_str());
+        cx.target(&resources::fences::RESOURCE, id.as_str());
         resources::protocol_of(cx, id)?;
         let mut found = store::list(cx, id)?;
         let actor = cx.actor();

@@ -16,6 +16,8 @@
 //! INVARIANT RC-6: a resource has one default credential at most.
 //! INVARIANT RC-7: the API never names an address: external secrets come from what the operator declared for the
 //! organization, below its prefix (D11.3).
+//! INVARIANT RC-8: `rotatedAt` says when the secret that a credential stands for became another one, as far as it is seen
+//! here, and is absent without a secret (ADR 0044).
 //!
 //! Absent on purpose: reading a secret through the API; writing a secret to an external manager; a Terraform
 //! manager's ownership of an external credential; unique names.
@@ -26,6 +28,7 @@ mod checks;
 mod create;
 mod delete;
 pub mod external;
+pub mod fences;
 mod get;
 mod list;
 pub mod model;
@@ -62,6 +65,11 @@ pub fn operations() -> Vec<Entry> {
 /// Removes a deleted subject from every assignment (D13).
 pub fn forget_subject(cx: &mut Cx<'_>, kind: SubjectKind, id: &str) -> Result<()> {
     store::forget(cx, kind, id)
+}
+
+/// Returns the ids of the credentials that are assigned to a subject, sorted.
+pub fn assigned_to(cx: &mut Cx<'_>, kind: SubjectKind, id: &str) -> Result<Vec<String>> {
+    store::assigned_to(cx, kind, id)
 }
 
 /// Returns how many credentials a resource has.

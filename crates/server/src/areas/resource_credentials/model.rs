@@ -23,7 +23,7 @@ const MAX_SECRET: usize = 65_536;
 /// How a credential opens its resource (D11.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[schemars(inline, extend("x-open" = true))]
 pub enum Kind {
     /// A user name and a password.
     UsernamePassword,
@@ -364,7 +364,7 @@ pub struct Credential {
     pub updated_at: Timestamp,
     /// Its last use, to the minute.
     pub last_used_at: Option<Timestamp>,
-    /// When its secret last changed.
+    /// When the secret that it stands for last became another one (RC-8).
     pub rotated_at: Option<Timestamp>,
 }
 

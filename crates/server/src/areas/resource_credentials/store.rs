@@ -41,6 +41,8 @@ statements! {
     UNASSIGN_ALL = "DELETE FROM resource_credential_assignments WHERE organization_id = ?1 AND credential_id = ?2";
     /// Marks the credentials of a subject as changed, at a later instant than their last change.
     MARK_OF_SUBJECT = "UPDATE resource_credentials SET updated_at = CASE WHEN updated_at >= CAST(?4 AS BIGINT) THEN updated_at + 1 ELSE CAST(?4 AS BIGINT) END WHERE organization_id = ?1 AND id IN (SELECT credential_id FROM resource_credential_assignments WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3)";
+    /// The credentials that are assigned to a subject.
+    OF_SUBJECT = "SELECT credential_id FROM resource_credential_assignments WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3 ORDER BY credential_id";
     /// Takes every assignment of a subject away.
     FORGET = "DELETE FROM resource_credential_assignments WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3";
     /// The lowest credential of a resource that is assigned to one subject, by the index of subjects.
@@ -274,6 +276,12 @@ pub fn delete(cx: &mut Cx<'_>, id: &CredentialId) -> Result<()> {
     cx.queue(&UNASSIGN_ALL, params![org, id.as_str()])?;
     cx.queue(&DELETE_CHECKS, params![org, id.as_str()])?;
     cx.queue(&DELETE, params![org, id.as_str()])
+}
+
+/// Returns the ids of the credentials that are assigned to a subject, sorted.
+pub fn assigned_to(cx: &mut Cx<'_>, kind: SubjectKind, subject: &str) -> Result<Vec<String>> {
+    let org = cx.org();
+    cx.query(&OF_SUBJECT, params![org, word(kind), subject], |row| row.get(0))
 }
 
 /// Takes every assignment of a subject away.

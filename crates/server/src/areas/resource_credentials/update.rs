@@ -1,7 +1,8 @@
 //! `PUT …/resources/{resourceId}/credentials/{credentialId}`
 
-use super::model::{Credential, CredentialBody, CredentialPath, CredentialView, view};
+use super::model::{Credential, CredentialBody, CredentialPath, CredentialView, Management, view};
 use super::{secrets, store, write};
+use crate::areas::resource_credentials::fences;
 use crate::areas::resources;
 use crate::areas::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
@@ -24,7 +25,8 @@ impl Operation for UpdateCredential {
     .says(
         "Replace a credential of a resource",
         "Without a secret the stored one stays; with one it is rotated. The kind can change: members of the old \
-         kind must go then, and a kind that has a secret needs one. A member that is left out gets its default.",
+         kind must go then, and a kind that has a secret needs one. A member that is left out gets its default. A secret that \
+         is sent is a rotation, also when it is the one that is stored; so is another place of an external one.",
     );
     type Path = CredentialPath;
     type Query = Empty;
@@ -33,7 +35,7 @@ impl Operation for UpdateCredential {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<CredentialView> {
         let (path, body) = (&input.path, &input.body);
-        cx.target("resource_credential", path.credential_id.as_str());
+        cx.target(&fences::CREDENTIAL, path.credential_id.as_str());
         let before = store::get(cx, &path.resource_id, &path.credential_id)?;
         let writer = Owner::calling(cx, input.manager.as_ref());
         let owner = before.management.owner().admit(cx, writer)?;
@@ -48,8 +50,12 @@ impl Operation for UpdateCredential {
         let is_reassigned = write::assign(&mut after, body);
         let now = cx.now().max(before.updated_at.plus_ms(1));
         after.secret_version += i64::from(body.secret.is_some());
-        if body.secret.is_some() {
+        let is_rotated = body.secret.is_some() || names_another_secret(&before, &after);
+        if is_rotated {
             after.rotated_at = Some(now);
+        } else if !after.kind.keeps_secret() {
+            // INVARIANT RC-8: what has no secret has none whose age could be said (ADR 0044).
+            after.rotated_at = None;
         }
         write::note_changes(cx, Some(&before), &after);
         if !cx.has_changes() {
@@ -58,11 +64,32 @@ impl Operation for UpdateCredential {
         after.updated_at = now;
         store::save(cx, &after, &before.assigned)?;
         change_secret(cx, &before, &after, body)?;
+        if is_rotated {
+            cx.emit(
+                &fences::ROTATED,
+                json!({ "resourceId": after.resource_id, "credentialId": after.id }),
+            );
+        }
         if is_reassigned {
             write::emit_assigned(cx, &after);
         }
         Ok(view(cx.org(), after))
     }
+}
+
+/// Says whether a credential stands for a secret elsewhere now, and for another one than before. What changes at that
+/// place is not seen here.
+fn names_another_secret(before: &Credential, after: &Credential) -> bool {
+    let place = |credential: &Credential| match &credential.management {
+        Management::Here(_) => None,
+        Management::External {
+            manager,
+            instance,
+            path,
+            field,
+        } => Some((manager.clone(), instance.clone(), path.clone(), field.clone())),
+    };
+    place(after).is_some_and(|now| place(before) != Some(now))
 }
 
 fn change_secret(
@@ -73,10 +100,6 @@ fn change_secret(
 ) -> Result<()> {
     if let Some(secret) = &body.secret {
         secrets::put(cx, after, secret.secret())?;
-        cx.emit(
-            "credential.rotated",
-            json!({ "resourceId": after.resource_id, "credentialId": after.id }),
-        );
     } else if before.has_secret() && !after.has_secret() {
         secrets::erase(cx, &after.id)?;
     }

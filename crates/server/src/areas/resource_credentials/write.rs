@@ -4,6 +4,7 @@ use super::assignment::{AssignedBody, KINDS};
 use super::external::ExternalManagers;
 use super::model::{Credential, CredentialBody, CredentialId, Management, Surroundings};
 use super::store;
+use crate::areas::resource_credentials::fences;
 use crate::areas::resources::model::{Protocol, ResourceId};
 use crate::areas::resources::ownership::Owner;
 use crate::areas::subjects;
@@ -90,7 +91,7 @@ pub fn assign(credential: &mut Credential, body: &CredentialBody) -> bool {
 /// Tells whom a credential is for now (D12.3).
 pub fn emit_assigned(cx: &mut Cx<'_>, credential: &Credential) {
     cx.emit(
-        "credential.assigned",
+        &fences::ASSIGNED,
         json!({ "resourceId": credential.resource_id, "credentialId": credential.id }),
     );
 }

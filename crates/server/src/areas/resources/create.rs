@@ -4,6 +4,7 @@ use super::definition::Line;
 use super::model::{Resource, ResourceBody, ResourceId, ResourceView, access_name, view};
 use super::ownership::Owner;
 use super::{gateways, store};
+use crate::areas::resources::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
@@ -17,6 +18,7 @@ impl Operation for CreateResource {
         .access("resources:write", &[Admin])
         .command("resources", "create")
         .status(201)
+    .answers(&["Location"])
         .says(
             "Create a resource",
             "A resource is a system behind a gateway: an HTTP API or a database. Sent with both manager headers, it \
@@ -30,7 +32,7 @@ impl Operation for CreateResource {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ResourceView> {
         let body = &input.body;
         let id: ResourceId = cx.new_id();
-        cx.target("resource", id.as_str());
+        cx.target(&fences::RESOURCE, id.as_str());
         let gateway_exists = gateways::exists(cx, body.gateway_id.as_ref().map(Line::as_str))?;
         body.breaches(gateway_exists).refuse()?;
         let mut resource = Resource {

@@ -13,6 +13,7 @@
 mod create;
 pub mod definition;
 mod delete;
+pub mod fences;
 pub mod gateways;
 mod get;
 mod list;
@@ -27,7 +28,7 @@ use provost_kernel::db::Statement;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result};
 
-pub use store::{STATEMENTS, find};
+pub use store::STATEMENTS;
 
 /// Who reads resources and gateways.
 const READERS: &[Role] = &[Role::Admin, Role::Operator, Role::Auditor];

@@ -2,12 +2,11 @@
 
 use super::model::{Protocol, Resource, ResourceId};
 use super::ownership::Owner;
-use crate::areas::directory::store::{list_16, list_256, padded};
 use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Timestamp, params, statements};
-use std::collections::HashMap;
+use provost_policy::match_key;
 
 statements! {
     /// One resource.
@@ -15,17 +14,13 @@ statements! {
     /// A page of resources, the oldest first. No two are made at one instant, so an instant is a place in the list.
     LIST = "SELECT id, name, access_name, protocol, upstream_host, upstream_port, upstream_tls, upstream_ca_pem, enabled, transparent_routing, gateway_id, created_at, updated_at, manager_id, manager_instance, owner_id FROM resources WHERE organization_id = ?1 AND created_at > ?2 ORDER BY created_at, id LIMIT ?3";
     /// Makes a resource at an instant that no other has, unless its name is taken.
-    INSERT = "INSERT INTO resources (organization_id, id, name, name_key, access_name, protocol, upstream_host, upstream_port, upstream_tls, upstream_ca_pem, enabled, transparent_routing, gateway_id, manager_id, manager_instance, owner_id, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, (SELECT CASE WHEN COALESCE(MAX(created_at), 0) >= CAST(?17 AS BIGINT) THEN MAX(created_at) + 1 ELSE CAST(?17 AS BIGINT) END FROM resources WHERE organization_id = ?1), (SELECT CASE WHEN COALESCE(MAX(created_at), 0) >= CAST(?17 AS BIGINT) THEN MAX(created_at) + 1 ELSE CAST(?17 AS BIGINT) END FROM resources WHERE organization_id = ?1)) ON CONFLICT DO NOTHING RETURNING created_at";
+    INSERT = "INSERT INTO resources (organization_id, id, name, name_key, access_name, protocol, upstream_host, upstream_port, upstream_tls, upstream_ca_pem, enabled, transparent_routing, gateway_id, manager_id, manager_instance, owner_id, name_match, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?18, (SELECT CASE WHEN COALESCE(MAX(created_at), 0) >= CAST(?17 AS BIGINT) THEN MAX(created_at) + 1 ELSE CAST(?17 AS BIGINT) END FROM resources WHERE organization_id = ?1), (SELECT CASE WHEN COALESCE(MAX(created_at), 0) >= CAST(?17 AS BIGINT) THEN MAX(created_at) + 1 ELSE CAST(?17 AS BIGINT) END FROM resources WHERE organization_id = ?1)) ON CONFLICT DO NOTHING RETURNING created_at";
     /// Says whether another resource has a name.
     NAME_TAKEN = "SELECT id FROM resources WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3";
     /// Replaces what can change of a resource.
-    SAVE = "UPDATE resources SET name = ?3, name_key = ?4, protocol = ?5, upstream_host = ?6, upstream_port = ?7, upstream_tls = ?8, upstream_ca_pem = ?9, enabled = ?10, transparent_routing = ?11, gateway_id = ?12, manager_id = ?13, manager_instance = ?14, owner_id = ?15, updated_at = ?16 WHERE organization_id = ?1 AND id = ?2";
+    SAVE = "UPDATE resources SET name = ?3, name_key = ?4, protocol = ?5, upstream_host = ?6, upstream_port = ?7, upstream_tls = ?8, upstream_ca_pem = ?9, enabled = ?10, transparent_routing = ?11, gateway_id = ?12, manager_id = ?13, manager_instance = ?14, owner_id = ?15, updated_at = ?16, name_match = ?17 WHERE organization_id = ?1 AND id = ?2";
     /// Removes a resource.
     DELETE = "DELETE FROM resources WHERE organization_id = ?1 AND id = ?2";
-    /// The resources that have one of 16 names or ids.
-    FIND_16 = concat!("SELECT id, name_key FROM resources WHERE organization_id = ?1 AND (name_key IN (", list_16!(), ") OR id IN (", list_16!(), "))");
-    /// The resources that have one of 256 names or ids.
-    FIND_256 = concat!("SELECT id, name_key FROM resources WHERE organization_id = ?1 AND (name_key IN (", list_256!(), ") OR id IN (", list_256!(), "))");
     /// How many resources a gateway has.
     COUNT_BY_GATEWAY = "SELECT COUNT(*) FROM resources WHERE organization_id = ?1 AND gateway_id = ?2";
 }
@@ -91,6 +86,7 @@ pub fn insert(cx: &mut Cx<'_>, resource: &mut Resource) -> Result<()> {
             instance,
             owner,
             resource.created_at,
+            match_key(&resource.name),
         ],
         |row| row.get::<Timestamp>(0),
     )?;
@@ -135,6 +131,7 @@ pub fn save(cx: &mut Cx<'_>, resource: &Resource, renamed: bool) -> Result<()> {
             instance,
             owner,
             resource.updated_at,
+            match_key(&resource.name),
         ],
     )
 }
@@ -150,34 +147,4 @@ pub fn count_by_gateway(cx: &mut Cx<'_>, gateway: &str) -> Result<i64> {
     let org = cx.org();
     let count = cx.query_opt(&COUNT_BY_GATEWAY, params![org, gateway], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
-}
-
-/// Returns the ids of the resources that have these names or ids, for every selector that one has.
-pub fn find<'a>(cx: &mut Cx<'_>, selectors: &[&'a str]) -> Result<HashMap<&'a str, Vec<String>>> {
-    // PostgreSQL takes no NUL in a text, and no name has one.
-    let askable = selectors
-        .iter()
-        .copied()
-        .filter(|selector| !selector.contains('\0'));
-    let keys: Vec<(&str, String)> = askable.map(|selector| (selector, name_key(selector))).collect();
-    let mut found: HashMap<&str, Vec<String>> = HashMap::new();
-    for part in keys.chunks(256) {
-        let (statement, size) = match part.len() {
-            ..=16 => (&FIND_16, 16),
-            _ => (&FIND_256, 256),
-        };
-        let list: Vec<&str> = part.iter().map(|(_, key)| key.as_str()).collect();
-        let values = padded(cx.org(), &list, size, &[]);
-        let rows = cx.query(statement, &values, |row| {
-            Ok((row.get::<String>(0)?, row.get::<String>(1)?))
-        })?;
-        for (selector, key) in part {
-            let hits = rows.iter().filter(|(id, name)| name == key || id == selector);
-            found
-                .entry(selector)
-                .or_default()
-                .extend(hits.map(|(id, _)| id.clone()));
-        }
-    }
-    Ok(found)
 }

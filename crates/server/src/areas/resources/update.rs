@@ -5,6 +5,7 @@ use super::model::{Resource, ResourceBody, ResourcePath, ResourceView, view};
 use super::ownership::Owner;
 use super::{gateways, store};
 use crate::areas::resource_credentials;
+use crate::areas::resources::fences;
 use aws_lc_rs::digest::{SHA256, digest};
 use provost_kernel::audit::hex;
 use provost_kernel::auth::Role::Admin;
@@ -35,7 +36,7 @@ impl Operation for UpdateResource {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ResourceView> {
         let (id, body) = (&input.path.resource_id, &input.body);
-        cx.target("resource", id.as_str());
+        cx.target(&fences::RESOURCE, id.as_str());
         let before = store::get(cx, id)?;
         let writer = Owner::calling(cx, input.manager.as_ref());
         let owner = before.owner.admit(cx, writer)?;

@@ -2,6 +2,7 @@
 
 use super::model::{Status, TokenId};
 use super::store::{self, Ending};
+use crate::areas::service_accounts::fences;
 use crate::areas::settings;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::credential::{Credential, Credentials, Use};
@@ -39,6 +40,7 @@ impl Credentials for ServiceAccountCredentials {
             replay_pending: row.get(15)?,
             last_used_at: row.get(16)?,
             item: None,
+            client: None,
         })
     }
 
@@ -61,7 +63,7 @@ impl Credentials for ServiceAccountCredentials {
             row.get::<String>(0)
         })?;
         cx.emit(
-            "service_account.token.reuse_detected",
+            &fences::TOKEN_REUSE_DETECTED,
             json!({ "tokenId": token_id, "serviceAccountId": account, "severity": "high" }),
         );
         let Some(account) = account else { return Ok(()) };
@@ -86,7 +88,7 @@ impl Credentials for ServiceAccountCredentials {
                 },
             )?;
             let data = json!({ "serviceAccountId": id, "tokenId": TokenId::from_text(token.id.as_str()) });
-            cx.emit("service_account.token.revoked", data);
+            cx.emit(&fences::TOKEN_REVOKED, data);
         }
         Ok(())
     }

@@ -1,14 +1,17 @@
 //! Deletes a service account: soft for 30 days, then its rows are removed by a job (D5.7).
 
-use super::model::{AccountPath, KEPT_AFTER_DELETION_SECS, not_oneself};
+use super::model::{AccountPath, KEPT_AFTER_DELETION_SECS, ServiceAccount, not_oneself};
 use super::store::{self, Ending};
-use crate::areas::subjects::SubjectKind;
+use crate::areas::policies::{NamedKind, Record};
+use crate::areas::service_accounts::fences;
+use crate::areas::subjects::{Deleted, SubjectKind, losing, weighed};
+use crate::areas::words::{self, Kind};
 use crate::areas::{mcp_sessions, resource_credentials, skill_registry};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::jobs::NewJob;
-use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result, params};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// See [`Operation::META`].
 pub struct DeleteServiceAccount;
@@ -23,22 +26,25 @@ impl Operation for DeleteServiceAccount {
     .access("service_accounts:write", &[Admin])
     .command("service-accounts", "delete")
     .status(204)
-    .confirmed()
+    .also(200)
+    .weighed()
     .says(
         "Delete a service account",
-        "All its tokens are revoked; its name can be used again at once.",
+        "All its tokens are revoked; its name can be used again at once. Without confirm the refusal names as \
+         lostReferences which policies, ACLs, drafts and credentials name it; so does the answer, which is then 200.",
     );
     type Path = AccountPath;
     type Query = Empty;
     type Body = Empty;
-    type Output = NoContent;
+    type Output = Deleted;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Deleted> {
         let id = &input.path.service_account_id;
-        cx.target("service_account", id.as_str());
+        cx.target(&fences::ACCOUNT, id.as_str());
         let (account, mut tokens) = store::get(cx, id)?;
         not_oneself(&cx.actor().id, &account, "delete")?;
         store::keep_a_governor(cx, &account)?;
+        let deleted = losing(cx, record(&account))?;
         for token in tokens.iter_mut().filter(|t| t.revoked_at.is_none()) {
             store::revoke(
                 cx,
@@ -50,9 +56,10 @@ impl Operation for DeleteServiceAccount {
                 },
             )?;
         }
-        skill_registry::revoke_tokens_of(cx, id.as_str())?;
+        skill_registry::revoke_tokens_of(cx, id.as_str(), "principal_deleted")?;
         mcp_sessions::account_left(cx, id.as_str())?;
         let (org, at) = (cx.org(), account.changed_at(cx.now()));
+        words::end(cx, Kind::ServiceAccount, id.as_str(), [account.name.as_str()])?;
         cx.queue(&store::DELETE, params![org, id.as_str(), at])?;
         resource_credentials::forget_subject(cx, SubjectKind::ServiceAccount, id.as_str())?;
         cx.enqueue(NewJob {
@@ -60,7 +67,21 @@ impl Operation for DeleteServiceAccount {
             payload: json!({ "serviceAccountId": id }),
             run_at: at.plus_secs(KEPT_AFTER_DELETION_SECS),
         });
-        cx.emit("service_account.deleted", json!({ "serviceAccountId": id }));
-        Ok(NoContent {})
+        cx.emit(&fences::DELETED, json!({ "serviceAccountId": id }));
+        Ok(deleted)
+    }
+
+    fn weigh(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
+        let (account, _) = store::get(cx, &input.path.service_account_id)?;
+        weighed(cx, record(&account))
+    }
+}
+
+/// Returns an account as policies may name it.
+fn record(account: &ServiceAccount) -> Record {
+    Record {
+        kind: NamedKind::ServiceAccount,
+        id: account.id.as_str().to_owned(),
+        words: vec![account.name.clone()],
     }
 }

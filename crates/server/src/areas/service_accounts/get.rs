@@ -2,6 +2,7 @@
 
 use super::model::{AccountPath, OneAccount, view};
 use super::store;
+use crate::areas::service_accounts::fences;
 use provost_kernel::auth::Role::{Admin, Auditor};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Result};
@@ -29,10 +30,11 @@ impl Operation for GetServiceAccount {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAccount> {
         let id = &input.path.service_account_id;
-        cx.target("service_account", id.as_str());
+        cx.target(&fences::ACCOUNT, id.as_str());
         let (account, tokens) = store::get(cx, id)?;
         Ok(OneAccount {
             service_account: view(account, tokens, cx.now()),
+            warnings: Vec::new(),
         })
     }
 }

@@ -19,7 +19,9 @@
 mod create;
 mod credentials;
 mod delete;
+pub mod fences;
 mod get;
+mod held;
 mod list;
 pub mod model;
 mod revoke_token;
@@ -31,11 +33,11 @@ mod upkeep;
 mod worker;
 
 pub use credentials::ServiceAccountCredentials;
-pub use model::ScopeList;
+pub use held::{STATEMENTS as HELD_STATEMENTS, count_held, held, hold_every, release, release_every};
+pub use model::{Rights, ScopeList, may_be_held};
 pub use store::{Principal, STATEMENTS, owned_by, principal};
 pub(crate) use store::{
     accounts_of_id, accounts_of_ids, accounts_of_name, accounts_of_names, joined_account,
-    known_accounts_of_names,
 };
 pub use upkeep::{STATEMENTS as UPKEEP_STATEMENTS, broken_invariants, revoke_every_token};
 pub use worker::{HANDLER, warn_of_expiry};

@@ -1,6 +1,6 @@
 //! The words and rules of service accounts, without storage.
 
-use provost_kernel::auth::{Permission, Role, SCOPES, ScopeSet};
+use provost_kernel::auth::{Permission, Role, SCOPES, ScopeSet, may_mint};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id};
 use schemars::JsonSchema;
@@ -17,6 +17,8 @@ pub const DEFAULT_LIFETIME_SECS: i64 = 90 * 86_400;
 pub const LISTED_SECS: i64 = 90 * 86_400;
 /// LIMIT: ended tokens listed for one account (D5.2).
 pub const MAX_LISTED: usize = 20;
+/// The scope with which an admin repairs every other account.
+const GOVERNING: &str = "service_accounts:write";
 /// How long a deleted account's rows are kept. Units: seconds (D5.7).
 pub const KEPT_AFTER_DELETION_SECS: i64 = 30 * 86_400;
 
@@ -119,12 +121,51 @@ pub struct ServiceAccount {
     pub status: Status,
     /// Who answers for it.
     pub owner_console_user_id: Option<String>,
+    /// That person is suspended or gone (D5.10).
+    pub is_orphaned: bool,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
     /// When it was disabled.
     pub disabled_at: Option<Timestamp>,
+    /// Why it is disabled, where nobody disabled it: `restored`.
+    pub disabled_reason: Option<String>,
+    /// What it could do before somebody took it away who does not hold it.
+    pub former: Option<Rights>,
+}
+
+/// A role and scopes; without scopes all of the role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// The role.
+    pub role: Role,
+    /// The scopes; `None` is all of the role.
+    pub scopes: Option<ScopeSet>,
+}
+
+impl Rights {
+    /// Returns what they allow.
+    pub fn permission(self) -> Permission {
+        Permission::effective(self.role, self.scopes, None)
+    }
+
+    /// Returns rights that allow what either does.
+    fn or(self, other: Self) -> Self {
+        let role = if self.role.covers(other.role) {
+            self.role
+        } else if other.role.covers(self.role) {
+            other.role
+        } else {
+            Role::Admin
+        };
+        let scopes = self.permission().scopes.or(other.permission().scopes);
+        let is_all = |rights: Self| rights.scopes.is_none() && rights.role == role;
+        Self {
+            role,
+            scopes: (!is_all(self) && !is_all(other)).then_some(scopes),
+        }
+    }
 }
 
 impl ServiceAccount {
@@ -138,12 +179,127 @@ impl ServiceAccount {
         Permission::effective(self.role, self.scopes, token_scopes)
     }
 
+    /// Returns its own role and scopes.
+    pub fn rights(&self) -> Rights {
+        Rights {
+            role: self.role,
+            scopes: self.scopes,
+        }
+    }
+
+    /// Refuses whoever could not hand out all that the account may do, and could do before somebody took it away who does
+    /// not hold it: with a token, a client, a name or an owner of their choice they would have what is given back later.
+    ///
+    /// INVARIANT SA-10: whoever takes hold of an account could hand out all that it can do and could do.
+    ///
+    /// Errors: `EscalationForbidden`.
+    pub fn may_be_held_by(&self, caller: Permission) -> Result<()> {
+        may_be_held(self.rights(), self.former, caller)
+    }
+
+    /// Notes what the account could do when somebody changes its rights. Who holds all of it decides anew; of others it
+    /// stays remembered.
+    pub fn remember(&mut self, before: &Self, caller: Permission) {
+        let known = before
+            .former
+            .map_or(before.rights(), |former| former.or(before.rights()));
+        self.former = may_mint(caller, known.permission()).err().map(|_| known);
+    }
+
     /// Says whether the account can repair any other: an enabled admin that may write accounts.
     pub fn governs(&self) -> bool {
         self.status == Status::Active
             && self.role == Role::Admin
-            && self.scopes.is_none_or(|s| s.has("service_accounts:write"))
+            && self.scopes.is_none_or(|s| s.has(GOVERNING))
     }
+
+    /// Says what a change of rights makes begin to act of scopes that were there already, and what of the list the role
+    /// never grants.
+    pub fn warnings_after(&self, before: &Self) -> Vec<Warning> {
+        let had = before.permission(None).scopes;
+        let acting = self.permission(None).scopes;
+        let was_listed = |name: &&str| before.scopes.is_some_and(|scopes| scopes.has(name));
+        let armed: Vec<&str> = acting
+            .names()
+            .filter(|name| !had.has(name))
+            .filter(was_listed)
+            .collect();
+        let mut warnings = self.warnings();
+        if !armed.is_empty() {
+            let message = format!(
+                "the role {} grants {}, which the account had been given before and could not use until now",
+                self.role.as_str(),
+                armed.join(", ")
+            );
+            warnings.push(Warning {
+                code: "scopes_begin_to_act",
+                message,
+            });
+        }
+        warnings
+    }
+
+    /// Says what of the account's own list its role never grants.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let idle: Vec<&str> = self
+            .scopes
+            .map(|scopes| {
+                scopes
+                    .names()
+                    .filter(|name| !self.role.grants().has(name))
+                    .collect()
+            })
+            .unwrap_or_default();
+        if idle.is_empty() {
+            return Vec::new();
+        }
+        let role = self.role.as_str();
+        let (names, act) = (idle.join(", "), if idle.len() == 1 { "does" } else { "do" });
+        vec![Warning {
+            code: "scopes_beyond_role",
+            message: format!(
+                "the role {role} does not grant {names}, so that {act} nothing for this account"
+            ),
+        }]
+    }
+}
+
+/// See [`ServiceAccount::may_be_held_by`], of rights that another area read.
+///
+/// Errors: `EscalationForbidden`.
+pub fn may_be_held(rights: Rights, former: Option<Rights>, caller: Permission) -> Result<()> {
+    may_mint(caller, rights.permission())?;
+    let Some(former) = former else { return Ok(()) };
+    may_mint(caller, former.permission()).map_err(|_| {
+        Error::new(
+            Code::EscalationForbidden,
+            "the account could do more before somebody narrowed it who does not hold that; whoever does decides about it",
+        )
+    })
+}
+
+/// Refuses a list of scopes that the caller could not hand out, also where the role grants them nothing now: another role
+/// would.
+///
+/// INVARIANT SA-11: nobody writes a scope into an account's list that they could not hand out.
+///
+/// Errors: `EscalationForbidden`.
+pub fn may_list(caller: Permission, list: Option<ScopeSet>, known: Option<ScopeSet>) -> Result<()> {
+    let new = list.map(|list| {
+        let known = known.unwrap_or_default();
+        let names: Vec<&str> = list.names().filter(|name| !known.has(name)).collect();
+        ScopeSet::of(&names)
+    });
+    let Some(new) = new else { return Ok(()) };
+    if caller.gives().covers(new.closed()) {
+        return Ok(());
+    }
+    let lacking: Vec<&str> = new.names().filter(|name| !caller.gives().has(name)).collect();
+    let message = format!(
+        "you cannot give {}, also to an account whose role does not grant it yet",
+        lacking.join(", ")
+    );
+    Err(Error::new(Code::EscalationForbidden, message))
 }
 
 /// A token's row without its MAC.
@@ -155,8 +311,11 @@ pub struct Token {
     pub name: String,
     /// Its public prefix.
     pub token_prefix: String,
-    /// Its scopes; `None` is all of the account.
+    /// The narrower list that somebody asked for; `None` is what its account has (ADR 0043).
     pub scopes: Option<ScopeSet>,
+    /// The longest life that it may give its successor by itself: the one that it was given by somebody who may
+    /// rotate any account. `None` in a row of before this was kept. Units: seconds.
+    pub lifetime_ceiling_secs: Option<i64>,
     /// When it was minted.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -184,9 +343,20 @@ impl Token {
         self.superseded_by_id.is_none() && self.is_usable(now)
     }
 
+    /// Says whether somebody can repair the organization with it, if its account can.
+    pub fn governs(&self, now: Timestamp) -> bool {
+        self.is_usable(now) && self.scopes.is_none_or(|s| s.has(GOVERNING))
+    }
+
     /// Returns the life it was given. Units: seconds.
     pub fn lifetime_secs(&self) -> i64 {
         (self.expires_at.as_ms() - self.created_at.as_ms()) / 1000
+    }
+
+    /// Returns the longest life that it may give its successor by itself. Units: seconds.
+    pub fn ceiling_secs(&self) -> i64 {
+        let given = self.lifetime_ceiling_secs.unwrap_or_else(|| self.lifetime_secs());
+        given.max(MIN_LIFETIME_SECS)
     }
 
     fn is_listed(&self, now: Timestamp) -> bool {
@@ -231,6 +401,7 @@ pub struct TokenView {
     id: TokenId,
     name: String,
     token_prefix: String,
+    /// What it can do: its account's scopes, or the narrower list that was asked for, as far as the role grants them.
     scopes: Vec<&'static str>,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -266,8 +437,15 @@ pub struct AccountView {
     updated_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     owner_console_user_id: Option<String>,
+    /// Nobody answers for the account any more: its owner is suspended or no longer in the directory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    orphaned: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     disabled_at: Option<Timestamp>,
+    /// `restored`: a restore of the store holds the account back until it is released or enabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disabled_reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_used_at: Option<Timestamp>,
     tokens: Vec<TokenView>,
@@ -276,8 +454,10 @@ pub struct AccountView {
 /// Returns what a reader sees of an account: current token first, then the newest; ended ones for 90 days, at
 /// most 20 (D5.2).
 pub fn view(account: ServiceAccount, mut tokens: Vec<Token>, now: Timestamp) -> AccountView {
-    let shown = |scopes: Option<ScopeSet>| scopes.unwrap_or_else(|| account.role.grants()).to_list();
-    let scopes = shown(account.scopes);
+    let scopes = account
+        .scopes
+        .unwrap_or_else(|| account.role.all_scopes())
+        .to_list();
     tokens.sort_by(|a, b| {
         let key = |t: &Token| (t.is_current(now), t.created_at, t.id.as_str().to_owned());
         key(b).cmp(&key(a))
@@ -290,7 +470,7 @@ pub fn view(account: ServiceAccount, mut tokens: Vec<Token>, now: Timestamp) -> 
         usable || (token.is_listed(now) && ended <= MAX_LISTED)
     });
     let token_view = |token: Token| TokenView {
-        scopes: token.scopes.map_or_else(|| scopes.clone(), ScopeSet::to_list),
+        scopes: account.permission(token.scopes).scopes.to_list(),
         id: token.id,
         name: token.name,
         token_prefix: token.token_prefix,
@@ -302,7 +482,7 @@ pub fn view(account: ServiceAccount, mut tokens: Vec<Token>, now: Timestamp) -> 
         revoke_reason: token.revoke_reason,
         superseded_by_id: token.superseded_by_id,
     };
-    let tokens = tokens.into_iter().map(token_view).collect();
+    let tokens: Vec<TokenView> = tokens.into_iter().map(token_view).collect();
     AccountView {
         id: account.id,
         organization_id: account.organization_id,
@@ -315,10 +495,21 @@ pub fn view(account: ServiceAccount, mut tokens: Vec<Token>, now: Timestamp) -> 
         created_at: account.created_at,
         updated_at: account.updated_at,
         owner_console_user_id: account.owner_console_user_id,
+        orphaned: account.is_orphaned,
         disabled_at: account.disabled_at,
+        disabled_reason: account.disabled_reason,
         last_used_at,
         tokens,
     }
+}
+
+/// Something of a change that its author should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ServiceAccountWarning")]
+pub struct Warning {
+    /// `scopes_beyond_role`, `scopes_begin_to_act`. Open.
+    code: &'static str,
+    message: String,
 }
 
 /// The answer of operations that change one account.
@@ -328,6 +519,10 @@ pub fn view(account: ServiceAccount, mut tokens: Vec<Token>, now: Timestamp) -> 
 pub struct OneAccount {
     /// The account after the change.
     pub service_account: AccountView,
+    /// What does not act as it was written; absent when everything does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub warnings: Vec<Warning>,
 }
 
 /// The path of operations on one account.
@@ -349,6 +544,7 @@ mod tests {
             name: "default".into(),
             token_prefix: "prov_sat_x".into(),
             scopes: None,
+            lifetime_ceiling_secs: None,
             created_at: Timestamp::from_ms(created),
             updated_at: Timestamp::from_ms(created),
             expires_at: Timestamp::from_ms(expires),
@@ -369,6 +565,44 @@ mod tests {
             DEFAULT_LIFETIME_SECS
         );
         assert!(lifetime_secs(Some(90_000), None, 86_400).is_err());
+    }
+
+    #[test]
+    fn what_a_token_may_give_itself_is_what_it_was_given() {
+        let mut week = token(0, 7 * 86_400_000);
+        assert_eq!(week.ceiling_secs(), 7 * 86_400, "a row of before");
+        week.lifetime_ceiling_secs = Some(30 * 86_400);
+        assert_eq!(week.ceiling_secs(), 30 * 86_400, "it gave itself less");
+        assert_eq!(token(0, 1_000).ceiling_secs(), MIN_LIFETIME_SECS, "in grace");
+    }
+
+    #[test]
+    fn only_what_a_role_never_grants_is_warned_of() {
+        let account = |role, scopes: Option<&[&str]>| ServiceAccount {
+            id: ServiceAccountId::from_text("sa_x"),
+            organization_id: "acme".into(),
+            name: "bot".into(),
+            description: None,
+            role,
+            scopes: scopes.map(ScopeSet::of),
+            status: Status::Active,
+            owner_console_user_id: None,
+            is_orphaned: false,
+            created_at: Timestamp::EPOCH,
+            updated_at: Timestamp::EPOCH,
+            disabled_at: None,
+            disabled_reason: None,
+            former: None,
+        };
+        assert_eq!(account(Role::Viewer, None).warnings(), []);
+        assert_eq!(account(Role::Viewer, Some(&["fleet:read"])).warnings(), []);
+        let beyond = account(Role::Viewer, Some(&["fleet:read", "fleet:write", "audit:read"])).warnings();
+        assert_eq!(beyond.len(), 1);
+        assert!(
+            beyond[0].message.contains("audit:read, fleet:write"),
+            "{beyond:?}"
+        );
+        assert!(!beyond[0].message.contains("fleet:read"), "{beyond:?}");
     }
 
     #[test]

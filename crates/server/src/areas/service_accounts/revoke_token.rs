@@ -2,6 +2,7 @@
 
 use super::model::{OneAccount, ServiceAccountId, TokenId, view};
 use super::store::{self, Ending};
+use crate::areas::service_accounts::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -43,17 +44,18 @@ impl Operation for RevokeServiceAccountToken {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAccount> {
         let (id, token_id) = (&input.path.service_account_id, &input.path.token_id);
-        cx.target("service_account", id.as_str());
+        cx.target(&fences::ACCOUNT, id.as_str());
         let (mut account, mut tokens) = store::get(cx, id)?;
         let now = cx.now();
-        let is_last_usable = tokens
+        // A narrowed token that is left repairs nothing.
+        let is_last_governing = tokens
             .iter()
-            .filter(|t| t.is_usable(now))
+            .filter(|t| t.governs(now))
             .all(|t| t.id == *token_id);
         let token = tokens.iter_mut().find(|t| t.id == *token_id);
         let token = token.ok_or_else(|| Error::not_found("token of this service account"))?;
         if token.revoked_at.is_none() {
-            if is_last_usable && token.is_usable(now) {
+            if is_last_governing && token.governs(now) {
                 store::keep_a_governor(cx, &account)?;
             }
             store::revoke(
@@ -69,12 +71,13 @@ impl Operation for RevokeServiceAccountToken {
             store::save(cx, &account, false)?;
             cx.change("/tokens/revokedAt", Value::Null, now.to_rfc3339());
             cx.emit(
-                "service_account.token.revoked",
+                &fences::TOKEN_REVOKED,
                 json!({ "serviceAccountId": id, "tokenId": token_id }),
             );
         }
         Ok(OneAccount {
             service_account: view(account, tokens, now),
+            warnings: Vec::new(),
         })
     }
 }

@@ -1,8 +1,13 @@
 //! Rotates the token of a service account (specification §4.3, D5.4, D5.5).
 
-use super::create::{AccountAndToken, LifetimeSecs, issue};
-use super::model::{AccountPath, ServiceAccount, Status, Token, TokenId, lifetime_secs, view};
+use super::create::{AccountAndToken, LifetimeSecs, NewToken, issue, narrower};
+use super::model::{
+    AccountPath, DEFAULT_LIFETIME_SECS, ScopeList, ServiceAccount, Status, Token, TokenId, lifetime_secs,
+    view,
+};
 use super::store::{self, Ending};
+use crate::areas::mcp_sessions;
+use crate::areas::service_accounts::fences;
 use crate::areas::settings;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::auth::{ScopeSet, may_mint};
@@ -21,12 +26,21 @@ pub struct RotateServiceAccountToken;
 /// How to rotate.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(inline)]
+#[schemars(inline, extend("not" = {
+    "required": ["scopes", "allOfAccount"],
+    "properties": { "scopes": { "type": "array" }, "allOfAccount": { "const": true } },
+}))]
 pub struct RotateBody {
     /// How long the old token still works, in seconds; the organization's default when absent.
     grace_period_seconds: Option<Bounded<0, 604_800>>,
     /// The life of the new token, in seconds; the old one's when absent.
     expires_in_seconds: Option<LifetimeSecs>,
+    /// What the new token may do, if that is to be less than the account. Absent: as the old one, which is what the
+    /// account may do unless its list was narrowed.
+    scopes: Option<ScopeList>,
+    /// `true`: the new token may do what the account may, also where the old one was narrowed.
+    #[serde(default)]
+    all_of_account: bool,
 }
 
 impl Operation for RotateServiceAccountToken {
@@ -46,20 +60,34 @@ impl Operation for RotateServiceAccountToken {
     .reveals_secret()
     .says(
         "Rotate the token of a service account",
-        "The answer shows the new token once; a retry with the same idempotency key shows it again until it was used, at most 24 hours. The old token ends at once unless a grace period is given.",
+        "The answer shows the new token once; a retry with the same idempotency key shows it again until it was used, at most 24 hours. The old token ends at once unless a grace period is given. The new token keeps name, lifetime and narrowed scopes of the old one; an account that rotates itself without service_accounts:rotate gives no longer life than it was given.",
     );
     type Path = AccountPath;
     type Query = Empty;
     type Body = RotateBody;
     type Output = AccountAndToken;
 
+    fn validate(input: &Input<Self>) -> Result<()> {
+        if input.body.all_of_account && input.body.scopes.is_some() {
+            return Err(Error::invalid(
+                "/allOfAccount",
+                "cannot be given together with scopes",
+            ));
+        }
+        Ok(())
+    }
+
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AccountAndToken> {
         let id = &input.path.service_account_id;
-        cx.target("service_account", id.as_str());
+        cx.target(&fences::ACCOUNT, id.as_str());
         let (mut account, mut tokens) = store::get(cx, id)?;
         let last = newest(&tokens, cx.now());
-        let scopes = last.map_or(account.scopes, |t| t.scopes);
+        let scopes = scopes(&account, last, &input.body)?;
         check_escalation(cx, &account, scopes)?;
+        let scopes = within_own(cx, &account, &tokens, last, &input.body, scopes)?;
+        let asked = input.body.expires_in_seconds.map(Bounded::get);
+        let ceiling = own_ceiling(cx, &account, &tokens, last);
+        check_lifetime(asked, ceiling)?;
         let (org, actor) = (cx.org(), cx.actor());
         cx.limit(&buckets::ROTATION_OF_ACCOUNT, &[org, id.as_str()])?;
         cx.limit(&buckets::ROTATION_BY_CALLER, &[org, &actor.id])?;
@@ -70,21 +98,25 @@ impl Operation for RotateServiceAccountToken {
             ));
         }
         let settings = settings::load(cx)?;
-        let asked = input.body.expires_in_seconds.map(Bounded::get);
         let lifetime = lifetime_secs(asked, last, settings.tokens.max_lifetime_seconds)?;
+        let lifetime = ceiling.map_or(lifetime, |ceiling| lifetime.min(ceiling));
+        keep_governing(cx, &account, &tokens, scopes)?;
         let name = last.map_or_else(|| "default".to_owned(), |t| t.name.clone());
         let grace_secs = input
             .body
             .grace_period_seconds
             .map_or(settings.tokens.default_grace_seconds, Bounded::get);
-        let (token, issued) = issue(
-            cx,
-            id,
-            &name,
+        let wanted = NewToken {
+            name: &name,
             scopes,
-            lifetime,
-            settings.tokens.secret_replay_seconds,
-        )?;
+            lifetime_secs: lifetime,
+            // What a token gives itself for less does not bind the next one: an admin's word does.
+            lifetime_ceiling_secs: ceiling
+                .or(asked)
+                .or_else(|| last.map(Token::ceiling_secs))
+                .unwrap_or(lifetime),
+        };
+        let (token, issued) = issue(cx, id, &wanted, settings.tokens.secret_replay_seconds)?;
         supersede(cx, &mut tokens, &token.id, grace_secs)?;
         if tokens.len() > 20 {
             let now = cx.now();
@@ -93,21 +125,139 @@ impl Operation for RotateServiceAccountToken {
         account.updated_at = account.changed_at(cx.now());
         store::save(cx, &account, false)?;
         cx.emit(
-            "service_account.token.rotated",
+            &fences::TOKEN_ROTATED,
             json!({ "serviceAccountId": id, "tokenId": token.id }),
         );
         tokens.push(token);
         Ok(AccountAndToken {
             service_account: view(account, tokens, cx.now()),
             token: issued,
+            warnings: Vec::new(),
         })
     }
 
     fn recheck(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<()> {
         let (account, tokens) = store::get(cx, &input.path.service_account_id)?;
-        let scopes = newest(&tokens, cx.now()).map_or(account.scopes, |t| t.scopes);
+        let scopes = newest(&tokens, cx.now()).and_then(|t| t.scopes);
         check_escalation(cx, &account, scopes)
     }
+}
+
+/// Returns the list that the new token is narrowed to: as asked, else as the one whose place it takes (ADR 0043).
+fn scopes(account: &ServiceAccount, last: Option<&Token>, body: &RotateBody) -> Result<Option<ScopeSet>> {
+    if body.scopes.is_some() {
+        return narrower(account, body.scopes.as_ref(), "/scopes");
+    }
+    if body.all_of_account {
+        return Ok(None);
+    }
+    Ok(last.and_then(|t| t.scopes))
+}
+
+/// Returns the list of a token that an account gives itself: never more than the token that it comes with, nor than the one
+/// whose place is taken. One in grace was given before its successor was narrowed, and the narrowing holds for it too.
+///
+/// INVARIANT SA-12: by rotating itself an account undoes no narrowing of its tokens.
+///
+/// Errors: `EscalationForbidden` for a list, or for all of the account, that goes beyond them; `TokenRevoked` for a token
+/// of which a session was revoked.
+fn within_own(
+    cx: &mut Cx<'_>,
+    account: &ServiceAccount,
+    tokens: &[Token],
+    last: Option<&Token>,
+    body: &RotateBody,
+    scopes: Option<ScopeSet>,
+) -> Result<Option<ScopeSet>> {
+    if cx.actor().id != account.id.as_str() {
+        return Ok(scopes);
+    }
+    let used = cx.actor().token.as_ref().map(|token| token.id.clone());
+    let own = tokens
+        .iter()
+        .find(|token| Some(token.id.as_str()) == used.as_deref());
+    let is_successor = own.is_none_or(|own| own.superseded_by_id.is_none());
+    if may_rotate_others(cx) && is_successor {
+        return Ok(scopes);
+    }
+    if let Some(own) = own
+        && mcp_sessions::is_cut(&mut cx.tx(), account.organization_id.as_str(), own.id.as_str())?
+    {
+        return Err(Error::new(
+            Code::EscalationForbidden,
+            "a session of this token was revoked; somebody else with the scope service_accounts:rotate rotates the account",
+        ));
+    }
+    let lists = [own, last].into_iter().flatten().filter_map(|token| token.scopes);
+    let Some(bound) = lists.reduce(ScopeSet::and) else {
+        return Ok(scopes);
+    };
+    if body.scopes.is_none() && !body.all_of_account {
+        return Ok(Some(scopes.map_or(bound, |scopes| scopes.and(bound))));
+    }
+    if scopes.is_some_and(|scopes| bound.covers(scopes)) {
+        return Ok(scopes);
+    }
+    let message = "the account gives itself no more than its token and the one that took its place were narrowed to; more \
+                   is given by somebody with the scope service_accounts:rotate";
+    Err(Error::new(Code::EscalationForbidden, message))
+}
+
+fn may_rotate_others(cx: &Cx<'_>) -> bool {
+    let permission = cx.actor().permission;
+    permission.role == Admin && permission.scopes.has("service_accounts:rotate")
+}
+
+/// Returns the longest life that the caller may give, if the account rotates itself without the right to rotate others.
+/// Units: seconds.
+///
+/// A token in grace rotates its account too: it gives neither more than it was given nor more than its successor was.
+fn own_ceiling(cx: &Cx<'_>, account: &ServiceAccount, tokens: &[Token], last: Option<&Token>) -> Option<i64> {
+    let actor = cx.actor();
+    if may_rotate_others(cx) {
+        return None;
+    }
+    debug_assert_eq!(
+        actor.id,
+        account.id.as_str(),
+        "who may not rotate others rotates themselves"
+    );
+    let used = actor.token.as_ref().map(|t| t.id.as_str());
+    let own = tokens.iter().find(|t| Some(t.id.as_str()) == used);
+    let ceilings = [own, last].into_iter().flatten().map(Token::ceiling_secs);
+    Some(ceilings.min().unwrap_or(DEFAULT_LIFETIME_SECS))
+}
+
+/// Refuses a life beyond the one that somebody else gave.
+///
+/// Errors: `EscalationForbidden`.
+fn check_lifetime(asked: Option<i64>, ceiling: Option<i64>) -> Result<()> {
+    let Some((asked, ceiling)) = asked.zip(ceiling) else {
+        return Ok(());
+    };
+    if asked <= ceiling {
+        return Ok(());
+    }
+    let message = format!(
+        "a token that rotates itself lives {ceiling} seconds at most, as it was given; more is given by somebody with \
+         the scope service_accounts:rotate"
+    );
+    Err(Error::new(Code::EscalationForbidden, message))
+}
+
+/// Refuses to narrow the last token with which somebody could repair the organization (SA-4).
+fn keep_governing(
+    cx: &mut Cx<'_>,
+    account: &ServiceAccount,
+    tokens: &[Token],
+    scopes: Option<ScopeSet>,
+) -> Result<()> {
+    let now = cx.now();
+    let governs_still = account.permission(scopes).scopes.has("service_accounts:write");
+    if governs_still || !tokens.iter().any(|t| t.governs(now)) {
+        return Ok(());
+    }
+    store::keep_a_governor(cx, account)
 }
 
 /// The token whose name, scopes and lifetime the next one keeps.
@@ -124,11 +274,15 @@ fn newest(tokens: &[Token], now: Timestamp) -> Option<&Token> {
     })
 }
 
-/// Whoever rotates a token holds it (decision I).
+/// Whoever rotates a token holds it (decision I), and whoever rotates somebody else's account is that account from then on,
+/// whatever list the token has: what it made and claimed is theirs (SA-10).
 fn check_escalation(cx: &Cx<'_>, account: &ServiceAccount, scopes: Option<ScopeSet>) -> Result<()> {
     let caller = cx.actor().permission;
     if caller.role == Admin && caller.scopes.has("service_accounts:rotate_any") {
         return Ok(());
+    }
+    if !cx.actor().is_itself(account.id.as_str()) {
+        account.may_be_held_by(caller)?;
     }
     may_mint(caller, account.permission(scopes))
 }

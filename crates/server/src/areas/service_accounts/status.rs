@@ -2,6 +2,7 @@
 
 use super::model::{AccountPath, OneAccount, ServiceAccount, Status, not_oneself, view};
 use super::store;
+use crate::areas::service_accounts::fences;
 use crate::areas::{mcp_sessions, skill_registry};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -31,7 +32,7 @@ impl Operation for DisableServiceAccount {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAccount> {
         let id = &input.path.service_account_id;
-        cx.target("service_account", id.as_str());
+        cx.target(&fences::ACCOUNT, id.as_str());
         let (mut account, tokens) = store::get(cx, id)?;
         let now = cx.now();
         if account.status == Status::Active {
@@ -45,10 +46,16 @@ impl Operation for DisableServiceAccount {
             }
             skill_registry::erase_replays(cx, id.as_str())?;
             mcp_sessions::account_left(cx, id.as_str())?;
-            cx.emit("service_account.disabled", json!({ "serviceAccountId": id }));
+            cx.emit(&fences::DISABLED, json!({ "serviceAccountId": id }));
+        } else if let Some(reason) = account.disabled_reason.take() {
+            // Somebody decided: a release of everybody who is held does not bring it back.
+            cx.change("/disabledReason", reason, serde_json::Value::Null);
+            account.updated_at = account.changed_at(now);
+            store::save(cx, &account, false)?;
         }
         Ok(OneAccount {
             service_account: view(account, tokens, now),
+            warnings: Vec::new(),
         })
     }
 }
@@ -76,17 +83,19 @@ impl Operation for EnableServiceAccount {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAccount> {
         let id = &input.path.service_account_id;
-        cx.target("service_account", id.as_str());
+        cx.target(&fences::ACCOUNT, id.as_str());
         let (mut account, tokens) = store::get(cx, id)?;
         if account.status == Status::Disabled {
             // Enabling gives the account's tokens their power back: nobody does that for more than they hold.
-            provost_kernel::auth::may_mint(cx.actor().permission, account.permission(None))?;
+            account.may_be_held_by(cx.actor().permission)?;
             account.disabled_at = None;
+            account.disabled_reason = None;
             change(cx, &mut account, Status::Active)?;
-            cx.emit("service_account.enabled", json!({ "serviceAccountId": id }));
+            cx.emit(&fences::ENABLED, json!({ "serviceAccountId": id }));
         }
         Ok(OneAccount {
             service_account: view(account, tokens, cx.now()),
+            warnings: Vec::new(),
         })
     }
 }

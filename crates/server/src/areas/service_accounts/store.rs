@@ -1,11 +1,13 @@
 //! All SQL of service accounts.
 
-use super::model::{ServiceAccount, ServiceAccountId, Status, Token, TokenId};
+use super::model::{Rights, ServiceAccount, ServiceAccountId, Status, Token, TokenId};
+use crate::areas::directory::joined_user;
 use crate::areas::mcp_sessions;
 use provost_kernel::auth::{Role, ScopeSet};
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Cx, Timestamp, params, statements};
+use provost_policy::match_key;
 use std::collections::HashMap;
 
 // What other areas may ask of this area's tables, as parts of their own statements: names and ids are unique here, and
@@ -22,18 +24,6 @@ macro_rules! accounts_of_names {
     };
 }
 pub(crate) use accounts_of_names;
-
-/// The accounts of these names, disabled ones included: id, no directory, folded name.
-macro_rules! known_accounts_of_names {
-    ($list:expr) => {
-        concat!(
-            "SELECT a.id, CAST(NULL AS TEXT), a.name_key FROM service_accounts a WHERE a.organization_id = ?1 AND a.name_key IN (",
-            $list,
-            ") AND a.deleted_at IS NULL"
-        )
-    };
-}
-pub(crate) use known_accounts_of_names;
 
 /// Those of these ids that accounts have, disabled ones included.
 macro_rules! accounts_of_ids {
@@ -83,22 +73,22 @@ statements! {
     /// Finds a token and its account by the token's public lookup id.
     LOOKUP = unscoped("the lookup id is unique everywhere and says whose the token is") "SELECT t.organization_id, a.id, a.name, a.permission_role, a.scopes, t.scopes, a.status, t.id, t.token_prefix, t.mac, t.pepper_id, t.expires_at, t.revoked_at, t.self_rotated, n.replay_pending, t.replay_pending, t.last_used_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id LEFT JOIN service_account_tokens n ON n.organization_id = t.organization_id AND n.id = t.superseded_by_id WHERE t.lookup_id = ?1 AND a.deleted_at IS NULL";
     /// One account and its listed tokens.
-    GET = "SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id FROM service_accounts a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL WHERE a.organization_id = ?1 AND a.id = ?2 AND a.deleted_at IS NULL";
+    GET = concat!("SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, a.disabled_reason, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id, t.lifetime_ceiling_secs, u.status, a.former_role, a.former_scopes FROM service_accounts a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL ", joined_user!("a.organization_id", "a.owner_console_user_id"), "WHERE a.organization_id = ?1 AND a.id = ?2 AND a.deleted_at IS NULL");
     /// One page of accounts and their listed tokens in any order, and how many accounts there are in all. Sorting
     /// the wide rows once more would cost more than reading them.
-    LIST = "SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id, (SELECT COUNT(*) FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT))) FROM (SELECT id, organization_id, name, description, permission_role, scopes, status, owner_console_user_id, created_at, updated_at, disabled_at FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT)) ORDER BY created_at DESC, id DESC LIMIT ?3 OFFSET ?4) a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL";
+    LIST = concat!("SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, a.disabled_reason, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id, t.lifetime_ceiling_secs, u.status, a.former_role, a.former_scopes, (SELECT COUNT(*) FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT))) FROM (SELECT id, organization_id, name, description, permission_role, scopes, status, owner_console_user_id, created_at, updated_at, disabled_at, disabled_reason, former_role, former_scopes FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT)) ORDER BY created_at DESC, id DESC LIMIT ?3 OFFSET ?4) a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL ", joined_user!("a.organization_id", "a.owner_console_user_id"));
     /// How many accounts a list has in all.
     COUNT = "SELECT COUNT(*) FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT))";
     /// Makes an account, unless the name is taken.
-    INSERT = "INSERT INTO service_accounts (organization_id, id, name, name_key, description, permission_role, scopes, status, owner_console_user_id, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10) ON CONFLICT DO NOTHING";
+    INSERT = "INSERT INTO service_accounts (organization_id, id, name, name_key, description, permission_role, scopes, status, owner_console_user_id, created_at, updated_at, name_match) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?11) ON CONFLICT DO NOTHING";
     /// Says whether another account has a name.
     NAME_TAKEN = "SELECT id FROM service_accounts WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3 AND deleted_at IS NULL";
     /// Replaces what can change of an account.
-    SAVE = "UPDATE service_accounts SET name = ?3, name_key = ?4, description = ?5, permission_role = ?6, scopes = ?7, status = ?8, owner_console_user_id = ?9, updated_at = ?10, disabled_at = ?11 WHERE organization_id = ?1 AND id = ?2";
+    SAVE = "UPDATE service_accounts SET name = ?3, name_key = ?4, description = ?5, permission_role = ?6, scopes = ?7, status = ?8, owner_console_user_id = ?9, updated_at = ?10, disabled_at = ?11, disabled_reason = ?12, name_match = ?13, former_role = ?14, former_scopes = ?15 WHERE organization_id = ?1 AND id = ?2";
     /// Marks an account as deleted.
     DELETE = "UPDATE service_accounts SET deleted_at = ?3, updated_at = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Stores a token.
-    INSERT_TOKEN = "INSERT INTO service_account_tokens (organization_id, id, service_account_id, lookup_id, name, token_prefix, mac, pepper_id, scopes, created_at, updated_at, expires_at, self_rotated, replay_pending) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?11, ?12, ?13)";
+    INSERT_TOKEN = "INSERT INTO service_account_tokens (organization_id, id, service_account_id, lookup_id, name, token_prefix, mac, pepper_id, scopes, created_at, updated_at, expires_at, self_rotated, replay_pending, lifetime_ceiling_secs) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?11, ?12, ?13, ?14)";
     /// Revokes a token that is not revoked.
     REVOKE = "UPDATE service_account_tokens SET revoked_at = ?3, updated_at = ?3, revoke_reason = ?4, superseded_by_id = COALESCE(?5, superseded_by_id), self_rotated = ?6, replay_pending = ?7 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
     /// Lets a superseded token live until the end of its grace.
@@ -120,7 +110,7 @@ statements! {
     /// Remembers the last warning.
     WARNED = "UPDATE service_account_tokens SET expiry_warned_days = ?3 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL AND (expiry_warned_days IS NULL OR expiry_warned_days > ?3)";
     /// Who an account is, for tokens that act for it.
-    PRINCIPAL = "SELECT name, permission_role, scopes, status FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NULL";
+    PRINCIPAL = "SELECT name, permission_role, scopes, status, former_role, former_scopes FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NULL";
     /// Removes the tokens of an account that was deleted long ago.
     PURGE_TOKENS = "DELETE FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id IN (SELECT id FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NOT NULL)";
     /// Removes an account that was deleted long ago.
@@ -150,6 +140,8 @@ pub fn scopes(row: &Row<'_>, index: usize) -> Result<Option<ScopeSet>> {
 
 fn account(row: &Row<'_>) -> Result<ServiceAccount> {
     let status = Status::parse(row.str(6)?);
+    let owner: Option<String> = row.get(7)?;
+    let is_there = row.get::<Option<String>>(24)?.as_deref() == Some("active");
     Ok(ServiceAccount {
         id: ServiceAccountId::from_store(row.get(0)?),
         organization_id: row.get(1)?,
@@ -158,29 +150,44 @@ fn account(row: &Row<'_>) -> Result<ServiceAccount> {
         role: role(row, 4)?,
         scopes: scopes(row, 5)?,
         status: status.ok_or_else(|| Error::internal("service_accounts.status is not a status"))?,
-        owner_console_user_id: row.get(7)?,
+        is_orphaned: owner.is_some() && !is_there,
+        owner_console_user_id: owner,
         created_at: row.get(8)?,
         updated_at: row.get(9)?,
         disabled_at: row.get(10)?,
+        disabled_reason: row.get(11)?,
+        former: former(row, 25)?,
     })
 }
 
+/// Reads former rights, a role and a list of scopes beside each other.
+pub fn former(row: &Row<'_>, index: usize) -> Result<Option<Rights>> {
+    if row.get::<Option<String>>(index)?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Rights {
+        role: role(row, index)?,
+        scopes: scopes(row, index + 1)?,
+    }))
+}
+
 fn token(row: &Row<'_>) -> Result<Option<Token>> {
-    let Some(id) = row.get::<Option<String>>(11)? else {
+    let Some(id) = row.get::<Option<String>>(12)? else {
         return Ok(None);
     };
     Ok(Some(Token {
         id: TokenId::from_store(id),
-        name: row.get(12)?,
-        token_prefix: row.get(13)?,
-        scopes: scopes(row, 14)?,
-        created_at: row.get(15)?,
-        updated_at: row.get(16)?,
-        expires_at: row.get(17)?,
-        last_used_at: row.get(18)?,
-        revoked_at: row.get(19)?,
-        revoke_reason: row.get(20)?,
-        superseded_by_id: row.get(21)?,
+        name: row.get(13)?,
+        token_prefix: row.get(14)?,
+        scopes: scopes(row, 15)?,
+        lifetime_ceiling_secs: row.get(23)?,
+        created_at: row.get(16)?,
+        updated_at: row.get(17)?,
+        expires_at: row.get(18)?,
+        last_used_at: row.get(19)?,
+        revoked_at: row.get(20)?,
+        revoke_reason: row.get(21)?,
+        superseded_by_id: row.get(22)?,
     }))
 }
 
@@ -224,7 +231,7 @@ pub fn list(cx: &mut Cx<'_>, status: Option<Status>, limit: i64, offset: i64) ->
     let (org, status) = (cx.org(), status.map(Status::as_str));
     let (mut collected, mut total) = (Collected::default(), None);
     cx.query(&LIST, params![org, status, limit, offset], |row| {
-        total = Some(row.get::<i64>(22)?);
+        total = Some(row.get::<i64>(27)?);
         collected.add(row)
     })?;
     let mut found = collected.found;
@@ -247,6 +254,8 @@ pub struct Principal {
     pub scopes: Option<ScopeSet>,
     /// Whether it is enabled.
     pub enabled: bool,
+    /// What it could do before somebody took it away who does not hold it.
+    pub former: Option<Rights>,
 }
 
 /// Returns what an account is now, in the snapshot of `tx`; `None` for an unknown and a deleted one.
@@ -259,6 +268,7 @@ pub fn principal(tx: &mut Tx<'_>, organization: &str, id: &str) -> Result<Option
             role: role(row, 1)?,
             scopes: scopes(row, 2)?,
             enabled: row.str(3)? == Status::Active.as_str(),
+            former: former(row, 4)?,
         })
     })
 }
@@ -280,6 +290,7 @@ pub fn insert(cx: &mut Cx<'_>, account: &ServiceAccount) -> Result<()> {
             account.status.as_str(),
             account.owner_console_user_id.as_deref(),
             account.created_at,
+            match_key(&account.name),
         ],
     )?;
     if inserted == 1 { Ok(()) } else { Err(name_taken()) }
@@ -321,6 +332,10 @@ pub fn save(cx: &mut Cx<'_>, account: &ServiceAccount, renamed: bool) -> Result<
             account.owner_console_user_id.as_deref(),
             account.updated_at,
             account.disabled_at,
+            account.disabled_reason.as_deref(),
+            match_key(&account.name),
+            account.former.map(|former| former.role.as_str()),
+            scopes_text(account.former.and_then(|former| former.scopes)),
         ],
     )
 }
@@ -351,6 +366,7 @@ pub fn insert_token(
             token.expires_at,
             false,
             replay_pending,
+            token.lifetime_ceiling_secs,
         ],
     )
 }

@@ -1,7 +1,10 @@
 //! Changes a service account: absent members stay, `null` clears (D13).
 
-use super::model::{AccountPath, OneAccount, ScopeList, ServiceAccount, not_oneself, view};
+use super::create::is_orphaned_by;
+use super::model::{AccountPath, OneAccount, ScopeList, ServiceAccount, may_list, not_oneself, view};
 use super::store;
+use crate::areas::mcp_sessions::{self, SessionActor};
+use crate::areas::service_accounts::fences;
 use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::auth::may_mint;
 use provost_kernel::error::Error;
@@ -53,7 +56,7 @@ impl Operation for UpdateServiceAccount {
     )
     .access("service_accounts:write", &[Admin])
     .command("service-accounts", "update")
-    .says("Change a service account", "Members that are absent stay as they are. Nobody gives an account more than they hold, and no account changes its own role or scopes.");
+    .says("Change a service account", "Members that are absent stay as they are. Nobody gives an account more than they hold, nor a new name or owner to one that could do more, and no account changes its own role or scopes. Its tokens can do what it can from the next request on, except those that were narrowed.");
     type Path = AccountPath;
     type Query = Empty;
     type Body = UpdateBody;
@@ -72,29 +75,57 @@ impl Operation for UpdateServiceAccount {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAccount> {
         let id = &input.path.service_account_id;
-        cx.target("service_account", id.as_str());
+        cx.target(&fences::ACCOUNT, id.as_str());
         let (before, tokens) = store::get(cx, id)?;
         let mut after = apply(&before, &input.body);
         let rights_change = after.role != before.role || after.scopes != before.scopes;
+        let name_change = name_key(&after.name) != name_key(&before.name);
+        let owner_change = after.owner_console_user_id != before.owner_console_user_id;
+        // INVARIANT SA-3: policies and gateways know an account by its name, and a person answers for it: who points
+        // either at somebody else gives away what the account can do.
+        let caller = cx.actor().permission;
+        if name_change || owner_change {
+            before.may_be_held_by(caller)?;
+        }
+        if rights_change || name_change || owner_change {
+            may_mint(caller, after.permission(None))?;
+        }
         if rights_change {
-            may_mint(cx.actor().permission, after.permission(None))?;
+            may_list(caller, after.scopes, before.scopes)?;
+            after.remember(&before, caller);
             not_oneself(&cx.actor().id, &before, "change the role or scopes of")?;
             if !after.governs() {
                 store::keep_a_governor(cx, &before)?;
             }
         }
-        if name_key(&after.name) != name_key(&before.name) {
+        if name_change {
             store::keep_name_free(cx, &after.name, id.as_str())?;
         }
+        if owner_change {
+            after.is_orphaned = is_orphaned_by(cx, after.owner_console_user_id.as_deref())?;
+        }
         note_changes(cx, &before, &after);
+        if after.name != before.name {
+            let actor = SessionActor::ServiceAccount {
+                id: id.as_str().to_owned(),
+                display: before.name.clone(),
+            };
+            mcp_sessions::rename(cx, &actor, &after.name)?;
+        }
         let now = cx.now();
         if cx.has_changes() {
             after.updated_at = before.changed_at(now);
             store::save(cx, &after, after.name != before.name)?;
-            cx.emit("service_account.updated", json!({ "serviceAccountId": id }));
+            cx.emit(&fences::UPDATED, json!({ "serviceAccountId": id }));
         }
+        let warnings = if rights_change {
+            after.warnings_after(&before)
+        } else {
+            Vec::new()
+        };
         Ok(OneAccount {
             service_account: view(after, tokens, now),
+            warnings,
         })
     }
 }

@@ -2,8 +2,10 @@
 
 use super::model::ServiceAccountId;
 use super::store;
+use crate::areas::service_accounts::fences;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
+use provost_kernel::fence::EventKind;
 use provost_kernel::jobs::{Handler, Work};
 use provost_kernel::{Cx, Kernel, Result, Timestamp, params};
 use serde_json::{Value, json};
@@ -27,7 +29,7 @@ fn purge(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
         .as_str()
         .ok_or_else(|| Error::internal("a purge names no account"))?;
     let id = ServiceAccountId::from_text(id);
-    cx.target("service_account", id.as_str());
+    cx.target(&fences::ACCOUNT, id.as_str());
     let org = cx.org();
     cx.execute(&store::PURGE_TOKENS, params![org, id.as_str()])?;
     cx.execute(&store::PURGE, params![org, id.as_str()])?;
@@ -52,7 +54,7 @@ pub async fn warn_of_expiry(kernel: &Arc<Kernel>) -> Result<usize> {
             .read_system(move |tx| tx.query(&store::EXPIRING, params![now, until, days], read))
             .await?;
         for token in ending {
-            warn(kernel, token, days, "service_account.token.expiring").await?;
+            warn(kernel, token, days, &fences::TOKEN_EXPIRING).await?;
             count += 1;
         }
     }
@@ -60,7 +62,7 @@ pub async fn warn_of_expiry(kernel: &Arc<Kernel>) -> Result<usize> {
         .read_system(move |tx| tx.query(&store::EXPIRED, params![now], read))
         .await?
     {
-        warn(kernel, token, 0, "service_account.token.expired").await?;
+        warn(kernel, token, 0, &fences::TOKEN_EXPIRED).await?;
         count += 1;
     }
     Ok(count)
@@ -75,15 +77,15 @@ fn read(row: &provost_kernel::db::Row<'_>) -> Result<Ending> {
     })
 }
 
-async fn warn(kernel: &Arc<Kernel>, token: Ending, days: i64, event: &'static str) -> Result<()> {
+async fn warn(kernel: &Arc<Kernel>, token: Ending, days: i64, event: &'static EventKind) -> Result<()> {
     let organization = token.organization.clone();
     kernel
         .system(organization, None, move |cx| {
             let (org, token) = (cx.org(), &token);
             if cx.execute(&store::WARNED, params![org, token.token_id.as_str(), days])? == 1 {
                 // Named only here: another server may have warned, or the token may have been revoked since.
-                cx.action(event);
-                cx.target("token", token.token_id.as_str());
+                cx.action(event.word());
+                cx.target(&provost_kernel::fence::TOKEN, token.token_id.as_str());
                 let data = json!({
                     "serviceAccountId": token.account_id, "tokenId": token.token_id, "expiresAt": token.expires_at,
                 });

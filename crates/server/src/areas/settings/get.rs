@@ -2,6 +2,7 @@
 
 use super::model::AutomationSettings;
 use super::store;
+use crate::areas::settings::fences;
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Result};
@@ -20,7 +21,7 @@ impl Operation for Get {
     )
     .says(
         "Show how automation behaves in the organization",
-        "updatedAt is absent in the factory state.",
+        "updatedAt is absent in the factory state. retentionShortening says what is kept until a shorter retention acts.",
     )
     .command("settings", "get")
     .sensitive();
@@ -31,12 +32,12 @@ impl Operation for Get {
 
     fn call(cx: &mut Cx<'_>, _: &Input<Self>) -> Result<AutomationSettings> {
         let org = cx.org();
-        cx.target("automation_settings", org);
-        let org = cx.org();
+        cx.target(&fences::SETTINGS, org);
+        let now = cx.now();
         let stored = store::get(&mut cx.tx(), org)?;
         let updated_at = stored.as_ref().map(|stored| stored.updated_at);
         Ok(AutomationSettings {
-            settings: stored.map(|stored| stored.settings).unwrap_or_default(),
+            settings: stored.map(|stored| stored.settings.at(now)).unwrap_or_default(),
             updated_at,
         })
     }

@@ -1,4 +1,4 @@
-//! How automation behaves in an organization: one document, replaced as a whole.
+//! How automation behaves in an organization: one document, of which single members are changed, or all of it.
 //!
 //! An organization without a row is in the factory state. Other areas ask [`load`] inside their own
 //! transaction, so that a change acts from the next request on.
@@ -7,20 +7,25 @@
 //! INVARIANT SE-2: a member that a document lacks, such as one of a later version, has its factory value.
 //! INVARIANT SE-3: every changed member stands in the audit entry with its value before and after.
 //!
+//! INVARIANT SE-4: a shorter retention is confirmed and acts after 7 days; until then a longer one takes it back.
+//! INVARIANT SE-5: no change resets a member that it does not name.
+//!
 //! Specification §4.10; D2.4, D2.10, D4.8, D5, D13.
 //!
 //! Absent on purpose: retention of anything but the history. Audit entries are not pruned yet and events have one
-//! fixed term (D13), so a value would promise what nothing keeps; members may be added later (D1.12). Also absent:
-//! changing one member at a time (the document is small, and a whole one has no forgotten half).
+//! fixed term (D13), so a value would promise what nothing keeps; members may be added later (D1.12).
 
+pub mod fences;
 mod get;
 mod model;
+mod patch;
 mod put;
 mod store;
 #[cfg(test)]
 mod tests;
+mod write;
 
-pub use model::{LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens};
+pub use model::{Directory, History, LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens};
 pub use store::STATEMENTS;
 
 use provost_kernel::db::Tx;
@@ -29,7 +34,11 @@ use provost_kernel::{Cx, Result};
 
 /// Returns the operations of this area.
 pub fn operations() -> Vec<Entry> {
-    vec![Entry::of::<get::Get>(), Entry::of::<put::Put>()]
+    vec![
+        Entry::of::<get::Get>(),
+        Entry::of::<put::Put>(),
+        Entry::of::<patch::Patch>(),
+    ]
 }
 
 /// Returns the settings of the caller's organization.

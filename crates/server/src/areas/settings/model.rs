@@ -1,19 +1,22 @@
 //! The document, its factory state and its bounds.
 
 use provost_kernel::Timestamp;
+use provost_kernel::patch::Given;
 use provost_kernel::text::Bounded;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 const DAY_SECS: i64 = 86_400;
+/// How long a shorter retention waits before it acts: time enough to notice and to take it back.
+pub(super) const SHORTENING_SECS: i64 = 7 * DAY_SECS;
 
 // A stored document may lack members (SE-2); an answer has them all, which its schema says in `extend`.
 
 /// The automation settings of an organization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway", "policies", "retention"]))]
+#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway", "policies", "history", "retention", "directory"]))]
 pub struct Settings {
     /// Tokens of service accounts.
     pub tokens: Tokens,
@@ -23,8 +26,26 @@ pub struct Settings {
     pub llm_gateway: LlmGateway,
     /// Policies and what is asked about them.
     pub policies: Policies,
+    /// What of the recorded history counts.
+    pub history: History,
     /// How long what was recorded is kept.
     pub retention: Retention,
+    /// What the directory is to policies, and what a file may take from it.
+    pub directory: Directory,
+    /// A shorter retention that does not act yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retention_shortening: Option<Shortening>,
+}
+
+/// A shorter retention that does not act yet; setting a longer one takes it back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub(super) struct Shortening {
+    /// How long recorded decisions and imported events are kept until then. Units: days.
+    pub history_days: i64,
+    /// When the retention that was set acts.
+    pub acts_at: Timestamp,
 }
 
 /// How tokens of service accounts live and die.
@@ -69,6 +90,28 @@ pub struct Policies {
     pub max_backtest_days: i64,
 }
 
+/// What the directory is to policies, and what a file may take from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(inline, extend("required" = ["complete", "maxRemovalPercent"]))]
+pub struct Directory {
+    /// Whether everybody who may act is a user of it or a service account. Nobody can say whom a policy matches then when an
+    /// event names somebody else.
+    pub complete: bool,
+    /// How much of a directory's users, of its groups or of its memberships a file removes without a word. Units: percent.
+    pub max_removal_percent: i64,
+}
+
+impl Default for Directory {
+    fn default() -> Self {
+        // A tenth is more than an ordinary week brings, and less than a broken export takes.
+        Self {
+            complete: false,
+            max_removal_percent: 10,
+        }
+    }
+}
+
 impl Default for Policies {
     fn default() -> Self {
         // D9.5
@@ -78,13 +121,22 @@ impl Default for Policies {
     }
 }
 
+/// What of the recorded history counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(inline, extend("required" = ["countImports"]))]
+pub struct History {
+    /// Whether live conditions on the past count imported events. Backtests count every event that they evaluate.
+    pub count_imports: bool,
+}
+
 /// How long what was recorded is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(inline, extend("required" = ["historyDays"]))]
 pub struct Retention {
-    /// Recorded decisions and imported events. Units: days.
-    pub history_days: i64,
+    /// Recorded decisions and imported events, as it was set: see [`Settings::acting_history_days`]. Units: days.
+    pub(super) history_days: i64,
 }
 
 impl Default for Retention {
@@ -112,14 +164,48 @@ impl Default for LlmGateway {
 }
 
 impl Settings {
-    /// Returns every member with its JSON Pointer, for the audit entry.
-    pub(super) fn members(&self) -> [(&'static str, Value); 8] {
+    /// Returns how long recorded decisions and imported events are kept at an instant. Units: days.
+    ///
+    /// INVARIANT SE-4: what is shortened acts [`SHORTENING_SECS`] later.
+    pub fn acting_history_days(&self, now: Timestamp) -> i64 {
+        let set = self.retention.history_days;
+        match &self.retention_shortening {
+            Some(shortening) if now < shortening.acts_at => set.max(shortening.history_days),
+            _ => set,
+        }
+    }
+
+    /// Returns the settings without what does not wait any more.
+    pub(super) fn at(mut self, now: Timestamp) -> Self {
+        self.retention_shortening
+            .take_if(|waiting| now >= waiting.acts_at);
+        self
+    }
+
+    /// Returns what waits when the retention of `self` is set to that of `after`: nothing when it grows or was lengthened
+    /// again, what waits already when it stays.
+    pub(super) fn shortened_to(&self, after: &Settings, now: Timestamp) -> Option<Shortening> {
+        let (acting, wanted) = (self.acting_history_days(now), after.retention.history_days);
+        if wanted == self.retention.history_days {
+            return self.clone().at(now).retention_shortening;
+        }
+        (wanted < acting).then(|| Shortening {
+            history_days: acting,
+            acts_at: now.plus_secs(SHORTENING_SECS),
+        })
+    }
+
+    /// Returns every member that can be set with its JSON Pointer.
+    pub(super) fn members(&self) -> [(&'static str, Value); 11] {
         let Self {
             tokens,
             managed_config,
             llm_gateway,
             policies,
+            history,
             retention,
+            directory,
+            retention_shortening: _,
         } = self;
         [
             ("/tokens/secretReplaySeconds", tokens.secret_replay_seconds.into()),
@@ -135,12 +221,18 @@ impl Settings {
             ),
             ("/llmGateway/enabled", llm_gateway.enabled.into()),
             ("/policies/maxBacktestDays", policies.max_backtest_days.into()),
+            ("/history/countImports", history.count_imports.into()),
             ("/retention/historyDays", retention.history_days.into()),
+            ("/directory/complete", directory.complete.into()),
+            (
+                "/directory/maxRemovalPercent",
+                directory.max_removal_percent.into(),
+            ),
         ]
     }
 }
 
-/// The settings as a whole; absent members have their factory value.
+/// What a body names of the settings.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
@@ -149,21 +241,23 @@ pub(super) struct Wanted {
     managed_config: WantedManagedConfig,
     llm_gateway: WantedLlmGateway,
     policies: WantedPolicies,
+    history: WantedHistory,
     retention: WantedRetention,
+    directory: WantedDirectory,
 }
 
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 struct WantedTokens {
     /// How long a lost answer can be fetched again with its secret, in seconds.
-    secret_replay_seconds: Bounded<0, 86_400>,
+    secret_replay_seconds: Given<Bounded<0, 86_400>>,
     /// How long a rotated token still works when the caller does not say, in seconds.
-    default_grace_seconds: Bounded<0, 604_800>,
+    default_grace_seconds: Given<Bounded<0, 604_800>>,
     /// The longest life of a token, in seconds. Tokens that exist keep theirs.
-    max_lifetime_seconds: Bounded<3_600, 31_536_000>,
+    max_lifetime_seconds: Given<Bounded<3_600, 31_536_000>>,
     /// Whether the reuse of a revoked token revokes its successors too.
-    revoke_family_on_reuse: bool,
+    revoke_family_on_reuse: Given<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -171,108 +265,114 @@ struct WantedTokens {
 #[schemars(inline)]
 struct WantedManagedConfig {
     /// Whether a rollback must have been previewed.
-    require_preview: bool,
+    require_preview: Given<bool>,
 }
 
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 struct WantedLlmGateway {
     /// Whether the LLM gateway answers.
-    enabled: bool,
+    enabled: Given<bool>,
 }
 
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 struct WantedPolicies {
     /// The longest window of a backtest, in days; the history's retention bounds it as well.
-    max_backtest_days: Bounded<1, 3_650>,
+    max_backtest_days: Given<Bounded<1, 3_650>>,
 }
 
-impl Default for WantedPolicies {
-    fn default() -> Self {
-        #[expect(
-            clippy::expect_used,
-            reason = "the factory's value lies within the bounds; a test reads it"
-        )]
-        let max_backtest_days = Bounded::new(Policies::default().max_backtest_days).expect("within bounds");
-        Self { max_backtest_days }
-    }
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+struct WantedHistory {
+    /// Whether live conditions on the past count imported events.
+    count_imports: Given<bool>,
 }
 
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 struct WantedRetention {
-    /// How long recorded decisions and imported events are kept, in days.
-    history_days: Bounded<1, 3_650>,
+    /// How long recorded decisions and imported events are kept, in days. Less than now needs confirm, and acts after
+    /// 7 days.
+    history_days: Given<Bounded<1, 3_650>>,
 }
 
-impl Default for WantedRetention {
-    fn default() -> Self {
-        #[expect(
-            clippy::expect_used,
-            reason = "the factory's value lies within the bounds; a test reads it"
-        )]
-        let history_days = Bounded::new(Retention::default().history_days).expect("within bounds");
-        Self { history_days }
-    }
-}
-
-impl Default for WantedTokens {
-    fn default() -> Self {
-        let factory = Tokens::default();
-        #[expect(
-            clippy::expect_used,
-            reason = "the factory's values lie within the bounds; a test reads them"
-        )]
-        let (replay, grace, lifetime) = (
-            Bounded::new(factory.secret_replay_seconds).expect("within bounds"),
-            Bounded::new(factory.default_grace_seconds).expect("within bounds"),
-            Bounded::new(factory.max_lifetime_seconds).expect("within bounds"),
-        );
-        Self {
-            secret_replay_seconds: replay,
-            default_grace_seconds: grace,
-            max_lifetime_seconds: lifetime,
-            revoke_family_on_reuse: factory.revoke_family_on_reuse,
-        }
-    }
-}
-
-impl Default for WantedLlmGateway {
-    fn default() -> Self {
-        Self {
-            enabled: LlmGateway::default().enabled,
-        }
-    }
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+struct WantedDirectory {
+    /// Whether everybody who may act is a user of the directory or a service account. A policy about users or accounts is
+    /// then unknown, and counts as matched, for an event that names somebody else.
+    complete: Given<bool>,
+    /// How much of a directory's users, of its groups or of its memberships a file removes without a word, in percent.
+    max_removal_percent: Given<Bounded<1, 100>>,
 }
 
 impl Wanted {
-    /// Returns the settings.
-    pub(super) fn settings(&self) -> Settings {
+    /// Returns the settings that `base` becomes with what the body names.
+    pub(super) fn applied(&self, base: &Settings) -> Settings {
+        fn number<const MIN: i64, const MAX: i64>(given: &Given<Bounded<MIN, MAX>>, base: i64) -> i64 {
+            given.get().copied().map_or(base, Bounded::get)
+        }
+        let truth = |given: &Given<bool>, base: bool| given.get().copied().unwrap_or(base);
         let tokens = &self.tokens;
         Settings {
             tokens: Tokens {
-                secret_replay_seconds: tokens.secret_replay_seconds.get(),
-                default_grace_seconds: tokens.default_grace_seconds.get(),
-                max_lifetime_seconds: tokens.max_lifetime_seconds.get(),
-                revoke_family_on_reuse: tokens.revoke_family_on_reuse,
+                secret_replay_seconds: number(
+                    &tokens.secret_replay_seconds,
+                    base.tokens.secret_replay_seconds,
+                ),
+                default_grace_seconds: number(
+                    &tokens.default_grace_seconds,
+                    base.tokens.default_grace_seconds,
+                ),
+                max_lifetime_seconds: number(&tokens.max_lifetime_seconds, base.tokens.max_lifetime_seconds),
+                revoke_family_on_reuse: truth(
+                    &tokens.revoke_family_on_reuse,
+                    base.tokens.revoke_family_on_reuse,
+                ),
             },
             managed_config: ManagedConfig {
-                require_preview: self.managed_config.require_preview,
+                require_preview: truth(
+                    &self.managed_config.require_preview,
+                    base.managed_config.require_preview,
+                ),
             },
             llm_gateway: LlmGateway {
-                enabled: self.llm_gateway.enabled,
+                enabled: truth(&self.llm_gateway.enabled, base.llm_gateway.enabled),
             },
             policies: Policies {
-                max_backtest_days: self.policies.max_backtest_days.get(),
+                max_backtest_days: number(&self.policies.max_backtest_days, base.policies.max_backtest_days),
+            },
+            history: History {
+                count_imports: truth(&self.history.count_imports, base.history.count_imports),
             },
             retention: Retention {
-                history_days: self.retention.history_days.get(),
+                history_days: number(&self.retention.history_days, base.retention.history_days),
             },
+            directory: Directory {
+                complete: truth(&self.directory.complete, base.directory.complete),
+                max_removal_percent: number(
+                    &self.directory.max_removal_percent,
+                    base.directory.max_removal_percent,
+                ),
+            },
+            retention_shortening: base.retention_shortening.clone(),
         }
+    }
+
+    /// Returns the members that the body leaves out and that are not in the factory state.
+    pub(super) fn unnamed(&self, base: &Settings) -> Vec<&'static str> {
+        let (kept, replaced) = (self.applied(base), self.applied(&Settings::default()));
+        let pairs = kept.members().into_iter().zip(replaced.members());
+        pairs
+            .filter(|((_, kept), (_, replaced))| kept != replaced)
+            .map(|((pointer, _), _)| pointer)
+            .collect()
     }
 }
 
@@ -298,9 +398,61 @@ mod tests {
             serde_json::from_value::<Settings>(json!({})).unwrap(),
             Settings::default()
         );
+        let nothing: Wanted = serde_json::from_value(json!({})).unwrap();
+        assert_eq!(nothing.applied(&Settings::default()), Settings::default());
+        assert_eq!(nothing.unnamed(&Settings::default()), [""; 0]);
+    }
+
+    fn keeping(days: i64, shortening: Option<(i64, i64)>) -> Settings {
+        Settings {
+            retention: Retention { history_days: days },
+            retention_shortening: shortening.map(|(history_days, at)| Shortening {
+                history_days,
+                acts_at: Timestamp::from_ms(at),
+            }),
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn a_shortening_acts_when_its_time_has_come_and_not_before() {
+        let waiting = keeping(30, Some((400, 1_000)));
+        let at = Timestamp::from_ms;
+        assert_eq!(waiting.acting_history_days(at(999)), 400);
+        assert_eq!(waiting.acting_history_days(at(1_000)), 30);
+        assert_eq!(waiting.clone().at(at(999)), waiting);
+        assert_eq!(waiting.at(at(1_000)), keeping(30, None));
+        // A row that says less than nothing shortens nothing.
+        assert_eq!(keeping(400, Some((30, 1_000))).acting_history_days(at(0)), 400);
+    }
+
+    #[test]
+    fn what_shortens_waits_and_what_lengthens_takes_it_back() {
+        let now = Timestamp::from_ms(500);
+        let later = |days| {
+            Some(Shortening {
+                history_days: days,
+                acts_at: now.plus_secs(SHORTENING_SECS),
+            })
+        };
+        let to = |before: &Settings, days| before.shortened_to(&keeping(days, None), now);
+        let plain = keeping(400, None);
         assert_eq!(
-            serde_json::from_value::<Wanted>(json!({})).unwrap().settings(),
-            Settings::default()
+            (to(&plain, 400), to(&plain, 401), to(&plain, 399)),
+            (None, None, later(400))
+        );
+        let waiting = keeping(30, Some((400, 1_000)));
+        assert_eq!(
+            to(&waiting, 30),
+            waiting.retention_shortening,
+            "said again, it waits no longer"
+        );
+        assert_eq!((to(&waiting, 400), to(&waiting, 500)), (None, None));
+        assert_eq!(to(&waiting, 100), later(400), "less than acts now");
+        let acted = keeping(30, Some((400, 500)));
+        assert_eq!(
+            (to(&acted, 30), to(&acted, 31), to(&acted, 29)),
+            (None, None, later(30))
         );
     }
 

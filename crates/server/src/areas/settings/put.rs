@@ -1,8 +1,9 @@
 //! `PUT …/automation/settings`
 
 use super::model::{AutomationSettings, Wanted};
-use super::store::{self, Stored};
+use super::write;
 use provost_kernel::auth::Role;
+use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
 
@@ -18,10 +19,12 @@ impl Operation for Put {
     .access("automation_settings:write", &[Role::Admin])
     .says(
         "Replace how automation behaves in the organization",
-        "The body is the whole of the settings: what it leaves out gets its factory value. Changes act \
-                 from the next request on; tokens that exist keep the lifetime that they were made with.",
+        "The body is the whole of the settings. What it leaves out has its factory value; a body that would reset a \
+         member without naming it is refused, and PATCH changes single members. Changes act from the next request \
+         on; tokens that exist keep the lifetime that they were made with. A shorter retention needs confirm: true and \
+         acts after 7 days, within which a longer one takes it back.",
     )
-    .command("settings", "set")
+    .command("settings", "replace")
     .sensitive();
     type Path = Empty;
     type Query = Empty;
@@ -29,25 +32,25 @@ impl Operation for Put {
     type Output = AutomationSettings;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AutomationSettings> {
-        let org = cx.org();
-        cx.target("automation_settings", org);
-        let before = store::get(&mut cx.tx(), org)?;
-        // Time moves on with every change, even when the clock does not (D1.2).
-        let updated_at = before
-            .as_ref()
-            .map_or(cx.now(), |before| cx.now().max(before.updated_at.plus_ms(1)));
-        let before = before.map(|before| before.settings).unwrap_or_default();
-        let after = Stored {
-            settings: input.body.settings(),
-            updated_at,
-        };
-        store::put(cx, &after)?;
-        for ((path, old), (_, new)) in before.members().into_iter().zip(after.settings.members()) {
-            cx.change(path, old, new);
+        let before = write::before(cx)?;
+        let unnamed = input.body.unnamed(before.settings());
+        if !unnamed.is_empty() {
+            return Err(would_reset(&unnamed));
         }
-        Ok(AutomationSettings {
-            settings: after.settings,
-            updated_at: Some(updated_at),
-        })
+        let after = input.body.applied(before.settings());
+        write::change(cx, before, after, input.confirm)
     }
+}
+
+/// Refuses a body that would take back what somebody set without a word about it.
+fn would_reset(unnamed: &[&'static str]) -> Error {
+    let message = format!(
+        "the body leaves out what is not in its factory state: {}; name it, or change single members with PATCH",
+        unnamed.join(", ")
+    );
+    unnamed
+        .iter()
+        .fold(Error::new(Code::Conflict, message), |error, pointer| {
+            error.and_field(*pointer, "is set, and the body does not name it")
+        })
 }

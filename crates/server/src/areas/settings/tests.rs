@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 const GET: &str = "getHeadlessAutomationSettings";
 const PUT: &str = "updateHeadlessAutomationSettings";
+const PATCH: &str = "patchHeadlessAutomationSettings";
 
 fn factory() -> Value {
     json!({
@@ -20,7 +21,9 @@ fn factory() -> Value {
         "managedConfig": { "requirePreview": false },
         "llmGateway": { "enabled": true },
         "policies": { "maxBacktestDays": 90 },
+        "history": { "countImports": false },
         "retention": { "historyDays": 400 },
+        "directory": { "complete": false, "maxRemovalPercent": 10 },
     })
 }
 
@@ -38,7 +41,9 @@ fn what_is_put_is_what_is_got() {
             "managedConfig": { "requirePreview": true },
             "llmGateway": { "enabled": false },
             "policies": { "maxBacktestDays": 30 },
+            "history": { "countImports": true },
             "retention": { "historyDays": 400 },
+            "directory": { "complete": true, "maxRemovalPercent": 25 },
         });
         let put = world.put("admin", PUT, &wanted).json();
         let mut expected = wanted.clone();
@@ -46,16 +51,12 @@ fn what_is_put_is_what_is_got() {
         assert_eq!(put, expected);
         assert_eq!(world.get("operator", GET, &[], "").json(), expected);
 
-        let put = world
-            .put("admin", PUT, &json!({ "tokens": { "defaultGraceSeconds": 5 } }))
+        let changed = world
+            .put("admin", PATCH, &json!({ "tokens": { "defaultGraceSeconds": 5 } }))
             .json();
-        let mut expected = factory();
         expected["tokens"]["defaultGraceSeconds"] = 5.into();
         expected["updatedAt"] = "2026-11-20T03:15:00.001Z".into();
-        assert_eq!(
-            put, expected,
-            "what is left out has its factory value, and time moves on"
-        );
+        assert_eq!(changed, expected, "what is left out stays, and time moves on");
     });
 }
 
@@ -70,7 +71,7 @@ fn values_outside_their_bounds_are_refused_and_nothing_changes() {
             for good in [low, high] {
                 assert_eq!(
                     world
-                        .put("admin", PUT, &json!({ "tokens": { member: good } }))
+                        .put("admin", PATCH, &json!({ "tokens": { member: good } }))
                         .status,
                     200
                 );
@@ -106,7 +107,8 @@ fn every_changed_member_is_in_the_audit_entry() {
             PUT,
             &json!({ "tokens": { "defaultGraceSeconds": 5 }, "llmGateway": { "enabled": false } }),
         );
-        world.put("admin", PUT, &json!({ "llmGateway": { "enabled": false } }));
+        let back = json!({ "tokens": { "defaultGraceSeconds": 0 }, "llmGateway": { "enabled": false } });
+        world.put("admin", PUT, &back);
         let log = world
             .get("admin", "listHeadlessAuditEvents", &[], &format!("action={PUT}"))
             .json();

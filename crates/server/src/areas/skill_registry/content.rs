@@ -22,6 +22,7 @@ impl Operation for GetSkillRegistryContent {
     .access("registry:read", &[Admin, Operator, Auditor])
     .command("skills", "download")
     .accepts_gateway_token()
+    .answers(&["ETag"])
     .produces("application/gzip")
     .says(
         "Download the archive of a skill's version",
@@ -66,6 +67,7 @@ impl Operation for GetSkillRegistryManifest {
     .access("registry:read", &[Admin, Operator, Auditor])
     .command("skills", "manifest")
     .accepts_gateway_token()
+    .answers(&["ETag"])
     .says(
         "Read the signed manifest of a skill's version",
         "A DSSE envelope; its payload names organization, item, version, digest and every file with its own \

@@ -1,8 +1,11 @@
 //! Gateway tokens beside service-account tokens as the kernel's credentials (D10.6).
 
 use super::model::GatewayTokenId;
+use crate::areas::directory::{self, model::UserId};
+use crate::areas::mcp_sessions;
 use crate::areas::service_accounts::{self, ServiceAccountCredentials};
-use provost_kernel::auth::OrganizationId;
+use crate::areas::skill_registry::fences;
+use provost_kernel::auth::{OrganizationId, Role, ScopeSet};
 use provost_kernel::credential::{Credential, Credentials, Sessions, Use};
 use provost_kernel::db::{Row, Statement, Tx};
 use provost_kernel::error::Result;
@@ -11,8 +14,8 @@ use provost_kernel::{Cx, params, statements};
 use serde_json::json;
 
 statements! {
-    /// Finds a gateway token by its public lookup id.
-    LOOKUP = unscoped("the lookup id is unique everywhere and says whose the token is") "SELECT organization_id, id, token_prefix, mac, pepper_id, principal_id, item_id, expires_at, revoked_at, replay_pending, last_used_at FROM gateway_tokens WHERE lookup_id = ?1";
+    /// Finds a gateway token by its public lookup id, and when the session ended by which it came.
+    LOOKUP = unscoped("the lookup id is unique everywhere and says whose the token is") concat!("SELECT t.organization_id, t.id, t.token_prefix, t.mac, t.pepper_id, t.principal_id, t.item_id, t.expires_at, t.revoked_at, t.replay_pending, t.last_used_at, CASE s.state WHEN 0 THEN ", mcp_sessions::cut!("s"), " WHEN 1 THEN s.ended_at END FROM gateway_tokens t LEFT JOIN mcp_sessions s ON s.organization_id = t.organization_id AND s.id = t.came_by WHERE t.lookup_id = ?1");
     /// Ends the replay of a token.
     FIRST_USE = "UPDATE gateway_tokens SET replay_pending = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Notes a use.
@@ -50,16 +53,15 @@ impl Credentials for TokenCredentials {
         let found = tx.query_opt(&LOOKUP, params![lookup_id], read)?;
         let Some(token) = found else { return Ok(None) };
         // INVARIANT SK-7: the principal is read in the snapshot that reads the token.
-        let principal = service_accounts::principal(tx, token.organization.as_str(), &token.principal_id)?;
-        let Some(principal) = principal else {
+        let Some(principal) = principal(tx, token.organization.as_str(), &token.principal_id)? else {
             return Ok(None);
         };
         Ok(Some(Credential {
             organization: token.organization,
-            kind: "service_account",
+            kind: principal.kind,
             principal_id: token.principal_id,
             display: principal.display,
-            role: Some(principal.role),
+            role: principal.role,
             account_scopes: principal.scopes,
             token_scopes: None,
             enabled: principal.enabled,
@@ -73,6 +75,7 @@ impl Credentials for TokenCredentials {
             replay_pending: token.replay_pending,
             last_used_at: token.last_used_at,
             item: Some(token.item_id),
+            client: None,
         }))
     }
 
@@ -105,7 +108,7 @@ impl Credentials for TokenCredentials {
         })?;
         let (principal, item) = owner.unzip();
         cx.emit(
-            "gateway_token.reuse_detected",
+            &fences::GATEWAY_TOKEN_REUSE_DETECTED,
             json!({ "tokenId": token_id, "principalId": principal, "itemId": item, "severity": "high" }),
         );
         Ok(())
@@ -114,6 +117,37 @@ impl Credentials for TokenCredentials {
     fn sessions(&self) -> Option<&dyn Sessions> {
         Some(self.sessions)
     }
+}
+
+/// For whom a gateway token acts.
+struct Principal {
+    kind: &'static str,
+    display: String,
+    role: Option<Role>,
+    scopes: Option<ScopeSet>,
+    enabled: bool,
+}
+
+/// Returns what the person or the account that installed a skill is now; `None` for one that is gone.
+fn principal(tx: &mut Tx<'_>, organization: &str, id: &str) -> Result<Option<Principal>> {
+    if provost_kernel::id::parse(UserId::PREFIX, id).is_some() {
+        let user = directory::principal(tx, organization, id)?;
+        return Ok(user.map(|user| Principal {
+            kind: "console_user",
+            display: user.display,
+            role: user.role,
+            scopes: None,
+            enabled: user.enabled,
+        }));
+    }
+    let account = service_accounts::principal(tx, organization, id)?;
+    Ok(account.map(|account| Principal {
+        kind: "service_account",
+        display: account.display,
+        role: Some(account.role),
+        scopes: account.scopes,
+        enabled: account.enabled,
+    }))
 }
 
 struct Token {
@@ -140,7 +174,8 @@ fn read(row: &Row<'_>) -> Result<Token> {
         principal_id: row.get(5)?,
         item_id: row.get(6)?,
         expires_at: row.get(7)?,
-        revoked_at: row.get(8)?,
+        // INVARIANT SK-8: also while a job is still to write the end down.
+        revoked_at: row.get::<Option<_>>(8)?.or(row.get(11)?),
         replay_pending: row.get(9)?,
         last_used_at: row.get(10)?,
     })

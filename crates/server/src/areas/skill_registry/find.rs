@@ -3,6 +3,7 @@
 use super::model::{Item, Known, find, refuse_withdrawn};
 use super::reference::{ItemRef, Reference};
 use super::{model::SkillItemId, store};
+use crate::areas::skill_registry::fences;
 use provost_kernel::error::Error;
 use provost_kernel::{Cx, Result};
 
@@ -13,7 +14,7 @@ use provost_kernel::{Cx, Result};
 /// Errors: `NotFound`.
 pub fn item<'a>(cx: &mut Cx<'_>, path: &'a ItemRef) -> Result<(Item, &'a Reference)> {
     let reference = path.0.as_ref().ok_or_else(absent)?;
-    cx.target("skill", reference.to_string());
+    cx.target(&fences::SKILL, reference.to_string());
     let found = match cx.actor().item.as_deref() {
         Some(own) => {
             store::item_by_id(cx, &SkillItemId::from_text(own))?.filter(|item| reference.names(item))
@@ -21,7 +22,7 @@ pub fn item<'a>(cx: &mut Cx<'_>, path: &'a ItemRef) -> Result<(Item, &'a Referen
         None => store::named(cx, reference)?,
     };
     let item = found.ok_or_else(absent)?;
-    cx.target("skill", item.id.as_str());
+    cx.target(&fences::SKILL, item.id.as_str());
     Ok((item, reference))
 }
 

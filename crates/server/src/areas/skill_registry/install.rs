@@ -9,6 +9,7 @@ use super::model::{
 use super::reference::ItemPath;
 use super::{find, store};
 use crate::areas::settings;
+use crate::areas::skill_registry::fences;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::cx::Revealed;
 use provost_kernel::dsse::Envelope;
@@ -75,7 +76,7 @@ impl Operation for InstallSkillRegistryItem {
         "Install a skill for the caller",
         "Notes the install and answers a gateway token, shown once, that fetches the content and the manifest of \
          this item and nothing else. Installing again at the same place keeps the install, sets its version and \
-         replaces its token. A retry with the same idempotency key shows the token again until it was used, at \
+         replaces its token. The token ends when the session or token that installed it is revoked, not when that expires or is rotated. A retry with the same idempotency key shows the token again until it was used, at \
          most 24 hours.",
     );
     type Path = ItemPath;
@@ -95,7 +96,7 @@ impl Operation for InstallSkillRegistryItem {
         cx.change("/installs", Value::Null, install.id.as_str());
         cx.change("/gatewayTokens", Value::Null, gateway_token.id.as_str());
         cx.emit(
-            "registry.item.installed",
+            &fences::INSTALLED,
             json!({
                 "itemId": item.id, "version": version.version, "installId": install.id,
                 "principalId": install.principal_id, "client": install.place.client,
@@ -163,6 +164,8 @@ fn issue(cx: &mut Cx<'_>, install: &Install) -> Result<IssuedGatewayToken> {
     let minted = token::mint(TokenKind::Gateway, cx.rng());
     let id: GatewayTokenId = cx.new_id();
     let expires_at = cx.now().plus_secs(lifetime);
+    // INVARIANT SK-8: it ends with what it came by.
+    let came_by = cx.actor().token.as_ref().map(|token| token.id.clone());
     let token = NewToken {
         id: &id,
         lookup_id: &minted.lookup_id,
@@ -170,6 +173,7 @@ fn issue(cx: &mut Cx<'_>, install: &Install) -> Result<IssuedGatewayToken> {
         mac: cx.kernel().keys.token_mac_current(minted.token.expose()),
         expires_at,
         replay_pending: replay_secs > 0,
+        came_by: came_by.as_deref(),
     };
     install_store::insert_token(cx, install, &token)?;
     Ok(IssuedGatewayToken {

@@ -20,13 +20,17 @@ statements! {
     /// Ends the waiting for a client whose place has a new install.
     REPLACED = "UPDATE skill_installs SET status = ?5, removed_at = ?6, updated_at = ?6 WHERE organization_id = ?1 AND principal_id = ?2 AND item_id = ?3 AND place = ?4 AND status = 'pending_cleanup'";
     /// Stores a gateway token.
-    INSERT_TOKEN = "INSERT INTO gateway_tokens (organization_id, id, lookup_id, token_prefix, mac, pepper_id, principal_id, item_id, install_id, created_at, updated_at, expires_at, replay_pending) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?11, ?12)";
+    INSERT_TOKEN = "INSERT INTO gateway_tokens (organization_id, id, lookup_id, token_prefix, mac, pepper_id, principal_id, item_id, install_id, created_at, updated_at, expires_at, replay_pending, came_by) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?11, ?12, ?13)";
     /// Revokes every token of one principal for one item.
     REVOKE_ALL = "UPDATE gateway_tokens SET revoked_at = ?4, updated_at = ?4, revoke_reason = ?5, replay_pending = ?6 WHERE organization_id = ?1 AND principal_id = ?2 AND item_id = ?3 AND revoked_at IS NULL RETURNING id, token_prefix";
     /// Revokes the token of one install.
     REVOKE_OF_INSTALL = "UPDATE gateway_tokens SET revoked_at = ?5, updated_at = ?5, revoke_reason = ?6, replay_pending = ?7 WHERE organization_id = ?1 AND principal_id = ?2 AND item_id = ?3 AND install_id = ?4 AND revoked_at IS NULL RETURNING id, token_prefix";
     /// Revokes every token of one principal.
     REVOKE_OF_PRINCIPAL = "UPDATE gateway_tokens SET revoked_at = ?3, updated_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND principal_id = ?2 AND revoked_at IS NULL RETURNING id, token_prefix";
+    /// Revokes every token that came by a credential.
+    REVOKE_OF_ORIGIN = "UPDATE gateway_tokens SET revoked_at = ?3, updated_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND came_by = ?2 AND revoked_at IS NULL RETURNING id, token_prefix";
+    /// Revokes every token that came by a session that ended at an instant for a reason.
+    REVOKE_OF_ENDED = "UPDATE gateway_tokens SET revoked_at = ?2, updated_at = ?2, revoke_reason = ?3, replay_pending = ?4 WHERE organization_id = ?1 AND revoked_at IS NULL AND came_by IN (SELECT s.id FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.ended_at = ?2 AND s.state = 1 AND s.revoke_reason = ?3) RETURNING id, token_prefix";
     /// The tokens of one principal whose answer could still be replayed.
     REPLAYABLE = "SELECT id FROM gateway_tokens WHERE organization_id = ?1 AND principal_id = ?2 AND revoked_at IS NULL AND replay_pending = ?3 ORDER BY id";
 }
@@ -182,6 +186,8 @@ pub struct NewToken<'a> {
     pub expires_at: Timestamp,
     /// The answer that issued it can be replayed.
     pub replay_pending: bool,
+    /// The id of the session, or of the account's token, by which the skill was installed.
+    pub came_by: Option<&'a str>,
 }
 
 /// Stores the token of an install.
@@ -202,6 +208,7 @@ pub fn insert_token(cx: &mut Cx<'_>, install: &Install, token: &NewToken<'_>) ->
             now,
             token.expires_at,
             token.replay_pending,
+            token.came_by,
         ],
     )
 }
@@ -257,6 +264,24 @@ pub fn revoke_of_principal(cx: &mut Cx<'_>, principal: &str, reason: &str) -> Re
         params![org, principal, now, reason, false],
         revoked,
     )?;
+    erased(cx, tokens)
+}
+
+/// Revokes every gateway token that came by a credential: the token of an account, or a session.
+pub fn revoke_of_origin(cx: &mut Cx<'_>, credential: &str, reason: &str) -> Result<Vec<Revoked>> {
+    let (org, now) = (cx.org(), cx.now());
+    let tokens = cx.query(
+        &REVOKE_OF_ORIGIN,
+        params![org, credential, now, reason, false],
+        revoked,
+    )?;
+    erased(cx, tokens)
+}
+
+/// Revokes every gateway token that came by a session that was ended at an instant for a reason.
+pub fn revoke_of_ended(cx: &mut Cx<'_>, at: Timestamp, reason: &str) -> Result<Vec<Revoked>> {
+    let org = cx.org();
+    let tokens = cx.query(&REVOKE_OF_ENDED, params![org, at, reason, false], revoked)?;
     erased(cx, tokens)
 }
 

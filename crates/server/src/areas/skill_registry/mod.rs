@@ -19,6 +19,8 @@
 //! INVARIANT SK-5: a principal has one install of an item in one place, and nobody touches another's.
 //! INVARIANT SK-6: a gateway token's secret stands in one answer and in no row; rows hold its MAC (D2.3).
 //! INVARIANT SK-7: a gateway token works while its principal does, for its own item, in operations that say so.
+//! INVARIANT SK-8: it ends with what it came by: the session or the token that was revoked, the client that was blocked, the
+//!   identity link that was taken away or held. It outlives their expiry, and a rotation.
 //!
 //! An uninstall that names a version removes the installs of that version. The tokens go all the same (D10.6):
 //! installs that remain get a new one by being installed again. What was withdrawn is answered with 409, not 404:
@@ -29,6 +31,7 @@
 
 mod content;
 mod credentials;
+pub mod fences;
 mod find;
 mod get;
 mod inputs;
@@ -53,7 +56,7 @@ pub use store::STATEMENTS;
 pub use upkeep::{STATEMENTS as UPKEEP_STATEMENTS, broken_invariants, revoke_every_token};
 
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{Cx, Result, Timestamp};
 
 /// Returns the operations of the area.
 pub fn operations() -> Vec<Entry> {
@@ -80,12 +83,28 @@ pub fn find_exact(cx: &mut Cx<'_>, selector: &str) -> Result<Vec<(String, String
     store::exact(cx, selector)
 }
 
+/// Says whether an item of this id is there and not withdrawn.
+pub fn is_offered(cx: &mut Cx<'_>, id: &str) -> Result<bool> {
+    store::is_offered(cx, id)
+}
+
 /// Erases what could be replayed of a principal's gateway tokens, when the principal is disabled (D4.8).
 pub fn erase_replays(cx: &mut Cx<'_>, principal_id: &str) -> Result<()> {
     install_store::erase_replays(cx, principal_id)
 }
 
-/// Revokes every gateway token of a principal that is deleted.
-pub fn revoke_tokens_of(cx: &mut Cx<'_>, principal_id: &str) -> Result<()> {
-    install_store::revoke_of_principal(cx, principal_id, "principal_deleted").map(drop)
+/// Revokes every gateway token of a principal that is deleted, or of a user that is suspended: what ended for a person
+/// stays ended when she comes back.
+pub fn revoke_tokens_of(cx: &mut Cx<'_>, principal_id: &str, reason: &str) -> Result<()> {
+    install_store::revoke_of_principal(cx, principal_id, reason).map(drop)
+}
+
+/// Revokes the gateway tokens that came by a token of an account which is revoked (SK-8).
+pub fn revoke_tokens_by(cx: &mut Cx<'_>, credential: &str, reason: &str) -> Result<()> {
+    install_store::revoke_of_origin(cx, credential, reason).map(drop)
+}
+
+/// Revokes the gateway tokens that came by sessions which were ended at an instant for a reason (SK-8).
+pub fn revoke_tokens_of_ended(cx: &mut Cx<'_>, at: Timestamp, reason: &str) -> Result<()> {
+    install_store::revoke_of_ended(cx, at, reason).map(drop)
 }

@@ -6,6 +6,7 @@ use super::model::{
     refuse_withdrawn,
 };
 use super::{store, version::Version};
+use crate::areas::skill_registry::fences;
 use crate::skill_package::{Fault, MAX_ARCHIVE_BYTES, MEDIA_TYPES, Manifest, Package};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::dsse::{Envelope, SignedKind};
@@ -62,6 +63,7 @@ impl Operation for PublishSkillRegistryItem {
     .access("registry:write", &[Admin])
     .command("skills", "publish-archive")
     .status(201)
+    .answers(&["Location"])
     .also(200)
     .consumes(&MEDIA_TYPES, MAX_ARCHIVE_BYTES, UPLOAD_SECS)
     .says(
@@ -89,7 +91,7 @@ impl Operation for PublishSkillRegistryItem {
         let found = store::item_by_name(cx, namespace, &manifest.name)?;
         let is_new = found.is_none();
         let item = found.unwrap_or_else(|| new_item(cx, namespace, manifest));
-        cx.target("skill", item.id.as_str());
+        cx.target(&fences::SKILL, item.id.as_str());
         refuse_withdrawn("this skill", item.withdrawn_at)?;
         let known = if is_new {
             Vec::new()
@@ -207,7 +209,7 @@ fn add(
     );
     cx.change("/latestVersion", previous, item.latest_version.clone());
     cx.emit(
-        "registry.item.published",
+        &fences::PUBLISHED,
         json!({ "itemId": item.id, "version": added.version, "digest": added.digest }),
     );
     Ok(Published {

@@ -2,6 +2,7 @@
 
 use super::install_store;
 use super::model::{InstallId, InstallStatus, InstallView};
+use crate::areas::skill_registry::fences;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -50,7 +51,7 @@ impl Operation for ReportSkillInstallRemoved {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneInstall> {
         let id = &input.path.install_id;
-        cx.target("skill_install", id.as_str());
+        cx.target(&fences::INSTALL, id.as_str());
         let mut install = install_store::own(cx, id)?;
         match install.status {
             InstallStatus::Installed => {

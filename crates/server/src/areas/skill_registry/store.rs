@@ -15,6 +15,8 @@ statements! {
     ITEM_BY_NAME = "SELECT id, organization_id, namespace, name, description, latest_version, version_count, created_at, updated_at, withdrawn_at FROM skill_items WHERE organization_id = ?1 AND name = ?2 AND namespace = ?3";
     /// One page of items, newest first.
     LIST_ITEMS = "SELECT id, organization_id, namespace, name, description, latest_version, version_count, created_at, updated_at, withdrawn_at, number FROM skill_items WHERE organization_id = ?1 AND number < ?2 AND (CAST(?3 AS TEXT) IS NULL OR namespace = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR CASE WHEN withdrawn_at IS NULL THEN 'available' ELSE 'withdrawn' END = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR search_key LIKE CAST(?5 AS TEXT) ESCAPE '!') ORDER BY number DESC, id DESC LIMIT ?6";
+    /// An item that is not withdrawn.
+    OFFERED = "SELECT id FROM skill_items WHERE organization_id = ?1 AND id = ?2 AND withdrawn_at IS NULL";
     /// Items that a name or an id names exactly.
     EXACT = "SELECT id, namespace, name FROM skill_items WHERE organization_id = ?1 AND (id = ?2 OR (name = ?3 AND (CAST(?4 AS TEXT) IS NULL OR namespace = CAST(?4 AS TEXT)))) ORDER BY namespace, id LIMIT 20";
     /// Makes an item.
@@ -276,4 +278,10 @@ pub fn content(cx: &mut Cx<'_>, digest: &str) -> Result<Vec<u8>> {
     let org = cx.org();
     let found = cx.query_opt(&CONTENT, params![org, digest], |row| row.get::<Vec<u8>>(0))?;
     found.ok_or_else(|| Error::internal("a skill's content has gone"))
+}
+
+/// Says whether an item of this id is there and not withdrawn.
+pub fn is_offered(cx: &mut Cx<'_>, id: &str) -> Result<bool> {
+    let org = cx.org();
+    Ok(cx.query_opt(&OFFERED, params![org, id], |_| Ok(()))?.is_some())
 }

@@ -4,6 +4,7 @@ use super::find;
 use super::install_store;
 use super::model::{GatewayTokenId, Install, InstallId, InstallStatus, SkillItemId};
 use super::reference::ItemPath;
+use crate::areas::skill_registry::fences;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result, Timestamp};
@@ -140,7 +141,7 @@ impl Operation for UninstallSkillRegistryItem {
             cx.change("/gatewayTokens", token.id.as_str(), Value::Null);
         }
         cx.emit(
-            "registry.item.uninstalled",
+            &fences::UNINSTALLED,
             json!({
                 "itemId": result.item_id, "principalId": cx.actor().id,
                 "installIds": meant.iter().map(|i| i.id.as_str()).collect::<Vec<_>>(),

@@ -12,13 +12,16 @@
 //!
 //! Absent on purpose: prefixes, aliases and display names (a gateway that guesses grants the wrong budget).
 
+pub mod fences;
+mod lost;
 mod model;
 mod reference;
 mod resolve;
 mod store;
 
+pub use lost::{Deleted, LostReference, losing, lost_with, shown, tell, weighed};
 pub use model::SubjectKind;
-pub use store::{STATEMENTS, find, missing, name_taken};
+pub use store::{STATEMENTS, missing, name_taken};
 
 use provost_kernel::operation::Entry;
 

@@ -15,7 +15,7 @@ const MAX_NAME: usize = 320;
 /// Who can be named as somebody that something is assigned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[schemars(inline, extend("x-open" = true))]
 pub enum SubjectKind {
     /// A person of the directory.
     User,

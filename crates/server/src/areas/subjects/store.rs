@@ -1,16 +1,10 @@
 //! All SQL of the area, made of the parts that the owners of the tables offer.
 
 use super::model::{Candidate, SubjectKind};
-use crate::areas::directory::store::groups::{
-    groups_of_id, groups_of_ids, groups_of_name, groups_of_names, known_groups_of_names,
-};
-use crate::areas::directory::store::users::{
-    known_users_of_names, users_of_id, users_of_ids, users_of_name, users_of_names,
-};
+use crate::areas::directory::store::groups::{groups_of_id, groups_of_ids, groups_of_name, groups_of_names};
+use crate::areas::directory::store::users::{users_of_id, users_of_ids, users_of_name, users_of_names};
 use crate::areas::directory::store::{list_1, list_16, list_256, padded};
-use crate::areas::service_accounts::{
-    accounts_of_id, accounts_of_ids, accounts_of_name, accounts_of_names, known_accounts_of_names,
-};
+use crate::areas::service_accounts::{accounts_of_id, accounts_of_ids, accounts_of_name, accounts_of_names};
 use provost_kernel::db::Statement;
 use provost_kernel::error::Error;
 use provost_kernel::text::name_key;
@@ -45,18 +39,6 @@ statements! {
     GROUPS = concat!(groups_of_name!(), " UNION ", groups_of_id!());
     /// The service accounts of a name or an id.
     ACCOUNTS = concat!(accounts_of_name!(), " UNION ", accounts_of_id!());
-    /// The users of 16 names.
-    KNOWN_USERS_16 = known_users_of_names!(list_16!());
-    /// The users of 256 names.
-    KNOWN_USERS_256 = known_users_of_names!(list_256!());
-    /// The groups of 16 names.
-    KNOWN_GROUPS_16 = known_groups_of_names!(list_16!());
-    /// The groups of 256 names.
-    KNOWN_GROUPS_256 = known_groups_of_names!(list_256!());
-    /// The service accounts of 16 names.
-    KNOWN_ACCOUNTS_16 = known_accounts_of_names!(list_16!());
-    /// The service accounts of 256 names.
-    KNOWN_ACCOUNTS_256 = known_accounts_of_names!(list_256!());
     /// Those of 16 ids that users have.
     USER_IDS_16 = users_of_ids!(list_16!());
     /// Those of 256 ids that users have.
@@ -117,50 +99,6 @@ pub fn selected(cx: &mut Cx<'_>, kind: SubjectKind, selector: &str) -> Result<Ve
     cx.query(statement, params![org, key, selector], |row| {
         Ok((row.get(1)?, row.get(2)?))
     })
-}
-
-/// Who has a name or an id: ids, and the directories where they have one.
-pub type Hits = Vec<(String, Option<String>)>;
-
-/// Returns, for every selector, the subjects of this kind that have it for a name or an id; suspended and disabled ones
-/// are among them. One that is found by its id has no directory here.
-///
-/// Cost: two statements for each 256 selectors.
-pub fn find<'a>(cx: &mut Cx<'_>, kind: SubjectKind, selectors: &[&'a str]) -> Result<HashMap<&'a str, Hits>> {
-    let (few, many): (&'static Statement, &'static Statement) = match kind {
-        SubjectKind::User => (&KNOWN_USERS_16, &KNOWN_USERS_256),
-        SubjectKind::Group => (&KNOWN_GROUPS_16, &KNOWN_GROUPS_256),
-        SubjectKind::ServiceAccount => (&KNOWN_ACCOUNTS_16, &KNOWN_ACCOUNTS_256),
-    };
-    // PostgreSQL takes no NUL in a text, and nobody has one in a name.
-    let askable = selectors
-        .iter()
-        .copied()
-        .filter(|selector| !selector.contains('\0'));
-    let keys: Vec<(&str, String)> = askable.map(|selector| (selector, name_key(selector))).collect();
-    let mut named: HashMap<String, Hits> = HashMap::new();
-    for part in keys.chunks(256) {
-        let (statement, size) = if part.len() <= 16 { (few, 16) } else { (many, 256) };
-        let list: Vec<&str> = part.iter().map(|(_, key)| key.as_str()).collect();
-        let values = padded(cx.org(), &list, size, &[]);
-        cx.query(statement, &values, |row| {
-            named
-                .entry(row.get(2)?)
-                .or_default()
-                .push((row.get(0)?, row.get(1)?));
-            Ok(())
-        })?;
-    }
-    let missing: std::collections::HashSet<String> = missing(cx, kind, selectors)?.into_iter().collect();
-    let mut found: HashMap<&str, Hits> = HashMap::new();
-    for (selector, key) in keys {
-        let hits = found.entry(selector).or_default();
-        hits.clone_from(named.get(&key).unwrap_or(&Vec::new()));
-        if !missing.contains(selector) && !hits.iter().any(|(id, _)| id == selector) {
-            hits.push((selector.to_owned(), None));
-        }
-    }
-    Ok(found)
 }
 
 /// Returns those ids that name no subject of this kind; deleted ones are none, suspended and disabled ones are.

@@ -40,7 +40,8 @@ pub fn command() -> Command {
              a whole set {{\"policies\":[…]}}, - for standard input, or draft:POLICY_ID for a stored policy that is \
              not enabled.\n\n\
              --fail-on, --html and --json wait for the end, as --wait does.\n\n\
-             Needs the scopes policies:backtest and policies:read and one of the roles admin, operator.\n\n{}",
+             Needs the scopes policies:backtest and policies:read and one of the roles admin, operator; and the scope \
+             policies:inspect where a policy that differs reads content.\n\n{}",
             wait::EXIT_CODES
         ))
         .arg(

@@ -23,6 +23,7 @@ pub const ACTIONS: [&str; 7] = [
 /// One run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(clippy::struct_excessive_bools, reason = "the members on the wire")]
 pub struct RunView {
     pub id: String,
     pub organization_id: String,
@@ -46,6 +47,8 @@ pub struct RunView {
     pub truncated: bool,
     pub truncated_by: Option<String>,
     pub attempt: Option<u64>,
+    /// Whether what is compared differs in policies that read content.
+    pub reads_content: bool,
     pub engine_version: Option<String>,
     pub dataset_digest: Option<String>,
     pub result_digest: Option<String>,
@@ -117,8 +120,10 @@ pub struct Limits {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProgressView {
-    pub events_processed: u64,
+    /// Absent where the results are restricted, as the total is.
+    pub events_processed: Option<u64>,
     pub events_total: Option<u64>,
+    pub percent: u64,
 }
 
 /// What came of it.
@@ -138,6 +143,11 @@ pub struct Results {
     pub by_tool: Vec<ToolRow>,
     pub by_day: Vec<DayRow>,
     pub samples: Vec<Sample>,
+    /// Whether the server shows totals alone.
+    pub restricted: bool,
+    /// Whether it shows no figure at all: what is absent is then not known, and no zero.
+    #[serde(skip)]
+    pub is_withheld: bool,
 }
 
 /// What one policy did.
@@ -225,9 +235,12 @@ impl RunView {
     /// Errors: usage, when it is no run.
     pub fn read(json: &Value) -> Result<Self, Failure> {
         let wrong = |why: &str| Failure::usage(format!("that is no backtest: {why}"));
-        let run = Self::deserialize(json).map_err(|error| wrong(&error.to_string()))?;
+        let mut run = Self::deserialize(json).map_err(|error| wrong(&error.to_string()))?;
         if run.id.is_empty() || run.status.is_empty() {
             return Err(wrong("it has no id or no status"));
+        }
+        if let Some(results) = &mut run.results {
+            results.is_withheld = results.restricted && json["results"]["eventsEvaluated"].is_null();
         }
         Ok(run)
     }

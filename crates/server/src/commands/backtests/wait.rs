@@ -92,7 +92,8 @@ async fn polled(client: &Client<'_>, id: &str) -> Result<Value, Failure> {
             }
             match (run.status.as_str(), run.progress.events_processed) {
                 ("queued", _) => progress.say("waiting for its turn"),
-                (_, done) => progress.show(done, run.progress.events_total.map(|total| (done, total))),
+                (_, Some(done)) => progress.show(done, run.progress.events_total.map(|total| (done, total))),
+                (_, None) => progress.say(&format!("{} % done", run.progress.percent)),
             }
         }
         tokio::time::sleep(wait).await;
@@ -104,13 +105,13 @@ fn speed(run: &RunView) -> String {
     let at = |text: &Option<String>| text.as_deref().and_then(Timestamp::parse);
     let took = at(&run.started_at).zip(at(&run.finished_at));
     let took = took.and_then(|(start, end)| u64::try_from(end.as_ms() - start.as_ms()).ok());
-    let events = number(run.progress.events_processed);
+    let Some(processed) = run.progress.events_processed else {
+        return run.status.clone();
+    };
+    let events = number(processed);
     match took {
         Some(ms) => {
-            let rate = number(per_second(
-                run.progress.events_processed,
-                Duration::from_millis(ms),
-            ));
+            let rate = number(per_second(processed, Duration::from_millis(ms)));
             format!(
                 "{}: {events} events in {}.{:03} s, {rate}/s",
                 run.status,
@@ -164,6 +165,12 @@ fn judge(run: &RunView, gates: &[Gate]) -> Result<(), Failure> {
             "the backtest succeeded without results",
         ));
     };
+    if results.is_withheld && !gates.is_empty() {
+        let message =
+            "the figures of this backtest are not shown to you, so that no condition can be checked";
+        let failure = Failure::new(Exit::Refused, message);
+        return Err(failure.and("it reads content: ask with a token that has the scope policies:inspect"));
+    }
     let caught: Vec<String> = gates
         .iter()
         .filter_map(|gate| {
@@ -211,6 +218,20 @@ mod tests {
             (None, Some(Exit::Refused))
         );
         assert_eq!((Exit::Gate as u8, Exit::Interrupted as u8), (10, 130));
+    }
+
+    #[test]
+    fn a_condition_on_a_figure_that_is_not_shown_does_not_pass() {
+        let of = |results| {
+            RunView::read(&json!({ "id": "btr_1", "status": "succeeded", "results": results })).unwrap()
+        };
+        let gates = [Gate::parse("block_to_allow>0").unwrap()];
+        let withheld = of(json!({ "restricted": true }));
+        let failure = judge(&withheld, &gates).unwrap_err();
+        assert!(failure.exit == Exit::Refused && failure.lines[1].contains("policies:inspect"));
+        assert!(judge(&withheld, &[]).is_ok());
+        let totals = of(json!({ "restricted": true, "eventsEvaluated": 9, "unchanged": 9, "byChange": {} }));
+        assert!(judge(&totals, &gates).is_ok());
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub fn occasion(word: &str) -> String {
 
 /// Returns the figures of a run in a sentence; `None` while there are none.
 pub fn headline(run: &RunView) -> Option<String> {
-    let results = run.results.as_ref()?;
+    let results = run.results.as_ref().filter(|results| !results.is_withheld)?;
     let evaluated = results.events_evaluated;
     let what = match (results.is_all_tools(), evaluated) {
         (true, 1) => "tool call",
@@ -195,7 +195,8 @@ pub fn caveats(run: &RunView) -> Vec<String> {
         "queued" => all.push("The backtest has not begun yet.".to_owned()),
         "running" => {
             let total = run.progress.events_total.filter(|total| *total > 0);
-            let far = total.map(|total| percent(run.progress.events_processed.min(total), total));
+            let far = total.zip(run.progress.events_processed);
+            let far = far.map(|(total, processed)| percent(processed.min(total), total));
             let far = far.map(|far| format!(" ({far} done)")).unwrap_or_default();
             all.push(format!(
                 "The backtest is still running{far}: the figures will change."
@@ -218,7 +219,19 @@ pub fn caveats(run: &RunView) -> Vec<String> {
         }
         _ => {}
     }
-    if run.partial && run.is_final() {
+    if results.is_withheld {
+        all.push(
+            "The figures are not shown: the backtest reads content, one of them is small, and only who has the scope \
+             policies:inspect sees small ones."
+                .to_owned(),
+        );
+    } else if results.restricted {
+        all.push(
+            "Only totals are shown: the backtest reads content, and the rest is for who has the scope policies:inspect."
+                .to_owned(),
+        );
+    }
+    if run.partial && run.is_final() && !results.is_withheld {
         all.push("The figures cover only the events that were evaluated before it ended.".to_owned());
     }
     if run.truncated {
@@ -338,6 +351,24 @@ mod tests {
         );
         let queued = RunView::read(&json!({ "id": "btr_1", "status": "queued" })).unwrap();
         assert_eq!(headline(&queued), None);
+    }
+
+    #[test]
+    fn figures_that_are_not_shown_never_read_as_nothing() {
+        let withheld = run(&json!({ "restricted": true }));
+        assert_eq!(headline(&withheld), None);
+        let said = caveats(&withheld).join("\n");
+        assert!(
+            said.contains("not shown") && said.contains("policies:inspect"),
+            "{said}"
+        );
+        let totals = run(&json!({ "restricted": true, "eventsEvaluated": 9, "unchanged": 9 }));
+        assert!(headline(&totals).unwrap().starts_with("None of 9 events"));
+        let said = caveats(&totals).join("\n");
+        assert!(
+            said.contains("Only totals") && said.contains("policies:inspect"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use super::chunks::{Chunks, Format};
 use crate::cli::{
     Client, Confirm, Consent, Exit, Failure, Form, Printer, Progress, Request, Terminal, connection_args,
-    consent_args, per_second,
+    consent_args, lost_references, per_second,
 };
 use bytes::Bytes;
 use clap::builder::PossibleValuesParser;
@@ -35,7 +35,8 @@ pub fn command() -> Command {
         .long_about(
             "Imports users and groups from a file (JSON Lines or CSV), all of it or nothing.\n\n\
              The file is staged in chunks and becomes visible in one step. Every refused line is shown; one is \
-             enough that nothing is imported, unless --partial is said. Ctrl-C aborts the import.\n\n\
+             enough that nothing is imported, unless --partial is said. A line that is taken without its e-mail address, \
+             because another user of the directory has it, is a warning and shown as well. Ctrl-C aborts the import.\n\n\
              Needs the scope directory:write and the role admin.",
         )
         .arg(
@@ -67,6 +68,17 @@ pub fn command() -> Command {
                 .value_parser(PossibleValuesParser::new(["merge", "replace"]))
                 .help("replace: records of the directory that the file does not name go away"),
         )
+        .arg(flag(
+            "dry-run",
+            "Shows what would change and go, and which policies would lose a reference; imports nothing",
+        ))
+        .arg(
+            Arg::new("confirm-removals")
+                .long("confirm-removals")
+                .value_name("COUNT")
+                .value_parser(value_parser!(u32))
+                .help("How many users, groups and memberships go, added up; needed where it is much"),
+        )
         .arg(flag("partial", "Imports the good lines although others were refused"))
         .arg(flag("json", "Prints the import as JSON, as --output json does"))
         .arg(
@@ -89,6 +101,9 @@ struct Import<'a> {
     consent: &'a Consent,
     id: String,
     refused: Refused<'a>,
+    /// Nothing is imported, and the keys are no import's.
+    is_dry: bool,
+    confirm_removals: Option<u32>,
 }
 
 /// Does it.
@@ -116,7 +131,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
             Method::POST,
             &["directory", "imports"],
             &body,
-            &consent.step("open"),
+            &step(&consent, matches.get_flag("dry-run"), "open"),
         )
         .await?;
     let mut import = Import {
@@ -124,6 +139,8 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         consent: &consent,
         id: member(&opened, "/import/id")?,
         refused,
+        is_dry: matches.get_flag("dry-run"),
+        confirm_removals: matches.get_one("confirm-removals").copied(),
     };
     let chunks = Chunks::new(reader, format);
     let done = tokio::select! {
@@ -187,6 +204,10 @@ impl Import<'_> {
             let line = format!("{refused} of {records} records were refused; nothing was imported");
             return Err(Failure::new(Exit::Refused, line).and("correct them, or say --partial"));
         }
+        if self.is_dry {
+            progress.clear();
+            return self.show().await;
+        }
         progress.say("applying");
         let done = self.apply().await?;
         progress.clear();
@@ -197,7 +218,68 @@ impl Import<'_> {
             String::new()
         };
         self.client.note(&format!("{records} records{left}, {rate}/s"));
+        let held = done.pointer("/import/counts/held").and_then(Value::as_i64);
+        if let Some(held) = held.filter(|held| *held > 0) {
+            self.client.note(&format!(
+                "{held} changes are held for an admin: provost directory list-held"
+            ));
+        }
+        let warnings = done.pointer("/import/counts/warnings").and_then(Value::as_i64);
+        if let Some(count) = warnings.filter(|count| *count > 0) {
+            self.warn(count).await?;
+        }
         Ok(done)
+    }
+
+    /// Shows the lines that were taken with a warning, as far as the server keeps them.
+    async fn warn(&self, count: i64) -> Result<(), Failure> {
+        let path = ["directory", "imports", &self.id, "warnings"];
+        let (mut shown, mut cursor) = (0, None::<String>);
+        loop {
+            let mut query = vec![("limit", "100")];
+            query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+            let page = self.client.get_json(&path, &query).await?;
+            for line in page
+                .get("warnings")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
+                shown += 1;
+                self.client.terminal.note(&format!("warning: {}", said_of(line)));
+            }
+            cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            if cursor.is_none() {
+                break;
+            }
+        }
+        if shown < count {
+            self.client
+                .terminal
+                .note(&format!("warning: {} more are not listed", count - shown));
+        }
+        Ok(())
+    }
+
+    /// Returns what the import would do, and aborts it.
+    async fn show(&self) -> Result<Value, Failure> {
+        let path = ["directory", "imports", &self.id];
+        let import = self.client.get_json(&path, &[]).await?;
+        let mut shown = self
+            .client
+            .get_json(&[&path[..], &["removals"]].concat(), &[])
+            .await?;
+        shown["import"] = import.get("import").cloned().unwrap_or_default();
+        for line in lost_references(&shown) {
+            self.client.terminal.note(&line);
+        }
+        let abort = [&path[..], &["abort"]].concat();
+        let consent = step(self.consent, self.is_dry, "abort");
+        self.client
+            .send_json(Method::POST, &abort, &json!({}), &consent)
+            .await?;
+        self.client.note("nothing was imported");
+        Ok(shown)
     }
 
     async fn send(&mut self, sequence: u64, bytes: Bytes, chunks: &Chunks) -> Result<(), Failure> {
@@ -209,7 +291,7 @@ impl Import<'_> {
                 &["directory", "imports", &self.id, "chunks"],
                 &[("sequence", &number)],
                 (chunks.media_type(), bytes),
-                &self.consent.step(&format!("chunk-{number}")),
+                &step(self.consent, self.is_dry, &format!("chunk-{number}")),
             )
             .await?;
         let lines = answer.get("refusedLines").and_then(Value::as_array);
@@ -222,10 +304,24 @@ impl Import<'_> {
     async fn apply(&self) -> Result<Value, Failure> {
         let path = ["directory", "imports", &self.id, "apply"];
         let consent = self.consent.step("apply").confirmed();
-        let mut answer = self
-            .client
-            .send_json(Method::POST, &path, &json!({}), &consent)
-            .await?;
+        let body = match self.confirm_removals {
+            Some(sum) => json!({ "confirmRemovals": sum }),
+            None => json!({}),
+        };
+        let applied = self.client.send_json(Method::POST, &path, &body, &consent).await;
+        let mut answer = applied.map_err(|failure| {
+            let is_much = failure
+                .lines
+                .iter()
+                .any(|line| line.contains("too_many_removals"));
+            if is_much {
+                failure.and(
+                    "if that is right, say --confirm-removals with that sum; --dry-run shows what would go",
+                )
+            } else {
+                failure
+            }
+        })?;
         loop {
             match member(&answer, "/import/state")?.as_str() {
                 "applied" => return Ok(answer),
@@ -254,7 +350,7 @@ impl Import<'_> {
         }
         let path = ["directory", "imports", &self.id, "abort"];
         let request = Request::new(Method::POST, &path).json(&json!({}));
-        let aborted = match request.consent(&self.consent.step("abort")) {
+        let aborted = match request.consent(&step(self.consent, self.is_dry, "abort")) {
             Ok(request) => self.client.send(&request).await.map(drop),
             Err(failure) => Err(failure),
         };
@@ -266,6 +362,14 @@ impl Import<'_> {
             }
         }
     }
+}
+
+/// Returns the consent to a request of the command; a dry run has keys of its own, so that the import behind it is another.
+fn step(consent: &Consent, is_dry: bool, name: &str) -> Consent {
+    if is_dry {
+        return consent.step(&format!("dry-run-{name}"));
+    }
+    consent.step(name)
 }
 
 /// Where refused lines go.
@@ -293,15 +397,7 @@ impl<'a> Refused<'a> {
     fn add(&mut self, line: &Value) -> Result<(), Failure> {
         self.count += 1;
         let Some(path) = &self.path else {
-            let text = |member: &str| line.get(member).and_then(Value::as_str).unwrap_or_default();
-            let number = line.get("line").map(Value::to_string).unwrap_or_default();
-            let place = if text("path").is_empty() {
-                String::new()
-            } else {
-                format!(" {}", text("path"))
-            };
-            self.terminal
-                .note(&format!("line {number}{place}: {}", text("message")));
+            self.terminal.note(&said_of(line));
             return Ok(());
         };
         let cannot = |error: io::Error| {
@@ -320,6 +416,18 @@ impl<'a> Refused<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// Returns what was said of a line: where it is, and what is wrong.
+fn said_of(line: &Value) -> String {
+    let text = |member: &str| line.get(member).and_then(Value::as_str).unwrap_or_default();
+    let place = match line.get("line") {
+        Some(number) => format!("line {number}"),
+        None => format!("user {}", text("userId")),
+    };
+    let path = text("path");
+    let space = if path.is_empty() { "" } else { " " };
+    format!("{place}{space}{path}: {}", text("message"))
 }
 
 fn format_of(matches: &ArgMatches, path: &Path) -> Result<Format, Failure> {

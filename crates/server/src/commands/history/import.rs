@@ -29,7 +29,7 @@ pub fn command() -> Command {
              The format tool-calls reads recordings of what agents called: {\"task\",\"trial\",\"step\",\"user\",\
              \"model\",\"tool\",\"arguments\",\"result\"}. They have no times: --spread sets them evenly, in order, up \
              to the last midnight (UTC); a repetition on another day says that midnight with --until.\n\n\
-             Needs the scope policies:write and the role admin.\n\n\
+             Needs the scope policies:import_history and the role admin.\n\n\
              Exit code 1 when a line was refused, unless --allow-refused is said.",
         )
         .arg(

@@ -8,7 +8,9 @@
 //! lines and the same flags are the same events, to the byte.
 
 use provost_kernel::time::Timestamp;
+use provost_policy::{exact_document, free_text};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 const DAY_MS: i64 = 86_400_000;
@@ -29,15 +31,17 @@ pub enum Times {
 /// One line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Call {
+struct Call<'a> {
     task: Value,
     trial: Value,
     step: Value,
     user: String,
     model: Option<String>,
     tool: String,
-    arguments: Option<Value>,
-    result: Option<Value>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
 }
 
 impl Times {
@@ -66,7 +70,7 @@ pub fn converter(times: Times) -> impl FnMut(&[u8]) -> Result<Vec<u8>, String> +
 }
 
 fn event(line: &[u8], at: Timestamp) -> Result<Value, String> {
-    let call: Call = serde_json::from_slice(line).map_err(|error| format!("no tool call: {error}"))?;
+    let call: Call<'_> = serde_json::from_slice(line).map_err(|error| format!("no tool call: {error}"))?;
     let [task, trial, step] = [("task", &call.task), ("trial", &call.trial), ("step", &call.step)].map(
         |(name, value)| match value {
             Value::String(text) => Ok(text.clone()),
@@ -77,13 +81,17 @@ fn event(line: &[u8], at: Timestamp) -> Result<Value, String> {
     let session = format!("{}/{}", task?, trial?);
     let call_id = format!("{session}/{}", step?);
     let mut attributes = Map::new();
+    let arguments = call
+        .arguments
+        .map(|written| free_text(Some(&call.tool), content(written)));
     attributes.insert("identity.user_id".into(), call.user.into());
     attributes.insert("tool.id".into(), call.tool.into());
     for (name, value) in [
-        ("tool.input", call.arguments),
+        ("tool.input", arguments),
         ("llm.model", call.model.map(Value::from)),
-        ("tool.result", call.result),
+        ("tool.result", call.result.map(content)),
     ] {
+        // Null is nothing, as in an event.
         if let Some(value) = value.filter(|value| !value.is_null()) {
             attributes.insert(name.into(), value);
         }
@@ -92,6 +100,19 @@ fn event(line: &[u8], at: Timestamp) -> Result<Value, String> {
         "id": call_id, "at": at, "occasion": "pre_tool", "session": session, "callId": call_id,
         "attributes": attributes,
     }))
+}
+
+/// Returns content as it is sent: a document about which readers of JSON differ as its text, so that none of them is
+/// believed.
+fn content(written: &RawValue) -> Value {
+    let text = written.get();
+    let simple = || {
+        serde_json::from_str(text)
+            .ok()
+            .filter(|value: &Value| !value.is_object() && !value.is_array())
+    };
+    let read = exact_document(text).or_else(simple);
+    read.unwrap_or_else(|| text.into())
 }
 
 /// Reads `90d`.
@@ -137,6 +158,42 @@ mod tests {
             bare.unwrap()["attributes"],
             json!({ "identity.user_id": "u", "tool.id": "t" })
         );
+    }
+
+    #[test]
+    fn a_patch_is_a_member_of_its_input_and_other_texts_stay() {
+        let input = |tool: &str| {
+            let line = json!({"task": 1, "trial": 0, "step": 2, "user": "u", "model": null, "tool": tool,
+                "arguments": "*** Begin Patch", "result": null});
+            converted(&line.to_string()).unwrap()["attributes"]["tool.input"].clone()
+        };
+        assert_eq!(input("apply_patch"), json!({ "input": "*** Begin Patch" }));
+        assert_eq!(input("shell"), json!("*** Begin Patch"));
+    }
+
+    #[test]
+    fn arguments_about_which_readers_differ_stay_a_text() {
+        let input = |arguments: &str| {
+            let line = format!(
+                r#"{{"task":1,"trial":0,"step":2,"user":"u","model":null,"tool":"t","arguments":{arguments},"result":7}}"#
+            );
+            converted(&line).unwrap()["attributes"]["tool.input"].clone()
+        };
+        for text in [
+            r#"{"command":"ls","command":"rm"}"#,
+            r#"{"n":1e999}"#,
+            r#"{"a":"\ud800"}"#,
+            r#"[{"a":1,"a":1}]"#,
+        ] {
+            assert_eq!(input(text), json!(text));
+        }
+        assert_eq!(
+            input(r#"{"n":9007199254740993}"#),
+            json!({ "n": 9_007_199_254_740_993_i64 })
+        );
+        assert_eq!(input(r#""ls -l""#), json!("ls -l"));
+        assert_eq!(input("[1]"), json!([1]));
+        assert_eq!(input("null"), Value::Null);
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub fn command() -> Command {
              The file is replaced as a whole, never removed, and stays what it is when anything fails. A release \
              older than the last applied one is refused. A file that was changed on this machine is written \
              again, also from the kept copy when the server is away. What was applied is reported to the server.\n\n\
-             Needs the scope managed_config:read and the role auditor.",
+             Needs a service account with the role auditor and the scope managed_config:pull, and managed_config:read as well \
+             where the profile is named by its name.",
         )
         .arg(
             Arg::new("profile")

@@ -128,6 +128,13 @@ impl Pull {
     async fn offer(&self, client: &Client<'_>, trusted: &mut Trusted) -> Result<Offer, Failure> {
         let path = ["managed-config", "profiles", &self.profile_id, "current"];
         let current = client.get_json(&path, &[]).await?;
+        if current.get("redacted") == Some(&Value::Bool(true)) {
+            let line = "the server shows this account the release with its secret values hidden, which is for reading only";
+            return Err(Failure::new(Exit::Forbidden, line).and(
+                "pull with a service account that has the scope managed_config:pull; no account has it that does not name it"
+                    .to_owned(),
+            ));
+        }
         let wrong = || {
             Failure::new(
                 Exit::ServerFault,

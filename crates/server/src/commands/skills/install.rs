@@ -298,7 +298,8 @@ async fn fetch(
     let token = Some(&installed.gateway_token.token);
     let bytes = client
         .get_bytes(&["skill-registry", &version, "content"], &[], token)
-        .await?;
+        .await
+        .map_err(about_the_gateway_token)?;
     let package = Package::from_archive(MEDIA_TYPES[0], &bytes).map_err(|faults| {
         let failure = Failure::new(Exit::Conflict, "the archive of the server is no skill");
         faults.iter().fold(failure, |failure, fault| {
@@ -307,4 +308,17 @@ async fn fetch(
     })?;
     listing.must_list(package.manifest())?;
     Ok((listing, package))
+}
+
+/// Says of a 401 whose token it was: the one of this install, not the one that the caller came with.
+fn about_the_gateway_token(failure: Failure) -> Failure {
+    if failure.status != Some(401) {
+        return failure;
+    }
+    let line = "the server does not take the gateway token that it gave for this install";
+    Failure {
+        status: failure.status,
+        ..Failure::new(failure.exit, line)
+            .and("your own token is fine; somebody may have uninstalled the skill: install it again")
+    }
 }

@@ -1,7 +1,7 @@
 //! `provost store check`: is the store whole?
 
 use super::{segments, unhurried};
-use crate::areas::{mcp_sessions, service_accounts, skill_registry};
+use crate::areas::{mcp_sessions, oauth, service_accounts, skill_registry, words};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::store_flags::StoreFlags;
 use crate::{closing, migrations};
@@ -38,7 +38,8 @@ statements! {
 /// Check that the store is whole: the file, the references, the version, the keys, the audit log's ends, the
 /// tokens, the counts of sessions, the segments of recorded history, and that a closed store is what it was. `provost audit verify` reads the audit log itself.
 ///
-/// Runs beside a server. Exit code 0: nothing was found; 1: every finding is a sentence on standard error.
+/// Runs beside a server. Exit code 0: nothing was found; 1: every finding is a sentence on standard error. What is no damage and
+/// should be known is a line on standard error that begins with `note:`, such as users who share an e-mail address.
 #[derive(clap::Parser)]
 #[command(
     name = "check",
@@ -64,6 +65,9 @@ impl Check {
         let keys = Keys::open(&config.store.keys_dir().0)?;
         let mut findings = findings(&location, &keys, SystemClock::new().now());
         if findings.is_empty() {
+            for note in notes(&location)? {
+                eprintln!("note: {note}");
+            }
             let files = segments::named(&location)?;
             if !files.is_empty() {
                 let runtime = segments::runtime()?;
@@ -83,6 +87,17 @@ impl Check {
             count => Err(Failure::new(format!("the store has {count} findings"))),
         }
     }
+}
+
+/// Returns what a store holds that is no damage and that somebody should know, in sentences.
+fn notes(location: &Location) -> Result<Vec<String>, Failure> {
+    let mut conn = Conn::open(location, Access::Write)?;
+    unhurried(&mut conn)?;
+    Ok(conn.read(|tx| {
+        let mut notes = words::addresses_of_others(tx)?;
+        notes.extend(oauth::wider_than_granted(tx)?);
+        Ok(notes)
+    })?)
 }
 
 /// Returns what is wrong with a store, in sentences.

@@ -1,14 +1,16 @@
 //! `provost store move`: from SQLite to PostgreSQL.
 
 use super::{backup, copy, segments};
-use crate::commands::failure::Outcome;
+use crate::areas::audit;
+use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::logging;
 use crate::commands::store_flags::opening;
-use crate::config::{Log, Store};
+use crate::config::{Config, Environment, Log, Store};
 use crate::migrations;
 use provost_kernel::Secret;
 use provost_kernel::db::{Access, Conn, Location, migrate};
+use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};
 use std::path::PathBuf;
 
@@ -16,17 +18,26 @@ use std::path::PathBuf;
 ///
 /// The server must be stopped. The data folder stays as it is; the keys stay where they are and serve the
 /// database from then on. Do not start a server on the folder again: the two would go separate ways.
+///
+/// Only a store that agrees with the last checkpoint beside its keys is moved: in one that is behind it, what was taken away
+/// since would come back to life. Such a store is restored from a backup with `provost store restore`, which holds everybody
+/// back.
 #[derive(clap::Parser)]
 #[command(
     name = "move",
     after_help = "Examples:
   provost store move --from ./provost-data --to-file /run/secrets/database-url
+  provost store move --from ./provost-data --keys-dir /etc/provost/keys --to-file /run/secrets/database-url
   provost store move --from ./provost-data --to postgres://provost@db.example.com/provost"
 )]
+#[expect(clippy::doc_markdown, reason = "the texts are shown as they are, in the help")]
 pub struct Move {
     /// The data folder
     #[arg(long, value_name = "DIR")]
     from: PathBuf,
+    /// The keys folder of the store [env: PROVOST_KEYS_DIR] [default: keys in the data folder]
+    #[arg(long, value_name = "DIR")]
+    keys_dir: Option<PathBuf>,
     /// The database. Every process can see a flag: with a password, prefer --to-file
     #[arg(
         long,
@@ -53,6 +64,7 @@ impl Move {
         let source = Location::Sqlite(self.from.join("provost.db"));
         let mut from = backup::open(&source)?;
         let _lock = lock::take(&self.from)?;
+        self.compare(&mut from)?;
         let mut to = Conn::open(&target, Access::Write).map_err(|error| opening(error, &target))?;
         migrate(&mut to, migrations::ALL, SystemClock::new().now())
             .map_err(|error| opening(error, &target))?;
@@ -69,6 +81,24 @@ impl Move {
             "Start the server with --database-url-file and the same --keys-dir, and do not use {} again.",
             self.from.display()
         );
+        Ok(())
+    }
+
+    /// Refuses a store that is behind the last checkpoint beside its keys, or disagrees with it.
+    fn compare(&self, from: &mut Conn) -> Outcome {
+        let configured = Config::load(None, &Environment::of_process())?.store.keys_dir;
+        let folder = self.keys_dir.clone().or(configured);
+        let folder = folder.unwrap_or_else(|| self.from.join("keys"));
+        if !Keys::exists(&folder) {
+            return Err(Failure::new(format!(
+                "the keys of this store are not in {}; name their folder with --keys-dir: only a store that agrees with the \
+                 checkpoints beside its keys is moved",
+                folder.display()
+            )));
+        }
+        let keys = Keys::open(&folder)?;
+        let lines = keys.checkpoint_lines()?;
+        from.read(|tx| audit::verify_store(tx, &keys, &lines))?;
         Ok(())
     }
 }

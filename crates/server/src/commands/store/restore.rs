@@ -1,7 +1,8 @@
 //! `provost store restore`: a backup becomes a store (D12.9).
 //!
 //! ```text
-//! backup → staged copy → whole? → epoch, audit entries, tokens revoked, cells cleared, new admins   in the copy
+//! backup → staged copy → whole? → epoch, audit entries, tokens revoked, everybody held back (RH-1), cells cleared,
+//!                                 new admins                                                        in the copy
 //! rename into the data folder | one transaction into PostgreSQL → lines in checkpoints.jsonl, durable
 //! ```
 //!
@@ -13,7 +14,7 @@
 use super::restored_line::{Chain, highest_epoch, line};
 use super::{backup, check, copy, segments};
 use crate::app::Bootstrapped;
-use crate::areas::{mcp_sessions, service_accounts, skill_registry};
+use crate::areas::{mcp_sessions, oauth, restore, service_accounts, skill_registry};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
@@ -42,8 +43,10 @@ const EPOCH: &str = "store_epoch";
 
 /// Make a store of a backup, in an empty data folder or an empty PostgreSQL database.
 ///
-/// Needs the keys that `store backup` named. Every token of the backup is revoked, because one that was revoked
-/// after the backup must not come back to life; a new admin token for each organization is printed once.
+/// Needs the keys that `store backup` named. What was taken away after the backup must not come back to life: every token
+/// is revoked, every session ended, and everybody who could act is held back (service accounts disabled, users with a role
+/// suspended, clients blocked, identity links not followed). A new admin token for each organization is printed once;
+/// `provost restore held` lists who is held back, and `provost restore release` lets them act again.
 #[derive(clap::Parser)]
 #[command(
     name = "restore",
@@ -54,7 +57,7 @@ const EPOCH: &str = "store_epoch";
 pub struct Restore {
     /// The backup
     file: PathBuf,
-    /// Keep the tokens of the backup alive, those that were revoked after it included
+    /// Keep everybody and every token of the backup alive, those that were taken away after it included
     #[arg(long)]
     keep_tokens: bool,
     /// Print one JSON object for each organization
@@ -132,7 +135,7 @@ impl Restore {
         let known = known.and_then(|text| text.parse().ok()).unwrap_or(0);
         let epoch = highest_epoch(&kernel.keys)?.max(known) + 1;
         let raise = move |cx: &mut provost_kernel::Cx<'_>| {
-            cx.target("store", epoch.to_string());
+            cx.target(&restore::fences::STORE, epoch.to_string());
             cx.change("/storeEpoch", known, epoch);
             store::set_fact(cx, EPOCH, &epoch.to_string())
         };
@@ -147,13 +150,15 @@ impl Restore {
             let run = move |cx: &mut provost_kernel::Cx<'_>| {
                 let org = cx.org();
                 cx.queue(&idempotency::ERASE_EVERY_CELL, params![org])?;
-                cx.target("store", epoch.to_string());
+                cx.target(&restore::fences::STORE, epoch.to_string());
+                oauth::forget_allowed(cx)?;
                 if keep_tokens {
                     return Ok(());
                 }
                 service_accounts::revoke_every_token(cx, "store_restored")?;
                 skill_registry::revoke_every_token(cx, "store_restored")?;
                 mcp_sessions::end_every(cx, "store_restored")?;
+                restore::hold_everybody(cx)?;
                 let name = format!("restored-admin {}", cx.now());
                 let account = service_accounts::issue_admin(cx, &name)?;
                 *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(account);
@@ -175,8 +180,9 @@ impl Restore {
     fn tell(&self, made: &[Bootstrapped], epoch: i64) -> Outcome {
         if self.keep_tokens {
             eprintln!(
-                "warning: every token of the backup works again, those that were revoked after it included; \
-                 rotate or revoke them"
+                "warning: everybody and every token of the backup works again, those that were disabled, suspended, blocked or \
+                 revoked after it included; look at the accounts, users, clients and tokens, and take away again what must \
+                 not work"
             );
         }
         if self.json {
@@ -192,7 +198,8 @@ impl Restore {
                 account.token.expose(),
             ]);
         }
-        let words = "Every token of the backup is revoked. These are new, and shown this once:";
+        let words = "Every token of the backup is revoked, and everybody who could act is held back: `provost restore held` \
+                     lists them, `provost restore release` lets them act again. These tokens are new, and shown this once:";
         show::token(&format!("{words}\n\n{table}\n"), &first.organization_id)
     }
 }

@@ -14,6 +14,7 @@ pub fn absent(ulid: &str) -> Ids {
         ("userId", format!("usr_{ulid}")),
         ("groupId", format!("grp_{ulid}")),
         ("importId", format!("imp_{ulid}")),
+        ("heldChangeId", format!("dhc_{ulid}")),
     ]
 }
 
@@ -34,6 +35,9 @@ pub async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
     if operation == "openHeadlessDirectoryImport" {
         finish_imports(app).await;
     }
+    if operation == "settleHeadlessDirectoryHeldChanges" {
+        made.push(("heldChangeId", held(app, &fresh_key()).await));
+    }
     made
 }
 
@@ -49,13 +53,14 @@ pub async fn deleted(app: &App) -> Ids {
     vec![("userId", user), ("groupId", group)]
 }
 
-pub fn body(operation: &str, _target: &Target) -> Option<Value> {
+pub fn body(operation: &str, target: &Target) -> Option<Value> {
     Some(match operation {
         "createHeadlessDirectoryUser" => json!({ "loginName": fresh_key() }),
         "updateHeadlessDirectoryUser" => json!({ "displayName": fresh_key() }),
         "createHeadlessDirectoryGroup" => json!({ "name": fresh_key() }),
         "updateHeadlessDirectoryGroup" => json!({ "description": fresh_key() }),
         "openHeadlessDirectoryImport" => json!({ "format": "jsonl", "mode": "merge" }),
+        "settleHeadlessDirectoryHeldChanges" => json!({ "drop": [target.others["heldChangeId"]] }),
         "resolveHeadlessLlmGatewaySubjects" => json!({ "subjects": [{ "name": "first-admin" }] }),
         _ => return None,
     })
@@ -91,7 +96,7 @@ pub async fn missed(app: &App, operation: &str) -> Option<Reply> {
 
 async fn switch_gateway(app: &App, enabled: bool) {
     let body = json!({ "llmGateway": { "enabled": enabled } });
-    app.write("PUT", "/automation/settings", body).await.ok();
+    app.write("PATCH", "/automation/settings", body).await.ok();
 }
 
 pub fn content(operation: &str) -> Option<(&'static str, Vec<u8>)> {
@@ -158,6 +163,11 @@ pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture
             _ => return None,
         });
     }
+    if operation == "settleHeadlessDirectoryHeldChanges" {
+        let id = held(app, unique).await;
+        let path = "/directory/held-changes/settle";
+        return Some(Fixture::json("POST", path, json!({ "drop": [id] }), None));
+    }
     if operation == "openHeadlessDirectoryImport" {
         finish_imports(app).await;
         let body = json!({ "format": "jsonl", "mode": "merge" });
@@ -186,6 +196,11 @@ pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture
 }
 
 pub fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
+    if operation == "settleHeadlessDirectoryHeldChanges" {
+        let mut other = body.clone();
+        other[member] = json!(["dhc_01m7w5ws2557r5efywan1hf0t3"]);
+        return Some(other);
+    }
     if operation != "openHeadlessDirectoryImport" {
         return None;
     }
@@ -231,6 +246,29 @@ pub async fn group(app: &App, name: &str) -> String {
         .write("POST", "/directory/groups", json!({ "name": name }))
         .await;
     made.ok()["group"]["id"].as_str().unwrap().to_owned()
+}
+
+/// Lets an account that may write the directory and nothing else import a new address of an admin; returns the id of the
+/// held change.
+pub async fn held(app: &App, unique: &str) -> String {
+    let body = json!({ "loginName": unique, "permissionRole": "admin" });
+    app.write("POST", "/directory/users", body).await.ok();
+    let narrow = narrow(app).await;
+    let id = import(app, json!({ "format": "jsonl", "mode": "merge" })).await;
+    let line =
+        json!({ "type": "user", "loginName": unique, "email": format!("{}@elsewhere.test", fresh_key()) });
+    chunk(&narrow, &id, 1, &line.to_string()).await.ok();
+    end(&narrow, &id, "apply").await.ok();
+    let page = app.get("/directory/held-changes?limit=100").await;
+    let held = page.ok()["heldChanges"].as_array().unwrap().last().cloned();
+    held.unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+/// Returns the application as an account sees it that may write the directory and nothing else.
+pub async fn narrow(app: &App) -> App {
+    let scopes = ["directory:read", "directory:write"];
+    let (_, token) = app.account(&fresh_key(), "admin", &scopes).await;
+    app.view_of(app.organization.clone(), token)
 }
 
 /// Opens an import, after the one that is open, if any, was aborted; returns its id.

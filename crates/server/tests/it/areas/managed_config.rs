@@ -2,7 +2,7 @@
 
 use super::Fixture;
 use crate::samples::Target;
-use crate::support::{App, fresh_key};
+use crate::support::{App, fresh_key, with_trio};
 use serde_json::{Value, json};
 
 pub type Ids = Vec<(&'static str, String)>;
@@ -13,6 +13,7 @@ pub fn absent(ulid: &str) -> Ids {
     vec![
         ("profileId", format!("prof_{ulid}")),
         ("releaseId", format!("mcr_{ulid}")),
+        ("targetId", format!("machine-{ulid}")),
     ]
 }
 
@@ -36,12 +37,31 @@ async fn released(app: &App) -> (String, String) {
     (profile, first)
 }
 
-pub async fn make(app: &App, _operation: &str, parameters: &[&str]) -> Ids {
+pub async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
     if !parameters.contains(&"profileId") {
         return vec![];
     }
     let (profile, release) = released(app).await;
-    vec![("profileId", profile), ("releaseId", release)]
+    if operation == "reportHeadlessManagedConfigTarget" {
+        // Made now rather than by a call that may be watched for what it leaves.
+        app.machine().await;
+    }
+    let mut ids = vec![];
+    if parameters.contains(&"targetId") {
+        ids.push(("targetId", reported(app, &profile).await));
+    }
+    ids.extend([("profileId", profile), ("releaseId", release)]);
+    ids
+}
+
+/// A machine of a profile.
+async fn reported(app: &App, profile: &str) -> String {
+    let body = report();
+    let target = body["targetId"].as_str().unwrap().to_owned();
+    let call = app.request("POST", &format!("{PROFILES}/{profile}/reports"));
+    let call = call.json(with_trio(body, &fresh_key()));
+    call.by_machine().send().await.ok();
+    target
 }
 
 fn report() -> Value {
@@ -103,6 +123,10 @@ pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture
         }
         "reportHeadlessManagedConfigTarget" => {
             Fixture::json("POST", format!("{path}/reports"), report(), None)
+        }
+        "forgetHeadlessManagedConfigTarget" => {
+            let target = reported(app, &profile).await;
+            Fixture::json("DELETE", format!("{path}/targets/{target}"), json!({}), None)
         }
         other => panic!("say here how {other} is called"),
     })

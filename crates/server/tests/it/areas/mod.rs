@@ -12,7 +12,9 @@ pub mod oauth;
 mod otlp;
 pub mod policies;
 pub mod resources;
+mod restore;
 pub mod skills;
+mod words;
 
 use crate::samples::Target;
 use crate::support::{App, Reply};
@@ -61,6 +63,7 @@ pub fn absent(ulid: &str) -> BTreeMap<&'static str, String> {
     all.extend(policies::absent(ulid));
     all.extend(resources::absent(ulid));
     all.extend(skills::absent(ulid));
+    all.extend(words::absent(ulid));
     all
 }
 
@@ -77,6 +80,7 @@ pub async fn make(app: &App, meta: &Meta, others: &mut BTreeMap<&'static str, St
     others.extend(policies::make(app, meta.id, &parameters).await);
     others.extend(resources::make(app, meta.id, &parameters).await);
     others.extend(skills::make(app, meta.id, &parameters).await);
+    others.extend(words::make(app, meta.id, &parameters).await);
 }
 
 /// Makes the records that belong to one caller alone, as that caller, and puts their ids in place.
@@ -92,6 +96,7 @@ pub async fn deleted(app: &App) -> BTreeMap<&'static str, String> {
     all.extend(policies::deleted(app).await);
     all.extend(resources::deleted(app).await);
     all.extend(skills::deleted(app).await);
+    all.extend(words::deleted(app).await);
     all
 }
 
@@ -105,7 +110,9 @@ pub fn body(operation: &str, target: &Target) -> Option<Value> {
         .or_else(|| oauth::body(operation, target))
         .or_else(|| policies::body(operation, target))
         .or_else(|| resources::body(operation, target))
+        .or_else(|| restore::body(operation))
         .or_else(|| skills::body(operation, target))
+        .or_else(|| words::body(operation, target))
 }
 
 /// Returns content that is not JSON with which the operation succeeds: its media type and bytes.
@@ -158,6 +165,12 @@ pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture
     if let Some(made) = resources::fixture(app, operation, unique).await {
         return Some(made);
     }
+    if let Some(made) = restore::fixture(operation) {
+        return Some(made);
+    }
+    if let Some(made) = words::fixture(app, operation, unique).await {
+        return Some(made);
+    }
     skills::fixture(app, operation, unique).await
 }
 
@@ -170,6 +183,7 @@ pub fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
         .or_else(|| oauth::varied(operation, member, body))
         .or_else(|| policies::varied(operation, member, body))
         .or_else(|| resources::varied(operation, member, body))
+        .or_else(|| restore::varied(operation, member))
         .or_else(|| skills::varied(operation, member, body))
 }
 
@@ -185,5 +199,6 @@ pub async fn state(app: &App) -> Value {
         policies::state(app).await,
         resources::state(app).await,
         skills::state(app).await,
+        words::state(app).await,
     ])
 }

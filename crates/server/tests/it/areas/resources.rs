@@ -36,6 +36,14 @@ async fn made(app: &App, path: &str, body: Value) -> String {
     reply.ok()["id"].as_str().unwrap().to_owned()
 }
 
+/// Makes a resource of this name; returns it.
+pub async fn resource(app: &App, name: &str) -> Value {
+    app.write("POST", "/resources", resource_body(name))
+        .await
+        .ok()
+        .clone()
+}
+
 pub async fn make_resource(app: &App) -> String {
     made(app, "/resources", resource_body(&fresh_key())).await
 }

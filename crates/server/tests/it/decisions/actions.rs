@@ -181,9 +181,15 @@ fn a_policy_in_monitor_mode_is_reported_and_decides_nothing() {
         let event = |attributes: Value, missing: Value| json!({ "occasion": "resource", "attributes": attributes, "missing": missing });
         let known = event(json!({ "request.http.method": "DELETE" }), json!([]));
         let unknown = event(json!({}), json!(["request.http.method"]));
-        let decisions = decide(&app, &[known, unknown]).await;
+        let other = event(json!({ "request.http.method": "GET" }), json!([]));
+        let decisions = decide(&app, &[known, unknown, other]).await;
+        let nothing = (&decisions[2]["basis"], &decisions[2]["reasons"]);
+        assert_eq!(nothing, (&json!("no_policy_matched"), &json!([])));
         for (decision, reason) in decisions.iter().zip(["matched", "evaluation_failed"]) {
-            assert_eq!(decision["action"], "allow");
+            assert_eq!(
+                (&decision["action"], &decision["basis"]),
+                (&json!("allow"), &json!("policies"))
+            );
             assert_eq!(decision["unknown"], false);
             assert_eq!(
                 (&decision["policyIds"], &decision["messages"]),

@@ -52,9 +52,11 @@ fn groups_are_those_of_the_directory_whatever_the_caller_says() {
         // Without a user there are no groups, whatever is claimed.
         let claimed = json!({ "identity.group_ids": [group] });
         assert_eq!(action(claimed).await["action"], "allow");
-        // A stranger to the directory: what the caller says, and nobody knows when it says nothing.
+        // A stranger to the directory: what the caller says may be so, and nobody knows when it says nothing.
         let claimed = json!({ "identity.user_id": "okta|17", "identity.group_ids": [group] });
-        assert_eq!(action(claimed).await["unknown"], false);
+        assert_eq!(action(claimed).await["action"], "block");
+        let claimed = json!({ "identity.user_id": "okta|17", "identity.group_ids": ["grp_other"] });
+        assert_eq!(action(claimed).await["action"], "allow");
         let decision = action(json!({ "identity.user_id": "okta|17" })).await;
         assert_eq!(
             (&decision["action"], &decision["unknown"]),
@@ -64,7 +66,7 @@ fn groups_are_those_of_the_directory_whatever_the_caller_says() {
 }
 
 #[test]
-fn a_suspended_user_keeps_its_groups_and_loses_its_name() {
+fn a_suspended_user_keeps_its_groups_and_its_name() {
     each("decide_suspended", |app: Arc<App>| async move {
         let (_, ann) = blocked_group(&app).await;
         app.write("POST", &format!("/directory/users/{ann}/suspend"), json!({}))
@@ -75,7 +77,6 @@ fn a_suspended_user_keeps_its_groups_and_loses_its_name() {
             (&by_id["action"], &by_id["unknown"]),
             (&json!("block"), &json!(false))
         );
-        // Her name names no active user: nobody can say whose groups are meant.
         let by_name = decide_one(
             &app,
             &json!({ "tool.id": "t", "identity.user_id": "ann@acme.test" }),
@@ -83,7 +84,7 @@ fn a_suspended_user_keeps_its_groups_and_loses_its_name() {
         .await;
         assert_eq!(
             (&by_name["action"], &by_name["unknown"]),
-            (&json!("block"), &json!(true))
+            (&json!("block"), &json!(false))
         );
     });
 }

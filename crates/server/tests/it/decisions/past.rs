@@ -1,6 +1,6 @@
 //! The past that history conditions see (DE-6).
 
-use super::{call, content, decide, decide_one, policy};
+use super::{ask, call, content, decide, decide_one, policy};
 use crate::support::{App, each};
 use provost_policy::Family;
 use serde_json::{Value, json};
@@ -123,6 +123,8 @@ async fn import(app: &App, source: &str, lines: &[Value]) {
 #[test]
 fn an_import_of_older_events_puts_their_subject_in_doubt_until_the_past_is_made_anew() {
     each("decide_late", |app: Arc<App>| async move {
+        let settings = json!({ "history": { "countImports": true } });
+        app.write("PUT", "/automation/settings", settings).await.ok();
         after_x(&app, 1).await;
         for user in ["ann", "bob"] {
             assert_eq!(action(&app, user, "y").await, known("allow"));
@@ -173,5 +175,70 @@ fn a_past_that_cannot_be_read_is_unknown_and_not_empty() {
         assert_eq!(decision["reasons"][0]["reason"], "evaluation_failed");
         // What asks nothing about the past is decided as ever.
         assert_eq!(action(&app, "bob", "z").await, known("allow"));
+    });
+}
+
+/// Asks about an event of somebody of whom nobody can say who it is.
+async fn unseen(app: &App, user: Option<&str>, tool: &str) {
+    let mut event = call(&json!({ "tool.id": tool }));
+    match user {
+        Some(user) => event["attributes"]["identity.user_id"] = user.into(),
+        None => event["missing"] = json!(["identity.user_id"]),
+    }
+    decide(app, &[event]).await;
+}
+
+#[test]
+fn what_somebody_did_of_whom_nobody_can_say_who_it_is_may_be_anybodys() {
+    each("decide_past_somebody", |app: Arc<App>| async move {
+        after_x(&app, 2).await;
+        unseen(&app, Some("\u{200b}"), "x").await;
+        assert_eq!(action(&app, "ben", "y").await, known("allow"));
+        unseen(&app, None, "x").await;
+        for user in ["ben", "ann"] {
+            assert_eq!(action(&app, user, "y").await, ("block".to_owned(), true));
+        }
+        // Of whom it is known that nobody of them did it.
+        let device = json!({ "device.id": "d1", "tool.id": "y" });
+        assert_eq!(decide_one(&app, &device).await["action"], "allow");
+        assert_eq!(action(&app, "ben", "z").await, known("allow"));
+        // Together with what is known to be hers it is more, and by itself no more than once.
+        app.advance(61 * 60);
+        assert_eq!(action(&app, "ben", "y").await, known("allow"));
+        unseen(&app, None, "x").await;
+        assert_eq!(action(&app, "ben", "x").await, known("allow"));
+        assert_eq!(action(&app, "ben", "y").await, ("block".to_owned(), true));
+        assert_eq!(action(&app, "ben", "x").await, known("allow"));
+        assert_eq!(action(&app, "ben", "y").await, known("block"));
+        assert_eq!(action(&app, "ann", "y").await, known("allow"));
+    });
+}
+
+#[test]
+fn an_event_of_somebody_in_the_same_request_may_be_anybodys() {
+    each("decide_past_somebody_batch", |app: Arc<App>| async move {
+        after_x(&app, 1).await;
+        let mut unseen = call(&json!({ "tool.id": "x" }));
+        unseen["missing"] = json!(["identity.user_id"]);
+        let found = decide(&app, &[call(&of("ben", "y")), unseen, call(&of("ben", "y"))]).await;
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one["action"].as_str().unwrap(), one["unknown"].as_bool().unwrap()))
+            .collect();
+        assert_eq!(found, [("allow", false), ("allow", false), ("block", true)]);
+    });
+}
+
+#[test]
+fn a_decision_sees_what_this_server_answered_as_buffered_before_it() {
+    each("decide_past_buffered", |app: Arc<App>| async move {
+        after_x(&app, 1).await;
+        for n in 0..20 {
+            let user = format!("user-{n}");
+            let sent = json!({ "events": [call(&of(&user, "x"))], "record": "buffered" });
+            assert_eq!(ask(&app, sent).await.ok()["recorded"], false);
+            assert_eq!(action(&app, &user, "y").await, known("block"), "{n}");
+        }
+        assert_eq!(action(&app, "nobody", "y").await, known("allow"));
     });
 }

@@ -140,7 +140,7 @@ fn an_event_comes_back_as_it_was_sent_and_the_look_is_audited() {
         let listed = all_events(&app, "").await.remove(0);
         let id = listed["eventId"].as_str().unwrap().to_owned();
         let mut expected = json!({
-            "eventId": id, "at": at, "occasion": "pre_tool", "source": "agents", "externalId": "e0", "session": "s", "callId": "c",
+            "eventId": id, "at": at, "occasion": "pre_tool", "source": "agents", "imported": true, "principalId": app.admin_id, "externalId": "e0", "session": "s", "callId": "c",
             "subject": { "kind": "service_account", "id": "sa_1" }, "tool": "search", "resourceId": "res_1",
             "decision": { "action": "redact", "policyIds": ["a", "b"], "mode": "monitor" },
         });
@@ -160,9 +160,9 @@ fn an_event_comes_back_as_it_was_sent_and_the_look_is_audited() {
             );
         }
         assert_eq!(all_events(&app, "&tool=search").await.len(), 1);
-        // Operators and viewers see the list, and no attributes.
-        for (role, may) in [("auditor", true), ("operator", false), ("viewer", false)] {
-            let (_, token) = app.account(role, role, &["policies:read"]).await;
+        // Operators see the list, and no attributes.
+        for (role, may) in [("auditor", true), ("operator", false)] {
+            let (_, token) = app.account(role, role, &["policies:history"]).await;
             app.request("GET", "/policies/history")
                 .token(&token)
                 .send()

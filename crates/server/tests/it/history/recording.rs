@@ -4,7 +4,6 @@ use super::{all_events, external, seal, status};
 use crate::support::{App, each};
 use provost_history::chunk;
 use provost_kernel::db::Location;
-use provost_kernel::entropy::UnitRng;
 use provost_policy::Occasion;
 use provost_replay::record::{self, Owned};
 use provost_server::areas::history::{self, Durability, EventId, NewEvent};
@@ -24,10 +23,8 @@ fn event(app: &App, number: usize, text: usize) -> NewEvent {
     let mut record = Owned::read(at, Occasion::PreTool, &attributes, &[]).unwrap();
     record.source = Some("port".into());
     record.external_id = Some(format!("e{number}"));
-    let mut seed = [0; 32];
-    seed[..8].copy_from_slice(&number.to_le_bytes());
     NewEvent {
-        id: EventId::at(at, &mut UnitRng::new(seed)).as_str().to_owned(),
+        id: EventId::at(at, number as u64, 7).as_str().to_owned(),
         record,
     }
 }

@@ -289,7 +289,8 @@ fn a_writer_that_dies_or_is_overdue_costs_nothing_and_its_file_goes() {
 #[test]
 fn what_is_older_than_the_retention_goes_whole() {
     each("history_retention", |app: Arc<App>| async move {
-        let days = |days: i64| json!({ "retention": { "historyDays": days } });
+        let days = |days: i64| json!({ "retention": { "historyDays": days }, "confirm": true });
+        let week = 7 * 86_400;
         import(&app, "old", lines(&app, 0, 5_000)).await.ok();
         seal(&app).await;
         app.advance(10 * 86_400);
@@ -299,14 +300,18 @@ fn what_is_older_than_the_retention_goes_whole() {
         app.advance(5 * 86_400);
         assert_eq!(status(&app).await["retentionDays"], 400);
         for (wanted, refused) in [(0, true), (1, false), (3_650, false), (3_651, true)] {
-            let reply = app.write("PUT", "/automation/settings", days(wanted)).await;
+            let reply = app.write("PATCH", "/automation/settings", days(wanted)).await;
             assert_eq!(reply.status.as_u16(), if refused { 400 } else { 200 });
         }
+        app.write("PATCH", "/automation/settings", days(30)).await.ok();
+        app.advance(week);
+        assert_eq!(status(&app).await["retentionDays"], 30);
+        app.write("PATCH", "/automation/settings", days(29)).await.ok();
         // A day before their end everything is still there.
-        app.write("PUT", "/automation/settings", days(16)).await.ok();
+        app.advance(week - 86_400);
         history::retain(&app.kernel).await.unwrap();
         assert_eq!(status(&app).await["segments"], 2);
-        app.write("PUT", "/automation/settings", days(15)).await.ok();
+        app.advance(86_400);
         history::retain(&app.kernel).await.unwrap();
         // The oldest are no longer listed, and their segment is gone with its newest event.
         assert_eq!(status(&app).await["segments"], 1);
@@ -316,7 +321,8 @@ fn what_is_older_than_the_retention_goes_whole() {
         history::retain(&app.kernel).await.unwrap();
         assert_eq!(files(&app).len(), 1);
         // The body that was imported then can be imported again, and is too old.
-        app.write("PUT", "/automation/settings", days(4)).await.ok();
+        app.write("PATCH", "/automation/settings", days(4)).await.ok();
+        app.advance(week);
         history::retain(&app.kernel).await.unwrap();
         assert_eq!(all_events(&app, "").await, Vec::<serde_json::Value>::new());
         let left = status(&app).await;

@@ -173,12 +173,17 @@ fn a_rotation_needs_a_living_account() {
             json!({ "gracePeriodSeconds": "1" }),
             json!({ "expiresInSeconds": 1 }),
             json!({ "token": "x" }),
-            json!({ "scopes": ["audit:read"] }),
+            json!({ "scopes": ["audit:everything"] }),
+            json!({ "scopes": ["audit:read"], "allOfAccount": true }),
         ] {
             app.write("POST", &format!("{path}/tokens"), bad)
                 .await
                 .refused(400, "invalid_request");
         }
+        let wider = json!({ "scopes": ["audit:read"] });
+        app.write("POST", &format!("{path}/tokens"), wider)
+            .await
+            .refused(422, "invalid_definition");
         assert_eq!(effects(&app).await, before);
     });
 }

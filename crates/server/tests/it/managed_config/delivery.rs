@@ -1,6 +1,6 @@
 //! What a machine gets is signed, whole, and the last release (D8.2, D12.8, D12.9).
 
-use super::{PROFILES, perform, profile, publish, publish_all};
+use super::{PROFILES, current, perform, profile, publish, publish_all};
 use crate::support::{App, each};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -31,7 +31,7 @@ async fn trusted(app: &App) -> Vec<PublicKey> {
 
 /// Checks what a machine checks; returns the manifest.
 async fn checked(app: &App, path: &str) -> Value {
-    let reply = app.get(&format!("{path}/current")).await;
+    let reply = current(app, path).await;
     let body = reply.ok();
     let envelope: Envelope = serde_json::from_value(body["envelope"].clone()).unwrap();
     let payload = dsse::verify(&envelope, SignedKind::Release, &trusted(app).await).unwrap();

@@ -29,7 +29,7 @@ fn members(dice: &mut Dice, depth: usize) -> Map<String, Value> {
 
 /// What a machine holds, as one document.
 async fn delivered(app: &App, path: &str) -> Value {
-    let reply = app.get(&format!("{path}/current")).await;
+    let reply = super::current(app, path).await;
     let mut document = json!({ "enforced": {}, "defaults": {} });
     for file in reply.ok()["files"].as_array().unwrap() {
         let role = file["role"].as_str().unwrap();

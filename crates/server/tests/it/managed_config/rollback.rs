@@ -87,9 +87,11 @@ fn a_preview_writes_nothing_and_says_what_the_performance_does() {
             (&release["version"], &release["kind"]),
             (&json!(3), &json!("rollback"))
         );
+        let restored = format!("{path}/releases/{}", first["id"].as_str().unwrap());
+        let restored = app.get(&restored).await;
         assert_eq!(
             (&release["sourceReleaseId"], &release["contentDigest"]),
-            (&first["id"], &first["contentDigest"])
+            (&first["id"], &restored.ok()["release"]["contentDigest"])
         );
         assert_eq!(
             (&release["status"], &release["reason"]),
@@ -430,7 +432,9 @@ fn a_hidden_value_is_shown_to_machines_alone() {
                 assert!(!text.contains(word.as_str()), "{word} stands in {text}");
             }
         }
-        let delivered = app.get(&format!("{path}/current")).await.text();
+        let shown = app.get(&format!("{path}/current")).await.text();
+        assert!(words.iter().all(|word| !shown.contains(word.as_str())), "{shown}");
+        let delivered = super::current(&app, &path).await.text();
         assert!(
             words[..7].iter().all(|word| delivered.contains(word.as_str())),
             "{delivered}"

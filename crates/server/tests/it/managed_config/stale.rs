@@ -150,7 +150,7 @@ fn an_organization_can_demand_previews() {
         let first = publish(&app, &path, json!({ "x": 1 })).await;
         publish(&app, &path, json!({ "x": 2 })).await;
         let settings = json!({ "managedConfig": { "requirePreview": true } });
-        app.write("PUT", "/automation/settings", settings).await.ok();
+        app.write("PATCH", "/automation/settings", settings).await.ok();
         for reply in [
             perform(&app, &path, json!({ "sourceReleaseId": first["id"] })).await,
             // Anything that exists is not something that was seen.

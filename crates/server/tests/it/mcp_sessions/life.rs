@@ -135,7 +135,7 @@ fn a_session_ends_with_its_time_and_stays_ended() {
 }
 
 #[test]
-fn a_use_is_noted_to_the_minute() {
+fn the_latest_use_is_noted() {
     each("sessions_use", |app: Arc<App>| async move {
         let id = open(&app, vec![new_session(&app, "a client")]).await.remove(0);
         let issued = app.now();
@@ -149,7 +149,7 @@ fn a_use_is_noted_to_the_minute() {
             };
             unit(&app, move |cx| mcp_sessions::touch(cx, &used))
         };
-        for (secs, shown) in [(59, 0), (60, 60), (100, 60), (30, 60), (120, 120), (90, 120)] {
+        for (secs, shown) in [(59, 59), (60, 60), (100, 100), (30, 100), (120, 120), (90, 120)] {
             used_at(secs).await.unwrap();
             assert_eq!(
                 seen(&app, &id).await["lastUsedAt"],
@@ -292,6 +292,7 @@ fn a_token_of_which_a_session_was_revoked_stays_out_of_mcp_until_it_is_rotated()
             replay_pending: false,
             last_used_at: None,
             item: None,
+            client: None,
         };
         let client = |id: &str| McpClient {
             id: id.to_owned(),

@@ -179,6 +179,48 @@ fn an_opaque_token_is_what_its_issuer_says_of_it_for_thirty_seconds() {
     });
 }
 
+/// OC-11, of tokens that say nothing themselves.
+#[test]
+fn an_opaque_token_with_the_session_of_somebody_else_acts_for_its_own_subject() {
+    each("oauth_opaque_sid", |app| async move {
+        let workshop = workshop(&app);
+        let claims = workshop.claims();
+        let issuer = Asked::start(move |request| {
+            let Some(subject) = ["alice", "bob"]
+                .into_iter()
+                .find(|name| request.contains(&format!("token={name}&")))
+            else {
+                return r#"{"active":false}"#.to_owned();
+            };
+            let mut said = claims.clone();
+            said["active"] = true.into();
+            said["sub"] = subject.into();
+            said["sid"] = "s".into();
+            said["email"] = format!("{subject}@acme.example").into();
+            said["email_verified"] = true.into();
+            said.to_string()
+        })
+        .await;
+        let url = issuer.url.clone();
+        let app = declared(&app, &workshop, |issuer| {
+            issuer.keys = KeySource::None;
+            issuer.introspection = Some(Introspection {
+                url,
+                client_id: "provost".into(),
+                client_secret: Secret::new("hunter2".into()),
+            });
+        });
+        user(&app, "alice@acme.example", Some("admin")).await;
+        user(&app, "bob@acme.example", Some("viewer")).await;
+        for (token, status) in [("alice", 200), ("bob", 403), ("alice", 200)] {
+            let call = app.request("GET", "/directory/users").token(token);
+            assert_eq!(call.send().await.status.as_u16(), status, "{token}");
+        }
+        assert_eq!(app.get("/mcp/sessions").await.ok()["total"], 2);
+        app.kernel.stop().await;
+    });
+}
+
 #[test]
 fn a_clients_document_is_not_fetched_from_inside() {
     each("oauth_documents_inside", |app| async move {

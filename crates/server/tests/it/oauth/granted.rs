@@ -7,18 +7,18 @@ use aws_lc_rs::signature::Ed25519KeyPair;
 use aws_lc_rs::signature::KeyPair;
 use provost_oauth::assertion;
 
-const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
-const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+pub const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+pub const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+pub const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 
 /// A client with a key of its own.
-struct Confidential {
-    id: String,
+pub struct Confidential {
+    pub id: String,
     key: Ed25519KeyPair,
 }
 
 impl Confidential {
-    async fn register(app: &App, grants: &[&str], account: Option<&str>) -> Self {
+    pub async fn register(app: &App, grants: &[&str], account: Option<&str>) -> Self {
         let key = Ed25519KeyPair::generate().unwrap();
         let x = URL_SAFE_NO_PAD.encode(key.public_key());
         let mut body = json!({
@@ -35,7 +35,7 @@ impl Confidential {
         }
     }
 
-    fn assertion(&self, app: &App, change: impl FnOnce(&mut Value)) -> String {
+    pub fn assertion(&self, app: &App, change: impl FnOnce(&mut Value)) -> String {
         let now = app.now().as_ms() / 1000;
         let mut claims = json!({
             "iss": self.id, "sub": self.id, "aud": URL, "jti": fresh_key(), "iat": now, "exp": now + 60,
@@ -51,20 +51,24 @@ impl Confidential {
         format!("{signed}.{signature}")
     }
 
-    async fn ask(&self, app: &App, form: &[(&str, &str)]) -> Reply {
+    pub async fn ask(&self, app: &App, form: &[(&str, &str)]) -> Reply {
         let assertion = self.assertion(app, |_| {});
         self.ask_with(app, form, &assertion).await
     }
 
     async fn ask_with(&self, app: &App, form: &[(&str, &str)], assertion: &str) -> Reply {
+        self.send(app, "/oauth/token", form, assertion).await
+    }
+
+    pub async fn send(&self, app: &App, path: &str, form: &[(&str, &str)], assertion: &str) -> Reply {
         let mut form = form.to_vec();
         form.push(("client_assertion_type", assertion::TYPE));
         form.push(("client_assertion", assertion));
-        post(app, "/oauth/token", &form).await
+        post(app, path, &form).await
     }
 }
 
-fn form_of(assertion: &str) -> [(&str, &str); 3] {
+pub fn form_of(assertion: &str) -> [(&str, &str); 3] {
     [
         ("grant_type", JWT_BEARER),
         ("assertion", assertion),
@@ -72,7 +76,7 @@ fn form_of(assertion: &str) -> [(&str, &str); 3] {
     ]
 }
 
-fn access(reply: &Reply) -> String {
+pub fn access(reply: &Reply) -> String {
     assert_eq!(reply.status.as_u16(), 200, "{}", reply.text());
     assert_eq!(reply.header("cache-control"), "no-store");
     reply.json["access_token"].as_str().unwrap().to_owned()
@@ -263,7 +267,16 @@ fn who_may_not_be_an_account_registers_no_client_that_is_it() {
         send("POST", clients, body(&["mcp:write"], "sa_unknown"))
             .await
             .refused(404, "not_found");
-        let made = send("POST", clients, body(&["mcp:write"], &strong)).await;
+        // Whoever has the client is the account, whatever the client's scopes: what it made is theirs.
+        send("POST", clients, body(&["mcp:write"], &strong))
+            .await
+            .refused(403, "escalation_forbidden");
+        let (weak, _) = app.account("weak", "viewer", &["policies:read"]).await;
+        send("POST", clients, body(&["policies:read"], &weak))
+            .await
+            .refused(403, "escalation_forbidden");
+        let (own, _) = app.account("own", "admin", &["mcp:write"]).await;
+        let made = send("POST", clients, body(&["mcp:write"], &own)).await;
         let path = format!("{clients}/{}", made.ok()["id"].as_str().unwrap());
         let wider = with_trio(json!({ "scopes": ["mcp:write", "policies:write"] }), &fresh_key());
         send("PATCH", &path, wider)
@@ -304,7 +317,10 @@ fn a_token_of_a_trusted_issuer_is_exchanged_for_what_its_user_may() {
         );
         assert_eq!(reply.json["scope"], "policies:read");
         read(&app, &token).await.ok();
+        // Another token: what is given for one token is one session, of one actor.
+        let second = identity(&[("jti", fresh_key().into())]);
         let mut acting = form.to_vec();
+        acting[1].1 = &second;
         acting.extend([("actor_token", good.as_str()), ("actor_token_type", ID_TOKEN)]);
         let acting = access(&client.ask(&app, &acting).await);
         read(&app, &acting).await.ok();
@@ -414,6 +430,8 @@ fn an_enterprises_assertion_serves_once_and_limits_what_is_granted() {
             400,
             "invalid_dpop_proof",
         );
+        // What was sent without the proof is spent by it.
+        let bound = grant(&|claims| claims["cnf"] = json!({ "jkt": thumbprint(&key) }));
         let now = app.now().as_ms() / 1000;
         let proof = proof_of("POST", &key, "", now, &fresh_key(), &format!("{URL}/oauth/token"));
         let assertion = client.assertion(&app, |_| {});

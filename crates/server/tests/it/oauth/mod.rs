@@ -3,8 +3,13 @@
 mod accepted;
 mod asked;
 mod bound;
+mod ceiling;
 mod dpop;
-mod granted;
+mod ended;
+pub mod granted;
+mod identity;
+mod links;
+mod planted;
 mod refresh;
 mod revoked;
 

@@ -39,6 +39,13 @@ impl Stage {
         visitor.return_to(&self.app, &target).await
     }
 
+    /// Signs somebody in at the provider; returns what they see here.
+    pub async fn signing_in(&self, visitor: &mut Visitor, subject: &str) -> Seen {
+        let asked = visitor.begin(&self.app, &self.client).await;
+        let target = self.liar.answers(&self.app, &asked, subject);
+        visitor.get(&self.app, &target).await
+    }
+
     /// Signs Ada in; returns the page that asks for consent.
     pub async fn asked(&self, visitor: &mut Visitor) -> Seen {
         let target = self.signed_in(visitor, "ada").await;
@@ -447,5 +454,55 @@ fn several_providers_are_chosen_from() {
             .await
             .page(400, "The sign-in cannot be trusted");
         visitor.return_to(&app, &right).await;
+    });
+}
+
+/// IL-2: consent that is open when a link is taken away gives nothing.
+#[test]
+fn whose_link_was_taken_away_allows_nothing() {
+    each("sign_in_unlinked", |first: Arc<App>| async move {
+        let stage = stage(&first).await;
+        let mut visitor = Visitor::default();
+        let page = stage.asked(&mut visitor).await;
+        let taken = json!({ "issuer": stage.liar.issuer, "subject": "ada", "confirm": true });
+        stage
+            .app
+            .write("POST", "/directory/identity-links/remove", taken)
+            .await
+            .ok();
+        let answer = visitor.answer(&stage.app, &page, "allow").await;
+        answer.page(403, "You have no account here");
+        assert_eq!(audited(&stage.app, "oauth.consent.given").await.len(), 0);
+        // Nor is she linked again by her name alone.
+        let target = stage.signing_in(&mut Visitor::default(), "ada").await;
+        target.page(403, "An administrator has to link you");
+        assert_eq!(audited(&stage.app, "oauth.user.withheld").await.len(), 1);
+        stage.app.advance(1);
+        let allowed = json!({ "issuer": stage.liar.issuer, "userIds": [stage.ada], "expiresInSeconds": 60 });
+        stage
+            .app
+            .write("POST", "/directory/identity-links/allow", allowed)
+            .await
+            .ok();
+        stage.app.advance(1);
+        stage.asked(&mut Visitor::default()).await;
+    });
+}
+
+#[test]
+fn somebody_new_under_the_name_of_a_user_who_was_renamed_signs_nobody_in() {
+    each("sign_in_renamed", |first: Arc<App>| async move {
+        let stage = stage(&first).await;
+        let boss = user(&stage.app, "boss@acme.example", Some("admin")).await;
+        // Somebody gives the admin's account the name that the provider knows Eve by.
+        let taken = json!({ "loginName": "eve@acme.example" });
+        stage
+            .app
+            .write("PATCH", &format!("/directory/users/{boss}"), taken)
+            .await
+            .ok();
+        let seen = stage.signing_in(&mut Visitor::default(), "eve").await;
+        seen.page(403, "An administrator has to link you");
+        assert_eq!(audited(&stage.app, "oauth.user.signed_in").await.len(), 0);
     });
 }

@@ -19,3 +19,4 @@ pub mod run;
 pub mod storms;
 mod strings;
 mod tokens;
+mod verdicts;

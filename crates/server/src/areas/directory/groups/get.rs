@@ -2,6 +2,7 @@
 
 use super::super::model::{GroupPath, OneGroup};
 use super::super::{READERS, store::groups};
+use crate::areas::directory::fences;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Result};
 
@@ -23,7 +24,7 @@ impl Operation for GetGroup {
     type Output = OneGroup;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneGroup> {
-        cx.target("group", input.path.group_id.as_str());
+        cx.target(&fences::GROUP, input.path.group_id.as_str());
         let group = groups::get(cx, &input.path.group_id)?;
         Ok(OneGroup { group: group.into() })
     }

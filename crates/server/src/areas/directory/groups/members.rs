@@ -4,6 +4,8 @@ use super::super::model::{GroupId, GroupPath, MemberPath, UserId, UserView};
 use super::super::store::users::{self, Filter};
 use super::super::store::{groups, memberships};
 use super::super::{PageQuery, READERS, cut, position};
+use super::opened;
+use crate::areas::directory::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::page::Cursor;
@@ -44,7 +46,7 @@ impl Operation for ListGroupMembers {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let (id, limit) = (&input.path.group_id, input.query.limit);
-        cx.target("group", id.as_str());
+        cx.target(&fences::GROUP, id.as_str());
         let after = position(cx, input.query.cursor.as_ref(), Self::META.id)?;
         groups::get(cx, id)?;
         let filter = Filter {
@@ -89,13 +91,14 @@ impl Operation for AddGroupMember {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Membership> {
         let (group, user) = (&input.path.group_id, &input.path.user_id);
-        cx.target("group", group.as_str());
+        cx.target(&fences::GROUP, group.as_str());
         groups::get(cx, group)?;
         let found = users::get(cx, user)?;
         if memberships::add(cx, group, &found)? {
             cx.change("/members", Value::Null, user.as_str());
+            opened::note(cx, group)?;
             cx.emit(
-                "directory.group.member_added",
+                &fences::GROUP_MEMBER_ADDED,
                 json!({ "groupId": group, "userId": user }),
             );
         }
@@ -130,13 +133,13 @@ impl Operation for RemoveGroupMember {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
         let (group, user) = (&input.path.group_id, &input.path.user_id);
-        cx.target("group", group.as_str());
+        cx.target(&fences::GROUP, group.as_str());
         groups::get(cx, group)?;
         let found = users::get(cx, user)?;
         if memberships::remove(cx, group, &found)? {
             cx.change("/members", user.as_str(), Value::Null);
             cx.emit(
-                "directory.group.member_removed",
+                &fences::GROUP_MEMBER_REMOVED,
                 json!({ "groupId": group, "userId": user }),
             );
         }

@@ -5,6 +5,7 @@ mod delete;
 mod get;
 mod list;
 mod members;
+pub(super) mod opened;
 mod update;
 
 use provost_kernel::operation::Entry;

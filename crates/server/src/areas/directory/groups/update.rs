@@ -2,11 +2,12 @@
 
 use super::super::model::{Group, GroupPath, OneGroup};
 use super::super::store::groups;
+use crate::areas::directory::fences;
 use crate::areas::subjects;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::patch::{Given, Patch};
-use provost_kernel::text::{Description, Name, name_key};
+use provost_kernel::text::{Description, LongName, Name, name_key};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,7 +18,7 @@ pub struct UpdateGroup;
 
 /// What can change.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline)]
 pub struct UpdateBody {
     /// The new name.
@@ -26,6 +27,9 @@ pub struct UpdateBody {
     /// The new description; `null` clears it.
     #[serde(default)]
     description: Patch<Description>,
+    /// The new id in the group's directory; `null` clears it.
+    #[serde(default)]
+    external_id: Patch<LongName>,
 }
 
 impl Operation for UpdateGroup {
@@ -49,7 +53,7 @@ impl Operation for UpdateGroup {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneGroup> {
         let (id, body) = (&input.path.group_id, &input.body);
-        cx.target("group", id.as_str());
+        cx.target(&fences::GROUP, id.as_str());
         let versions = groups::versions(cx, id)?;
         if let Some(name) = body.name.get() {
             let differs = |v: &Group| name_key(&v.name) != name_key(name.as_str());
@@ -65,6 +69,8 @@ impl Operation for UpdateGroup {
             }
             body.description
                 .apply(&mut after.description, |d| d.as_str().to_owned());
+            body.external_id
+                .apply(&mut after.external_id, |id| id.as_str().to_owned());
             if after != before {
                 after.touch(cx.now());
                 groups::save(cx, &after)?;
@@ -76,11 +82,16 @@ impl Operation for UpdateGroup {
                     before.description.clone(),
                     after.description.clone(),
                 );
+                cx.change(
+                    "/externalId",
+                    before.external_id.clone(),
+                    after.external_id.clone(),
+                );
                 shown = after;
             }
         }
         if cx.has_changes() {
-            cx.emit("directory.group.updated", json!({ "groupId": id }));
+            cx.emit(&fences::GROUP_UPDATED, json!({ "groupId": id }));
         }
         Ok(OneGroup { group: shown.into() })
     }

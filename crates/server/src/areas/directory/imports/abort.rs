@@ -3,6 +3,7 @@
 use super::super::store::imports;
 use super::model::{AbortReason, ImportPath, OneImport, State};
 use super::worker;
+use crate::areas::directory::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
@@ -32,7 +33,7 @@ impl Operation for AbortImport {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneImport> {
         let id = &input.path.import_id;
-        cx.target("import", id.as_str());
+        cx.target(&fences::IMPORT, id.as_str());
         let mut import = imports::get(cx, id)?;
         if !matches!(import.state, State::Aborting | State::Aborted) {
             if import.state != State::Applying {

@@ -2,6 +2,7 @@
 
 use super::super::{READERS, store::imports};
 use super::model::{ImportPath, OneImport};
+use crate::areas::directory::fences;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Result};
 
@@ -23,7 +24,7 @@ impl Operation for GetImport {
     type Output = OneImport;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneImport> {
-        cx.target("import", input.path.import_id.as_str());
+        cx.target(&fences::IMPORT, input.path.import_id.as_str());
         let import = imports::get(cx, &input.path.import_id)?;
         Ok(OneImport {
             import: import.into(),

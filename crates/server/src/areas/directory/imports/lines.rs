@@ -51,13 +51,16 @@ pub struct UserLine {
 
 /// What a line says of a group.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GroupLine {
     /// Which.
     pub name: Name,
     /// What it is for.
     #[serde(default)]
     pub description: Patch<Description>,
+    /// The id in the directory.
+    #[serde(default)]
+    pub external_id: Patch<LongName>,
 }
 
 /// What a line says.
@@ -266,7 +269,7 @@ fn members(header: &[&'static str], cells: Vec<Vec<u8>>) -> std::result::Result<
         .zip(&texts)
         .any(|(column, text)| *column == "type" && text == "group");
     let own: &[&str] = if is_group {
-        &["name", "description"]
+        &["name", "description", "externalId"]
     } else {
         &[
             "loginName",

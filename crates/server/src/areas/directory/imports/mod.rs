@@ -1,21 +1,24 @@
 //! Files of users and groups on their way into a directory.
 //!
 //! ```text
-//! open ── chunk … chunk ── apply ──────────────► applied       (merge: one row changes)
-//!   │                        └► applying ──────► applied       (replace: what is not named is marked first)
+//! open ── chunk … chunk ── apply ──────────────► applied       (one row changes)
+//!   │                        └► applying ──────► applied       (what is not named is marked first, clashes are judged)
 //!   └── abort, or an hour of silence ─► aborting ─► aborted
 //! ```
 
 mod abort;
 mod apply;
+mod clashes;
 mod csv;
 mod get;
 mod lines;
 pub mod model;
 mod open;
 mod refused_lines;
+mod removals;
 mod send_chunk;
 mod stage;
+mod warnings;
 mod worker;
 
 pub use worker::{HANDLER, tidy};
@@ -31,5 +34,7 @@ pub fn operations() -> Vec<Entry> {
         Entry::of::<abort::AbortImport>(),
         Entry::of::<get::GetImport>(),
         Entry::of::<refused_lines::ListRefusedLines>(),
+        Entry::of::<removals::GetRemovals>(),
+        Entry::of::<warnings::ListWarnings>(),
     ]
 }

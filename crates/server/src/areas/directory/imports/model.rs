@@ -1,5 +1,6 @@
 //! The words of an import, without storage.
 
+use super::super::model::UserId;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::{Result, Timestamp, id};
 use schemars::JsonSchema;
@@ -15,7 +16,7 @@ pub const MAX_CHUNK_LINES: usize = 500;
 pub const MAX_CHUNK_GROUPS: usize = 5_000;
 /// LIMIT: bytes of a line (D1.10).
 pub const MAX_LINE_BYTES: usize = 64 * 1024;
-/// LIMIT: refused lines that are kept of an import; the counts know of all.
+/// LIMIT: refused lines, and warnings, that are kept of an import; the counts know of all.
 pub const MAX_KEPT_REFUSALS: i64 = 1_000;
 /// An import into which nothing arrives for so long is aborted. Units: seconds.
 pub const ABANDONED_AFTER_SECS: i64 = 3_600;
@@ -74,7 +75,8 @@ words! {
     State {
         /// It takes chunks.
         Open = "open",
-        /// What the file does not name is being marked, before everything becomes visible at once.
+        /// What the file does not name is being marked, and addresses that others have are judged, before everything becomes
+        /// visible at once.
         Applying = "applying",
         /// It is visible.
         Applied = "applied",
@@ -131,12 +133,21 @@ pub struct MembershipCounts {
 
 /// What an import has seen and does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
+#[serde(default)]
+#[schemars(inline, extend("required" = [
+    "lines", "refused", "held", "warnings", "superseded", "users", "groups", "memberships"
+]))]
 pub struct Counts {
     /// Lines of data.
     pub lines: i64,
     /// Lines that were refused.
     pub refused: i64,
+    /// Lines that would need more than their caller holds: the record stays as it is, and an admin applies or drops the
+    /// change.
+    pub held: i64,
+    /// What was found when the whole file was judged: lines that were taken without their e-mail address, because another
+    /// user of the directory has it, and lines whose login name is another user's address.
+    pub warnings: i64,
     /// Lines whose record was deleted through the API while the import was open.
     pub superseded: i64,
     /// Users.
@@ -145,6 +156,76 @@ pub struct Counts {
     pub groups: RecordCounts,
     /// Memberships.
     pub memberships: MembershipCounts,
+}
+
+/// How many records of a kind go, and of how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Removal {
+    /// Those that go.
+    pub removed: i64,
+    /// Those that the directory has; 0 where it was not counted, because only a few go.
+    pub of: i64,
+}
+
+/// LIMIT: records of a kind that go without a word, however small the directory.
+pub const FEW: i64 = 5;
+
+impl Removal {
+    /// Says whether more goes than a percentage of what is there, and more than a few.
+    pub const fn is_too_much(self, max_percent: i64) -> bool {
+        self.removed > FEW && self.removed * 100 > self.of * max_percent
+    }
+}
+
+/// How much of its directory an import removes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Removals {
+    /// Users that the file does not name.
+    pub users: Removal,
+    /// Groups that the file does not name.
+    pub groups: Removal,
+    /// Memberships that lines end, and those that end with users and groups.
+    pub memberships: Removal,
+}
+
+impl Removals {
+    /// Returns how many records go.
+    pub const fn sum(self) -> i64 {
+        self.users.removed + self.groups.removed + self.memberships.removed
+    }
+
+    /// Says whether too much of any kind goes to go without a word.
+    pub fn are_too_many(self, max_percent: i64) -> bool {
+        [self.users, self.groups, self.memberships]
+            .into_iter()
+            .any(|removal| removal.is_too_much(max_percent))
+    }
+
+    /// Refuses too much, unless the caller named the number.
+    ///
+    /// INVARIANT DI-12: too much goes only with the sum of what goes.
+    ///
+    /// Errors: `TooManyRemovals` with `removals` and `confirmRemovals`.
+    pub fn must_be_few(self, max_percent: i64, confirmed: Option<i64>) -> Result<()> {
+        let sum = self.sum();
+        if !self.are_too_many(max_percent) || confirmed == Some(sum) {
+            return Ok(());
+        }
+        let (users, groups, memberships) =
+            (self.users.removed, self.groups.removed, self.memberships.removed);
+        let message = format!(
+            "{users} users, {groups} groups and {memberships} memberships would go, which is more than {max_percent} % of a \
+             kind; if that is right, apply with confirmRemovals {sum}"
+        );
+        Err(Error::new(Code::TooManyRemovals, message)
+            .with(
+                "removals",
+                serde_json::json!({ "users": users, "groups": groups, "memberships": memberships }),
+            )
+            .with("confirmRemovals", sum))
+    }
 }
 
 /// An import as it is stored.
@@ -289,6 +370,22 @@ pub struct RefusedLine {
     pub message: String,
 }
 
+/// A line that was taken, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct WarnedLine {
+    /// Its number in the file, as that of a refused line; absent where the API has renamed the user since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<i64>,
+    /// The user that it says.
+    pub user_id: UserId,
+    /// A JSON Pointer to the member that is meant.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+}
+
 /// The answer of operations on one import.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
@@ -304,4 +401,43 @@ pub struct OneImport {
 pub struct ImportPath {
     /// The import.
     pub import_id: ImportId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_alone_can_be_too_much_and_a_few_never_are() {
+        let removal = |removed, of| Removal { removed, of };
+        assert!(!removal(5, 5).is_too_much(10), "a few");
+        assert!(removal(6, 59).is_too_much(10));
+        assert!(
+            !removal(6, 60).is_too_much(10),
+            "a tenth is not more than a tenth"
+        );
+        assert!(!removal(6, 6).is_too_much(100), "the setting lets everything go");
+        let none = Removals::default();
+        for removals in [
+            Removals {
+                users: removal(6, 6),
+                ..none
+            },
+            Removals {
+                groups: removal(6, 6),
+                ..none
+            },
+            Removals {
+                memberships: removal(6, 6),
+                ..none
+            },
+        ] {
+            let error = removals.must_be_few(10, None).unwrap_err();
+            assert_eq!(error.code(), Code::TooManyRemovals);
+            assert!(removals.must_be_few(10, Some(5)).is_err(), "another number");
+            assert!(removals.must_be_few(10, Some(7)).is_err(), "another number");
+            assert!(removals.must_be_few(10, Some(6)).is_ok());
+        }
+        assert!(none.must_be_few(1, None).is_ok());
+    }
 }

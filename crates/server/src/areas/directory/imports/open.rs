@@ -3,6 +3,7 @@
 use super::super::model::DirectoryId;
 use super::super::store::imports;
 use super::model::{Counts, Format, Import, Mode, OneImport, State};
+use crate::areas::directory::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -43,6 +44,7 @@ impl Operation for OpenImport {
     .access("directory:write", &[Admin])
     .command("directory", "open-import")
     .status(201)
+    .answers(&["Location"])
     .says(
         "Open an import of users and groups",
         "Send the file in chunks, then apply it: until then nothing of it is visible, and then all of it at once. Mode \
@@ -82,7 +84,7 @@ impl Operation for OpenImport {
             updated_at: cx.now(),
             finished_at: None,
         };
-        cx.target("import", import.id.as_str());
+        cx.target(&fences::IMPORT, import.id.as_str());
         cx.change("/directoryId", Value::Null, import.directory_id.as_str());
         cx.change("/mode", Value::Null, import.mode.as_str());
         imports::insert(cx, &import)?;

@@ -3,6 +3,7 @@
 use super::super::store::imports;
 use super::super::{PageQuery, READERS, cut, position};
 use super::model::{ImportPath, RefusedLine};
+use crate::areas::directory::fences;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::Cursor;
 use provost_kernel::{Cx, Result};
@@ -41,7 +42,7 @@ impl Operation for ListRefusedLines {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let (id, limit) = (&input.path.import_id, input.query.limit);
-        cx.target("import", id.as_str());
+        cx.target(&fences::IMPORT, id.as_str());
         let after = position(cx, input.query.cursor.as_ref(), Self::META.id)?;
         imports::get(cx, id)?;
         let mut found = imports::refused(cx, id, after, limit.get() + 1)?;

@@ -4,6 +4,7 @@ use super::super::store::{imports, upkeep};
 use super::lines::Chunk;
 use super::model::{Format, ImportPath, ImportView, MAX_CHUNK_BYTES, RefusedLine};
 use super::stage;
+use crate::areas::directory::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Content, Input, Meta, Method, Operation};
@@ -82,7 +83,7 @@ impl Operation for SendChunk {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Taken> {
         let id = &input.path.import_id;
-        cx.target("import", id.as_str());
+        cx.target(&fences::IMPORT, id.as_str());
         let mut import = imports::get(cx, id)?;
         import.must_be_open()?;
         let chunk = input.body.chunk.as_ref();

@@ -2,16 +2,20 @@
 //!
 //! INVARIANT DI-2: the swap is one row; before it nothing of an import is visible, behind it everything.
 
-use super::super::model::{GroupId, UserId};
+use super::super::returning::{group_gone, user_gone};
 use super::super::store::upkeep::{self, Ended, Marked};
-use super::super::store::{imports, memberships};
-use super::super::users::{orphans, suspended};
-use super::model::{ABANDONED_AFTER_SECS, AbortReason, Import, ImportId, KEPT_SECS, State};
-use crate::areas::subjects::SubjectKind;
-use crate::areas::{mcp_sessions, resource_credentials};
+use super::super::store::{clashes as store, ended, held, imports};
+use super::super::users::suspended;
+use super::clashes::{self, Judged};
+use super::model::{ABANDONED_AFTER_SECS, AbortReason, Import, ImportId, KEPT_SECS, Mode, State};
+use crate::areas::directory::fences;
+use crate::areas::policies::{NamedKind, Record};
+use crate::areas::subjects::{lost_with, tell};
+use crate::areas::words;
 use provost_kernel::error::Error;
 use provost_kernel::jobs::{Handler, NewJob, Work};
-use provost_kernel::{Cx, Kernel, Result, params};
+use provost_kernel::{Cx, Kernel, Result};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -20,6 +24,14 @@ const CONTINUE: &str = "directory.import.continue";
 /// How many steps of marking one unit of work does.
 const MARK_STEPS: usize = 4;
 
+/// How far an import has come that is being applied.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Done {
+    marked: Marked,
+    is_marked: bool,
+    judged: Judged,
+}
+
 /// Runs it.
 pub const HANDLER: Handler = Handler {
     kind: CONTINUE,
@@ -27,10 +39,10 @@ pub const HANDLER: Handler = Handler {
     work: Work::Inside(carry_on),
 };
 
-fn enqueue(cx: &mut Cx<'_>, import: &ImportId, marked: Marked) {
+fn enqueue(cx: &mut Cx<'_>, import: &ImportId, done: &Done) {
     cx.enqueue(NewJob {
         kind: CONTINUE,
-        payload: json!({ "importId": import, "marked": marked }),
+        payload: json!({ "importId": import, "done": done }),
         run_at: cx.now(),
     });
 }
@@ -39,39 +51,60 @@ fn enqueue(cx: &mut Cx<'_>, import: &ImportId, marked: Marked) {
 fn carry_on(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
     let id = payload["importId"].as_str();
     let id = ImportId::from_text(id.ok_or_else(|| Error::internal("a job names no import"))?);
-    cx.target("import", id.as_str());
+    cx.target(&fences::IMPORT, id.as_str());
     let mut import = imports::get(cx, &id)?;
     match import.state {
         State::Open => Ok(()),
         State::Applying => {
-            let marked = serde_json::from_value(payload["marked"].clone()).map_err(Error::internal)?;
-            mark_and_swap(cx, &mut import, marked)
+            let done = match payload.get("done") {
+                Some(done) => serde_json::from_value(done.clone()).map_err(Error::internal)?,
+                // A job of an earlier build: to mark again what is marked changes nothing.
+                None => Done::default(),
+            };
+            mark_and_swap(cx, &mut import, done)
         }
         State::Aborting => undo(cx, &mut import),
         State::Applied | State::Aborted => clear(cx, &id),
     }
 }
 
-/// Marks what the file does not name, and swaps when nothing is left to mark.
-pub fn mark_and_swap(cx: &mut Cx<'_>, import: &mut Import, marked: Marked) -> Result<()> {
-    let (mut marked, mut is_done) = (marked, false);
+/// Marks what the file does not name, judges words that others have, and swaps when nothing is left to do.
+pub fn mark_and_swap(cx: &mut Cx<'_>, import: &mut Import, done: Done) -> Result<()> {
+    let mut done = done;
     for _ in 0..MARK_STEPS {
-        let step = upkeep::mark(cx, import, &mut marked)?;
-        import.counts.users.removed += step.users.cast_signed();
-        import.counts.groups.removed += step.groups.cast_signed();
-        import.counts.memberships.removed += step.memberships.cast_signed();
-        is_done = step.is_done;
-        if is_done {
-            break;
+        if step(cx, import, &mut done)? {
+            return swap(cx, import);
         }
-    }
-    if is_done {
-        return swap(cx, import);
     }
     import.state = State::Applying;
     import.touch(cx.now());
     imports::save(cx, import)?;
-    enqueue(cx, &import.id, marked);
+    enqueue(cx, &import.id, &done);
+    Ok(())
+}
+
+/// Does the next part of what comes before the swap; says whether nothing is left to do.
+fn step(cx: &mut Cx<'_>, import: &mut Import, done: &mut Done) -> Result<bool> {
+    if import.mode == Mode::Replace && !done.is_marked {
+        let step = upkeep::mark(cx, import, &mut done.marked)?;
+        import.counts.users.removed += step.users.cast_signed();
+        import.counts.groups.removed += step.groups.cast_signed();
+        import.counts.memberships.removed += step.memberships.cast_signed();
+        done.is_marked = step.is_done;
+        if !step.is_done {
+            return Ok(false);
+        }
+    }
+    // Behind the marking: who goes takes no word from anybody.
+    clashes::step(cx, import, &mut done.judged)
+}
+
+/// Begins to mark in a job: a large directory has taken its time already.
+pub fn mark_soon(cx: &mut Cx<'_>, import: &mut Import) -> Result<()> {
+    import.state = State::Applying;
+    import.touch(cx.now());
+    imports::save(cx, import)?;
+    enqueue(cx, &import.id, &Done::default());
     Ok(())
 }
 
@@ -80,14 +113,22 @@ pub fn swap(cx: &mut Cx<'_>, import: &mut Import) -> Result<()> {
     // Whom it removes or suspends may wait in this very commit (WK-4).
     cx.judge_callers_anew();
     imports::swap(cx, import)?;
+    words::settle_imported(cx, import.id.as_str())?;
     import.finish(cx.now(), State::Applied);
     imports::save(cx, import)?;
+    if import.counts.held > 0 {
+        held::replace(cx, &import.id)?;
+        cx.emit(
+            &fences::CHANGE_HELD,
+            json!({ "importId": import.id, "directoryId": import.directory_id, "held": import.counts.held }),
+        );
+    }
     cx.change("/counts", Value::Null, json!(import.counts));
     cx.emit(
-        "directory.import.applied",
+        &fences::IMPORT_APPLIED,
         json!({ "importId": import.id, "directoryId": import.directory_id, "counts": import.counts }),
     );
-    enqueue(cx, &import.id, Marked::default());
+    enqueue(cx, &import.id, &Done::default());
     Ok(())
 }
 
@@ -101,6 +142,9 @@ pub fn abort(cx: &mut Cx<'_>, import: &mut Import, reason: AbortReason) -> Resul
 /// Undoes the next part of a staging. No other import begins before all of it is undone, because the next swap would
 /// make the rest visible.
 fn undo(cx: &mut Cx<'_>, import: &mut Import) -> Result<()> {
+    held::delete_of_import(cx, &import.id)?;
+    store::forget_warnings(cx, &import.id)?;
+    import.counts.warnings = 0;
     if upkeep::undo(cx, import.generation)? {
         import.finish(cx.now(), State::Aborted);
     } else {
@@ -108,41 +152,38 @@ fn undo(cx: &mut Cx<'_>, import: &mut Import) -> Result<()> {
         import.touch(cx.now());
     }
     imports::save(cx, import)?;
-    enqueue(cx, &import.id, Marked::default());
+    enqueue(cx, &import.id, &Done::default());
     Ok(())
 }
 
 /// Removes the next part of what a finished import left behind, and tells of the records that it ended.
 fn clear(cx: &mut Cx<'_>, id: &ImportId) -> Result<()> {
-    let (ended, is_done) = upkeep::clear(cx, id)?;
-    for record in &ended {
+    let (gone, is_done) = upkeep::clear(cx, id)?;
+    let records: Vec<Record> = gone.iter().filter_map(record).collect();
+    let lost = lost_with(cx, &records)?;
+    tell(cx, &lost)?;
+    for record in &gone {
         match record {
-            Ended::User(id) => user_gone(cx, id)?,
+            Ended::User(id, _) => user_gone(cx, id)?,
             Ended::Suspended(id) => suspended(cx, id)?,
-            Ended::Group(id) => group_gone(cx, id)?,
+            Ended::Group(id, _) => group_gone(cx, id)?,
         }
     }
     if !is_done {
-        enqueue(cx, id, Marked::default());
+        enqueue(cx, id, &Done::default());
     }
     Ok(())
 }
 
-fn user_gone(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&memberships::DELETE_OF_USER, params![org, id.as_str()])?;
-    resource_credentials::forget_subject(cx, SubjectKind::User, id.as_str())?;
-    mcp_sessions::user_left(cx, id.as_str())?;
-    cx.emit("directory.user.deleted", json!({ "userId": id }));
-    orphans(cx, id)
-}
-
-fn group_gone(cx: &mut Cx<'_>, id: &GroupId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&memberships::DELETE_OF_GROUP, params![org, id.as_str()])?;
-    resource_credentials::forget_subject(cx, SubjectKind::Group, id.as_str())?;
-    cx.emit("directory.group.deleted", json!({ "groupId": id }));
-    Ok(())
+/// Returns a record that is gone, as policies may name it.
+fn record(ended: &Ended) -> Option<Record> {
+    let (kind, id, words) = match ended {
+        Ended::User(id, words) => (NamedKind::User, id.as_str(), words.clone()),
+        Ended::Group(id, name) => (NamedKind::Group, id.as_str(), vec![name.clone()]),
+        Ended::Suspended(_) => return None,
+    };
+    let id = id.to_owned();
+    Some(Record { kind, id, words })
 }
 
 /// Aborts imports into which nothing arrives any more, and forgets finished ones after their time. A reconciler.
@@ -155,7 +196,7 @@ pub async fn tidy(kernel: &Arc<Kernel>) -> Result<usize> {
     for (organization, id) in abandoned {
         kernel
             .system(organization, Some("directory.import.expired"), move |cx| {
-                cx.target("import", id.as_str());
+                cx.target(&fences::IMPORT, id.as_str());
                 let mut import = imports::get(cx, &id)?;
                 // A chunk may have arrived since, or another server may have been here.
                 if import.state == State::Open && import.updated_at < silent_since {
@@ -171,6 +212,14 @@ pub async fn tidy(kernel: &Arc<Kernel>) -> Result<usize> {
     for (organization, id) in old {
         kernel
             .system(organization, None, move |cx| upkeep::forget(cx, &id))
+            .await?;
+    }
+    let ended_since = kernel.clock.now().plus_secs(-ended::KEPT_SECS);
+    let forgetful = kernel.read_system(move |tx| ended::old(tx, ended_since)).await?;
+    count += forgetful.len();
+    for organization in forgetful {
+        kernel
+            .system(organization, None, move |cx| ended::forget(cx, ended_since))
             .await?;
     }
     Ok(count)

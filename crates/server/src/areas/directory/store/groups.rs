@@ -6,11 +6,12 @@ use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Result, params, statements};
+use provost_policy::match_key;
 
 /// The columns of a version, in the order that [`read`] expects.
 macro_rules! columns {
     () => {
-        "g.id, g.valid_from, g.valid_to, g.seq, g.organization_id, g.directory_id, g.name, g.description, g.created_at, g.updated_at"
+        "g.id, g.valid_from, g.valid_to, g.seq, g.organization_id, g.directory_id, g.name, g.description, g.external_id, g.created_at, g.updated_at"
     };
 }
 pub(super) use columns;
@@ -29,19 +30,6 @@ macro_rules! groups_of_names {
     };
 }
 pub(crate) use groups_of_names;
-
-/// The groups of these names: id, directory, folded name.
-macro_rules! known_groups_of_names {
-    ($list:expr) => {
-        concat!(
-            "SELECT g.id, g.directory_id, g.name_key FROM directory_groups g WHERE g.organization_id = ?1 AND g.name_key IN (",
-            $list,
-            ") AND ",
-            $crate::areas::directory::store::visible!("g")
-        )
-    };
-}
-pub(crate) use known_groups_of_names;
 
 /// Those of these ids that groups have.
 macro_rules! groups_of_ids {
@@ -86,9 +74,9 @@ statements! {
     /// A group that is merely staged under a name in a directory.
     STAGED = concat!("SELECT g.id, g.seq FROM directory_groups g WHERE g.organization_id = ?1 AND g.name_key = ?2 AND g.directory_id = ?3 AND g.valid_from > ", generation!(), " AND NOT EXISTS (SELECT 1 FROM directory_groups o WHERE o.organization_id = ?1 AND o.id = g.id AND ", visible!("o"), ") ORDER BY g.id");
     /// Makes a group that is visible at once.
-    INSERT = concat!("INSERT INTO directory_groups (organization_id, id, valid_from, valid_to, seq, directory_id, name, name_key, description, created_at, updated_at) VALUES (?1, ?2, ", generation!(), ", 9007199254740991, COALESCE(CAST(?3 AS BIGINT), (SELECT MAX(seq) FROM directory_groups WHERE organization_id = ?1) + 1, 1), ?4, ?5, ?6, ?7, ?8, ?8)");
+    INSERT = concat!("INSERT INTO directory_groups (organization_id, id, valid_from, valid_to, seq, directory_id, name, name_key, description, external_id, created_at, updated_at, name_match) VALUES (?1, ?2, ", generation!(), ", 9007199254740991, COALESCE(CAST(?3 AS BIGINT), (SELECT MAX(seq) FROM directory_groups WHERE organization_id = ?1) + 1, 1), ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)");
     /// Replaces what can change of a version.
-    SAVE = "UPDATE directory_groups SET name = ?4, name_key = ?5, description = ?6, updated_at = ?7 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
+    SAVE = "UPDATE directory_groups SET name = ?4, name_key = ?5, description = ?6, external_id = ?7, updated_at = ?8, name_match = ?9 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
     /// Removes every version of a group, those that await removal included.
     DELETE = "DELETE FROM directory_groups WHERE organization_id = ?1 AND id = ?2";
     /// One page of groups in the order of their making.
@@ -112,8 +100,9 @@ pub fn read(row: &Row<'_>) -> Result<Group> {
         directory_id: row.get(5)?,
         name: row.get(6)?,
         description: row.get(7)?,
-        created_at: row.get(8)?,
-        updated_at: row.get(9)?,
+        external_id: row.get(8)?,
+        created_at: row.get(9)?,
+        updated_at: row.get(10)?,
     })
 }
 
@@ -133,7 +122,7 @@ pub fn versions(cx: &mut Cx<'_>, id: &GroupId) -> Result<Vec<Group>> {
     let org = cx.org();
     let mut has_visible = false;
     let found = cx.query(&VERSIONS, params![org, id.as_str()], |row| {
-        has_visible |= row.get::<i64>(10)? == 1;
+        has_visible |= row.get::<i64>(11)? == 1;
         read(row)
     })?;
     if has_visible {
@@ -182,7 +171,9 @@ pub fn insert(cx: &mut Cx<'_>, mut group: Group) -> Result<Group> {
             group.name.as_str(),
             key,
             group.description.as_deref(),
+            group.external_id.as_deref(),
             group.created_at,
+            match_key(&group.name),
         ],
     )?;
     Ok(group)
@@ -200,7 +191,9 @@ pub fn save(cx: &mut Cx<'_>, group: &Group) -> Result<()> {
             group.name.as_str(),
             name_key(&group.name),
             group.description.as_deref(),
+            group.external_id.as_deref(),
             group.updated_at,
+            match_key(&group.name),
         ],
     )
 }

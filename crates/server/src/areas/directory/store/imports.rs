@@ -3,6 +3,7 @@
 use super::super::imports::model::{
     AbortReason, Format, Import, ImportId, MAX_KEPT_REFUSALS, Mode, RefusedLine, State,
 };
+use crate::areas::oauth;
 use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::text::name_key;
@@ -130,15 +131,27 @@ pub fn save(cx: &mut Cx<'_>, import: &Import) -> Result<()> {
 pub fn swap(cx: &mut Cx<'_>, import: &Import) -> Result<()> {
     let org = cx.org();
     if cx.execute(&SWAP, params![org, import.generation])? == 1 {
-        return Ok(());
+        return oauth::users_renamed(cx, import.generation);
     }
     Err(Error::internal("the generation of an import is not a later one"))
 }
 
-/// Notes that a record was deleted through the API, so that a later line of an open import does not bring it back.
-pub fn note_deletion(cx: &mut Cx<'_>, kind: &'static str, directory: &str, name: &str) -> Result<()> {
+/// Notes that a record was deleted through the API, so that a later line of an open import does not bring it back, neither
+/// under a name of it nor under its external id. `kinds` are those of its names and of its external ids.
+pub fn note_deletion<'a>(
+    cx: &mut Cx<'_>,
+    kinds: [&'static str; 2],
+    directory: &str,
+    versions: impl Iterator<Item = (&'a str, Option<&'a str>)>,
+) -> Result<()> {
     let org = cx.org();
-    cx.queue(&NOTE_DELETION, params![org, kind, name_key(name), directory])
+    for (name, external) in versions {
+        cx.queue(&NOTE_DELETION, params![org, kinds[0], name_key(name), directory])?;
+        if let Some(id) = external {
+            cx.queue(&NOTE_DELETION, params![org, kinds[1], id, directory])?;
+        }
+    }
+    Ok(())
 }
 
 /// Keeps refused lines; `known` were refused before them.

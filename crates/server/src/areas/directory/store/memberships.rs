@@ -2,6 +2,7 @@
 
 use super::super::model::{GroupId, User};
 use super::{generation, live, visible};
+use crate::areas::words;
 use provost_kernel::{Cx, Result, params, statements};
 
 statements! {
@@ -27,20 +28,23 @@ pub fn of_user(cx: &mut Cx<'_>, user: &str) -> Result<Vec<String>> {
     cx.query(&OF_USER, params![org, user], |row| row.get(0))
 }
 
-/// Puts a user into a group, now and in what is staged; says whether it was not there.
+/// Puts a user into a group, now and in what is staged; says whether it was not there. From now on somebody has said which
+/// groups the user is in.
 pub fn add(cx: &mut Cx<'_>, group: &GroupId, user: &User) -> Result<bool> {
     let (org, group, id) = (cx.org(), group.as_str(), user.id.as_str());
     let was = cx.query_opt(&HAS, params![org, group, id], |_| Ok(()))?;
     if cx.execute(&KEEP, params![org, group, id])? == 0 {
         cx.queue(&INSERT, params![org, group, id, user.seq])?;
     }
+    words::settle_memberships(cx, id)?;
     Ok(was.is_none())
 }
 
-/// Takes a user out of a group, now and in what is staged; says whether it was there.
+/// Takes a user out of a group, now and in what is staged; says whether it was there. As [`add`], also of one that was not.
 pub fn remove(cx: &mut Cx<'_>, group: &GroupId, user: &User) -> Result<bool> {
     let (org, group, id) = (cx.org(), group.as_str(), user.id.as_str());
     let was = cx.query_opt(&HAS, params![org, group, id], |_| Ok(()))?;
     cx.queue(&DELETE, params![org, group, id])?;
+    words::settle_memberships(cx, id)?;
     Ok(was.is_some())
 }

@@ -3,11 +3,14 @@
 //! A version is *visible* iff `valid_from <= generation < valid_to`, *live* iff it is visible or staged
 //! (`generation < valid_to`), and *dead* otherwise (DI-1).
 
+pub mod clashes;
+pub mod ended;
 pub mod groups;
+pub mod held;
 pub mod imports;
 mod lists;
 pub mod memberships;
-pub mod people;
+pub mod removals;
 pub mod staging;
 pub mod upkeep;
 pub mod users;

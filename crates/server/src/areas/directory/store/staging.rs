@@ -6,6 +6,7 @@ use provost_kernel::auth::Role;
 use provost_kernel::db::{Param, Row, Statement};
 use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Result, params, statements};
+use provost_policy::match_key;
 
 const LIST: usize = 256;
 
@@ -14,22 +15,28 @@ statements! {
     SEEN = concat!("SELECT n.name_key, n.line FROM directory_import_names n WHERE n.organization_id = ?1 AND n.name_key IN (", list_256!(), ") AND n.import_id = ?258 AND n.kind = ?259");
     /// Notes that a line names a record.
     NOTE = "INSERT INTO directory_import_names (organization_id, import_id, kind, name_key, line) VALUES (?1, ?2, ?3, ?4, ?5)";
-    /// The live users of these names in a directory.
-    USERS = concat!("SELECT ", users::columns!(), ", u.name_key FROM directory_users u WHERE u.organization_id = ?1 AND u.name_key IN (", list_256!(), ") AND u.directory_id = ?258 AND ", live!("u"));
-    /// The live groups of these names in a directory.
-    GROUPS = concat!("SELECT ", groups::columns!(), ", g.name_key FROM directory_groups g WHERE g.organization_id = ?1 AND g.name_key IN (", list_256!(), ") AND g.directory_id = ?258 AND ", live!("g"));
+    /// The users of these names in a directory, as the import leaves them.
+    USERS = concat!("SELECT ", users::columns!(), ", u.name_key FROM directory_users u WHERE u.organization_id = ?1 AND u.name_key IN (", list_256!(), ") AND u.directory_id = ?258 AND u.valid_to = 9007199254740991");
+    /// The users of a directory that have these ids there, as the import leaves them.
+    USERS_BY_EXTERNAL = concat!("SELECT ", users::columns!(), ", u.external_id FROM directory_users u WHERE u.organization_id = ?1 AND u.external_id IN (", list_256!(), ") AND u.directory_id = ?258 AND u.valid_to = 9007199254740991");
+    /// The groups of these names in a directory, as the import leaves them.
+    GROUPS = concat!("SELECT ", groups::columns!(), ", g.name_key FROM directory_groups g WHERE g.organization_id = ?1 AND g.name_key IN (", list_256!(), ") AND g.directory_id = ?258 AND g.valid_to = 9007199254740991");
+    /// The groups of a directory that have these ids there, as the import leaves them.
+    GROUPS_BY_EXTERNAL = concat!("SELECT ", groups::columns!(), ", g.external_id FROM directory_groups g WHERE g.organization_id = ?1 AND g.external_id IN (", list_256!(), ") AND g.directory_id = ?258 AND g.valid_to = 9007199254740991");
     /// The live memberships of these users in groups of a directory.
     MEMBERSHIPS = concat!("SELECT m.user_id, m.group_id, m.valid_from, m.valid_to FROM directory_memberships m WHERE m.organization_id = ?1 AND m.user_id IN (", list_256!(), ") AND ", live!("m"), " AND EXISTS (SELECT 1 FROM directory_groups g WHERE g.organization_id = m.organization_id AND g.id = m.group_id AND g.directory_id = ?258 AND ", live!("g"), ")");
+    /// Those of these users who came back and whose groups nobody has set since they were deleted.
+    UNSETTLED = concat!("SELECT DISTINCT e.record_id FROM ended_words e WHERE e.organization_id = ?1 AND e.kind = 'membership' AND e.record_id IN (", list_256!(), ") ORDER BY e.record_id");
     /// The last places in the lists of users and groups.
     LAST = "SELECT COALESCE((SELECT MAX(seq) FROM directory_users WHERE organization_id = ?1), 0), COALESCE((SELECT MAX(seq) FROM directory_groups WHERE organization_id = ?1), 0)";
     /// Lets a user's visible version end with the swap.
     END_USER = "UPDATE directory_users SET valid_to = ?4 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
     /// Stages a version of a user.
-    STAGE_USER = "INSERT INTO directory_users (organization_id, id, valid_from, valid_to, seq, directory_id, login_name, name_key, display_name, email, external_id, permission_role, status, suspended_at, suspended_by, created_at, updated_at) VALUES (?1, ?2, ?3, 9007199254740991, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    STAGE_USER = "INSERT INTO directory_users (organization_id, id, valid_from, valid_to, seq, directory_id, login_name, name_key, display_name, email, external_id, permission_role, status, suspended_at, suspended_by, created_at, updated_at, login_match, email_match) VALUES (?1, ?2, ?3, 9007199254740991, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
     /// Lets a group's visible version end with the swap.
     END_GROUP = "UPDATE directory_groups SET valid_to = ?4 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
     /// Stages a version of a group.
-    STAGE_GROUP = "INSERT INTO directory_groups (organization_id, id, valid_from, valid_to, seq, directory_id, name, name_key, description, created_at, updated_at) VALUES (?1, ?2, ?3, 9007199254740991, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    STAGE_GROUP = "INSERT INTO directory_groups (organization_id, id, valid_from, valid_to, seq, directory_id, name, name_key, description, external_id, created_at, updated_at, name_match) VALUES (?1, ?2, ?3, 9007199254740991, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     /// Sets the end of a membership's version.
     END_MEMBERSHIP = "UPDATE directory_memberships SET valid_to = ?5 WHERE organization_id = ?1 AND group_id = ?2 AND user_id = ?3 AND valid_from = ?4";
     /// Stages a membership.
@@ -65,23 +72,37 @@ pub fn note(cx: &mut Cx<'_>, import: &str, kind: &str, key: &str, line: i64) -> 
     cx.queue(&NOTE, params![org, import, kind, key, line])
 }
 
-/// Returns the live users of these names by name; of two versions the staged one comes later.
+/// Returns the users of these names by name, as the import leaves them: the staged version where there is one.
 pub fn users_named(cx: &mut Cx<'_>, directory: &str, keys: &[&str]) -> Result<Vec<(String, User)>> {
-    let mut found = ask(cx, &USERS, keys, &[Param::from(directory)], |row| {
+    ask(cx, &USERS, keys, &[Param::from(directory)], |row| {
         Ok((row.get(16)?, users::read(row)?))
-    })?;
-    // Sorted here: asked to sort by it, SQLite reads the index of all versions instead of that of the names.
-    found.sort_by_key(|(_, user)| user.validity.from);
-    Ok(found)
+    })
 }
 
-/// Returns the live groups of these names by name; of two versions the staged one comes later.
+/// Returns the users that have these ids in their directory, by id, as the import leaves them.
+pub fn users_external(cx: &mut Cx<'_>, directory: &str, ids: &[&str]) -> Result<Vec<(String, User)>> {
+    ask(cx, &USERS_BY_EXTERNAL, ids, &[Param::from(directory)], |row| {
+        Ok((row.get(16)?, users::read(row)?))
+    })
+}
+
+/// Returns the groups of these names by name, as the import leaves them: the staged version where there is one.
 pub fn groups_named(cx: &mut Cx<'_>, directory: &str, keys: &[&str]) -> Result<Vec<(String, Group)>> {
-    let mut found = ask(cx, &GROUPS, keys, &[Param::from(directory)], |row| {
-        Ok((row.get(10)?, groups::read(row)?))
-    })?;
-    found.sort_by_key(|(_, group)| group.validity.from);
-    Ok(found)
+    ask(cx, &GROUPS, keys, &[Param::from(directory)], |row| {
+        Ok((row.get(11)?, groups::read(row)?))
+    })
+}
+
+/// Returns the groups that have these ids in their directory, by id, as the import leaves them.
+pub fn groups_external(cx: &mut Cx<'_>, directory: &str, ids: &[&str]) -> Result<Vec<(String, Group)>> {
+    ask(cx, &GROUPS_BY_EXTERNAL, ids, &[Param::from(directory)], |row| {
+        Ok((row.get(11)?, groups::read(row)?))
+    })
+}
+
+/// Returns those of these users whose groups nobody has set since they came back.
+pub fn unsettled(cx: &mut Cx<'_>, users: &[&str]) -> Result<Vec<String>> {
+    ask(cx, &UNSETTLED, users, &[], |row| row.get(0))
 }
 
 /// A live version of a membership.
@@ -148,6 +169,8 @@ pub fn user(cx: &mut Cx<'_>, generation: i64, before: Option<&User>, after: &Use
             after.suspended.map(|(_, by)| by.as_str()),
             after.created_at,
             after.updated_at,
+            match_key(&after.login_name),
+            after.email.as_deref().map(match_key),
         ],
     )
 }
@@ -175,8 +198,10 @@ pub fn group(cx: &mut Cx<'_>, generation: i64, before: Option<&Group>, after: &G
             after.name.as_str(),
             name_key(&after.name),
             after.description.as_deref(),
+            after.external_id.as_deref(),
             after.created_at,
             after.updated_at,
+            match_key(&after.name),
         ],
     )
 }

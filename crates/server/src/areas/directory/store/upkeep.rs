@@ -2,7 +2,8 @@
 
 use super::super::imports::model::{Import, ImportId};
 use super::super::model::{GroupId, UserId};
-use super::generation;
+use super::{clashes, ended, generation, held};
+use crate::areas::words;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
@@ -49,11 +50,11 @@ statements! {
     /// Forgets which names a finished import named.
     FORGET_NAMES = "DELETE FROM directory_import_names WHERE organization_id = ?1 AND import_id = ?2 AND (kind, name_key) IN (SELECT n.kind, n.name_key FROM directory_import_names n WHERE n.organization_id = ?1 AND n.import_id = ?2 LIMIT ?3)";
     /// Dead versions of users, and what came after them.
-    DEAD_USERS = concat!("SELECT u.id, u.valid_from, u.status, n.status, n.suspended_by FROM directory_users u LEFT JOIN directory_users n ON n.organization_id = u.organization_id AND n.id = u.id AND n.valid_from = u.valid_to WHERE u.organization_id = ?1 AND u.valid_to <= ", generation!(), " AND u.valid_to < 9007199254740991 ORDER BY u.valid_to, u.id LIMIT ?2");
+    DEAD_USERS = concat!("SELECT u.id, u.valid_from, u.status, n.status, n.suspended_by, u.login_name, u.email FROM directory_users u LEFT JOIN directory_users n ON n.organization_id = u.organization_id AND n.id = u.id AND n.valid_from = u.valid_to WHERE u.organization_id = ?1 AND u.valid_to <= ", generation!(), " AND u.valid_to < 9007199254740991 ORDER BY u.valid_to, u.id LIMIT ?2");
     /// Removes a dead version of a user.
     BURY_USER = "DELETE FROM directory_users WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
     /// Dead versions of groups, and whether any came after them.
-    DEAD_GROUPS = concat!("SELECT g.id, g.valid_from, n.id FROM directory_groups g LEFT JOIN directory_groups n ON n.organization_id = g.organization_id AND n.id = g.id AND n.valid_from = g.valid_to WHERE g.organization_id = ?1 AND g.valid_to <= ", generation!(), " AND g.valid_to < 9007199254740991 ORDER BY g.valid_to, g.id LIMIT ?2");
+    DEAD_GROUPS = concat!("SELECT g.id, g.valid_from, n.id, g.name FROM directory_groups g LEFT JOIN directory_groups n ON n.organization_id = g.organization_id AND n.id = g.id AND n.valid_from = g.valid_to WHERE g.organization_id = ?1 AND g.valid_to <= ", generation!(), " AND g.valid_to < 9007199254740991 ORDER BY g.valid_to, g.id LIMIT ?2");
     /// Removes a dead version of a group.
     BURY_GROUP = "DELETE FROM directory_groups WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
     /// Removes dead memberships.
@@ -112,6 +113,7 @@ pub fn mark(cx: &mut Cx<'_>, import: &Import, marked: &mut Marked) -> Result<Mar
                 &MARK_USERS_MEMBERSHIPS,
                 params![org, generation, directory, from, to],
             )?;
+            ended::note_marked(cx, "user", generation, directory, (from, to))?;
         }
         marked.users = to;
         return Ok(step);
@@ -123,6 +125,9 @@ pub fn mark(cx: &mut Cx<'_>, import: &Import, marked: &mut Marked) -> Result<Mar
             &MARK_GROUPS,
             params![org, generation, directory, from, to, opened, id],
         )?;
+        if step.groups > 0 {
+            ended::note_marked(cx, "group", generation, directory, (from, to))?;
+        }
         let ending = cx.query(
             &MARKED_GROUPS,
             params![org, generation, directory, from, to],
@@ -167,12 +172,12 @@ pub fn undo(cx: &mut Cx<'_>, generation: i64) -> Result<bool> {
 
 /// A record that a swap ended or suspended.
 pub enum Ended {
-    /// A user that is no longer there.
-    User(UserId),
+    /// A user that is no longer there, with its words.
+    User(UserId, Vec<String>),
     /// A user that a file suspended.
     Suspended(UserId),
-    /// A group that is no longer there.
-    Group(GroupId),
+    /// A group that is no longer there, with its name.
+    Group(GroupId, String),
 }
 
 /// See [`COUNT_AFRESH`]. The last statement of a unit: it may take as long as the unit has.
@@ -186,31 +191,49 @@ pub fn clear(cx: &mut Cx<'_>, import: &ImportId) -> Result<(Vec<Ended>, bool)> {
     let (org, mut ended) = (cx.org(), Vec::new());
     let limit = i64::try_from(DEAD_STEP).map_err(Error::internal)?;
     let names = cx.execute(&FORGET_NAMES, params![org, import.as_str(), STEP])?;
-    let memberships = cx.execute(&BURY_MEMBERSHIPS, params![org, STEP])?;
     let users = cx.query(&DEAD_USERS, params![org, limit], |row| {
         let id = UserId::from_store(row.get(0)?);
         let (was, is) = (row.get::<String>(2)?, row.get::<Option<String>>(3)?);
         let by_import = row.get::<Option<String>>(4)?.as_deref() == Some("import");
         match is.as_deref() {
-            None => ended.push(Ended::User(id.clone())),
+            None => {
+                let words = [Some(row.get(5)?), row.get(6)?];
+                ended.push(Ended::User(id.clone(), words.into_iter().flatten().collect()));
+            }
             Some("suspended") if was == "active" && by_import => ended.push(Ended::Suspended(id.clone())),
             Some(_) => {}
         }
         Ok((id, row.get::<i64>(1)?))
     })?;
+    for record in &ended {
+        if let Ended::User(id, _) = record {
+            words::end_user(cx, id.as_str())?;
+        }
+    }
     for (id, from) in &users {
         cx.queue(&BURY_USER, params![org, id.as_str(), *from])?;
     }
     let groups = cx.query(&DEAD_GROUPS, params![org, limit], |row| {
         let id = GroupId::from_store(row.get(0)?);
         if row.get::<Option<String>>(2)?.is_none() {
-            ended.push(Ended::Group(id.clone()));
+            ended.push(Ended::Group(id.clone(), row.get(3)?));
         }
         Ok((id, row.get::<i64>(1)?))
     })?;
+    for record in &ended {
+        if let Ended::Group(id, _) = record {
+            words::end_group(cx, id.as_str())?;
+        }
+    }
     for (id, from) in &groups {
         cx.queue(&BURY_GROUP, params![org, id.as_str(), *from])?;
     }
+    // Behind the users: what those were in who go is noted when they go (WD-6).
+    let memberships = if users.is_empty() {
+        cx.execute(&BURY_MEMBERSHIPS, params![org, STEP])?
+    } else {
+        STEP.cast_unsigned()
+    };
     let rows = [names.cast_signed(), memberships.cast_signed()];
     let dead = [users.len(), groups.len()];
     let is_done = rows.iter().all(|count| *count < STEP) && dead.iter().all(|count| *count < DEAD_STEP);
@@ -242,5 +265,7 @@ pub fn forget(cx: &mut Cx<'_>, import: &ImportId) -> Result<()> {
     let org = cx.org();
     cx.queue(&FORGET_NAMES, params![org, import.as_str(), STEP])?;
     cx.queue(&FORGET_REFUSALS, params![org, import.as_str()])?;
+    held::delete_of_import(cx, import)?;
+    clashes::forget_warnings(cx, import)?;
     cx.queue(&FORGET, params![org, import.as_str()])
 }

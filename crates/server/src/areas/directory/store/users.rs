@@ -3,10 +3,11 @@
 use super::super::model::{FOR_GOOD, Status, SuspendedBy, User, UserId, Validity};
 use super::{generation, live, visible};
 use provost_kernel::auth::Role;
-use provost_kernel::db::Row;
+use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Result, params, statements};
+use provost_policy::match_key;
 
 /// The columns of a version, in the order that [`read`] expects.
 macro_rules! columns {
@@ -37,19 +38,6 @@ macro_rules! users_of_names {
     };
 }
 pub(crate) use users_of_names;
-
-/// The users of these names, suspended ones included: id, directory, folded name.
-macro_rules! known_users_of_names {
-    ($list:expr) => {
-        concat!(
-            "SELECT u.id, u.directory_id, u.name_key FROM directory_users u WHERE u.organization_id = ?1 AND u.name_key IN (",
-            $list,
-            ") AND ",
-            $crate::areas::directory::store::visible!("u")
-        )
-    };
-}
-pub(crate) use known_users_of_names;
 
 /// Those of these ids that users have, suspended ones included.
 macro_rules! users_of_ids {
@@ -107,14 +95,20 @@ pub(crate) use joined_user;
 statements! {
     /// The visible version of a user.
     GET = concat!("SELECT ", columns!(), " FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 AND ", visible!("u"));
+    /// Who a user is now, for tokens that act for it.
+    PRINCIPAL = concat!("SELECT u.login_name, u.permission_role, u.status FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 AND ", visible!("u"));
     /// The live versions of a user, the visible one first, if there is one.
     VERSIONS = concat!("SELECT ", columns!(), ", CASE WHEN u.valid_from <= ", generation!(), " THEN 1 ELSE 0 END FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 AND ", live!("u"), " ORDER BY u.valid_from, u.id");
     /// The live versions of a name in a directory.
     NAMED = concat!("SELECT u.id, u.valid_from, u.seq, CASE WHEN u.valid_from <= ", generation!(), " THEN 1 ELSE 0 END FROM directory_users u WHERE u.organization_id = ?1 AND u.name_key = ?2 AND u.directory_id = ?3 AND ", live!("u"), " ORDER BY u.valid_from, u.id");
+    /// Whether another user of the directory `?3` has the login name of this match key, visible or staged.
+    IS_LOGIN_NAME = concat!("SELECT 1 FROM directory_users u WHERE u.organization_id = ?1 AND u.login_match = ?2 AND u.directory_id = ?3 AND u.id <> ?4 AND ", live!("u"), " ORDER BY u.id LIMIT 1");
+    /// Whether another user of the directory `?3` has the e-mail address of this match key, visible or staged.
+    IS_ADDRESS = concat!("SELECT 1 FROM directory_users u WHERE u.organization_id = ?1 AND u.email_match = ?2 AND u.directory_id = ?3 AND u.id <> ?4 AND ", live!("u"), " ORDER BY u.id LIMIT 1");
     /// Makes a user that is visible at once.
-    INSERT = concat!("INSERT INTO directory_users (organization_id, id, valid_from, valid_to, seq, directory_id, login_name, name_key, display_name, email, external_id, permission_role, status, created_at, updated_at) VALUES (?1, ?2, ", generation!(), ", 9007199254740991, COALESCE(CAST(?3 AS BIGINT), (SELECT MAX(seq) FROM directory_users WHERE organization_id = ?1) + 1, 1), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12)");
+    INSERT = concat!("INSERT INTO directory_users (organization_id, id, valid_from, valid_to, seq, directory_id, login_name, name_key, display_name, email, external_id, permission_role, status, created_at, updated_at, login_match, email_match) VALUES (?1, ?2, ", generation!(), ", 9007199254740991, COALESCE(CAST(?3 AS BIGINT), (SELECT MAX(seq) FROM directory_users WHERE organization_id = ?1) + 1, 1), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, ?14)");
     /// Replaces what can change of a version.
-    SAVE = "UPDATE directory_users SET login_name = ?4, name_key = ?5, display_name = ?6, email = ?7, external_id = ?8, permission_role = ?9, status = ?10, suspended_at = ?11, suspended_by = ?12, updated_at = ?13 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
+    SAVE = "UPDATE directory_users SET login_name = ?4, name_key = ?5, display_name = ?6, email = ?7, external_id = ?8, permission_role = ?9, status = ?10, suspended_at = ?11, suspended_by = ?12, updated_at = ?13, login_match = ?14, email_match = ?15 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
     /// Removes every version of a user, those that await removal included.
     DELETE = "DELETE FROM directory_users WHERE organization_id = ?1 AND id = ?2";
     /// One page of users in the order of their making.
@@ -165,6 +159,34 @@ pub fn get(cx: &mut Cx<'_>, id: &UserId) -> Result<User> {
         .ok_or_else(|| Error::not_found("user"))
 }
 
+/// What a token that acts for a user must know of it.
+pub struct Principal {
+    /// The user's login name.
+    pub display: String,
+    /// Its role, if it has one.
+    pub role: Option<Role>,
+    /// Whether it is active.
+    pub enabled: bool,
+}
+
+/// Returns what a user is now, in the snapshot of `tx`; `None` for an unknown and a deleted one.
+///
+/// For credentials of other areas that act for a user: they name organization and user from their own rows.
+pub fn principal(tx: &mut Tx<'_>, organization: &str, id: &str) -> Result<Option<Principal>> {
+    tx.query_opt(&PRINCIPAL, params![organization, id], |row| {
+        let role = row.get::<Option<String>>(1)?;
+        let role = role.map(|word| {
+            Role::parse(&word)
+                .ok_or_else(|| Error::internal("directory_users.permission_role is not one of its words"))
+        });
+        Ok(Principal {
+            display: row.get(0)?,
+            role: role.transpose()?,
+            enabled: row.str(2)? == Status::Active.as_str(),
+        })
+    })
+}
+
 /// Returns the versions of a user that a change must reach, the visible one first (DI-4).
 ///
 /// Errors: as [`get`].
@@ -196,6 +218,52 @@ pub fn keep_name_free(cx: &mut Cx<'_>, directory: &str, login_name: &str, except
     Ok(())
 }
 
+/// Refuses words by which somebody else of the directory is meant, or will be when the open import is applied: an e-mail
+/// address that is another user's login name or address, and a login name that is another user's address. `None` is a word
+/// that does not change: what was there before stays, and means both.
+///
+/// INVARIANT DI-14: by the API no user gets an address that is a word of another user of the directory, nor the other way
+/// round.
+///
+/// Errors: `AlreadyExists`.
+pub fn keep_words_free(
+    cx: &mut Cx<'_>,
+    (directory, except): (&str, &UserId),
+    login_name: Option<&str>,
+    email: Option<&str>,
+) -> Result<()> {
+    let org = cx.org();
+    let mut is_taken = |statement, word: &str| -> Result<bool> {
+        let key = match_key(word);
+        if key.is_empty() {
+            // Nobody is meant by it.
+            return Ok(false);
+        }
+        let found = cx.query_opt(statement, params![org, key, directory, except.as_str()], |_| {
+            Ok(())
+        })?;
+        Ok(found.is_some())
+    };
+    if let Some(word) = email
+        && (is_taken(&IS_LOGIN_NAME, word)? || is_taken(&IS_ADDRESS, word)?)
+    {
+        return Err(Error::new(
+            Code::AlreadyExists,
+            "another user of this directory has this e-mail address as its login name or e-mail address; an event that says it \
+             would mean both",
+        ));
+    }
+    if let Some(word) = login_name
+        && is_taken(&IS_ADDRESS, word)?
+    {
+        return Err(Error::new(
+            Code::AlreadyExists,
+            "another user of this directory has this login name as its e-mail address; an event that says it would mean both",
+        ));
+    }
+    Ok(())
+}
+
 fn taken_name() -> Error {
     Error::new(
         Code::AlreadyExists,
@@ -205,7 +273,7 @@ fn taken_name() -> Error {
 
 /// Stores a new user and returns it. A user of that name that is merely staged becomes this one (DI-4).
 ///
-/// Errors: `AlreadyExists` when the name is taken.
+/// Errors: `AlreadyExists` when the name is taken, or a word is another user's (DI-14).
 pub fn insert(cx: &mut Cx<'_>, mut user: User) -> Result<User> {
     let (org, key) = (cx.org(), name_key(&user.login_name));
     let named = cx.query(
@@ -221,6 +289,8 @@ pub fn insert(cx: &mut Cx<'_>, mut user: User) -> Result<User> {
         user.id = UserId::from_store(id.clone());
         cx.queue(&DELETE, params![org, user.id.as_str()])?;
     }
+    let whose = (user.directory_id.as_str(), &user.id);
+    keep_words_free(cx, whose, Some(&user.login_name), user.email.as_deref())?;
     user.validity.to = FOR_GOOD;
     cx.queue(
         &INSERT,
@@ -237,6 +307,8 @@ pub fn insert(cx: &mut Cx<'_>, mut user: User) -> Result<User> {
             user.role.map(Role::as_str),
             user.status.as_str(),
             user.created_at,
+            match_key(&user.login_name),
+            user.email.as_deref().map(match_key),
         ],
     )?;
     Ok(user)
@@ -261,6 +333,8 @@ pub fn save(cx: &mut Cx<'_>, user: &User) -> Result<()> {
             user.suspended.map(|(at, _)| at),
             user.suspended.map(|(_, by)| by.as_str()),
             user.updated_at,
+            match_key(&user.login_name),
+            user.email.as_deref().map(match_key),
         ],
     )
 }

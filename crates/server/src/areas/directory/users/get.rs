@@ -2,6 +2,7 @@
 
 use super::super::model::{OneUser, UserPath};
 use super::super::{READERS, store::users};
+use crate::areas::directory::fences;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Result};
 
@@ -23,8 +24,8 @@ impl Operation for GetUser {
     type Output = OneUser;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneUser> {
-        cx.target("user", input.path.user_id.as_str());
+        cx.target(&fences::USER, input.path.user_id.as_str());
         let user = users::get(cx, &input.path.user_id)?;
-        Ok(OneUser { user: user.into() })
+        Ok(user.into())
     }
 }

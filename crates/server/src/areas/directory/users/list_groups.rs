@@ -3,6 +3,7 @@
 use super::super::model::{GroupView, UserPath};
 use super::super::store::{groups, users};
 use super::super::{PageQuery, READERS, cut, position};
+use crate::areas::directory::fences;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::Cursor;
 use provost_kernel::{Cx, Result};
@@ -38,7 +39,7 @@ impl Operation for ListUserGroups {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let (id, limit) = (&input.path.user_id, input.query.limit);
-        cx.target("user", id.as_str());
+        cx.target(&fences::USER, id.as_str());
         let after = position(cx, input.query.cursor.as_ref(), Self::META.id)?;
         users::get(cx, id)?;
         let mut found = groups::list_of_user(cx, id.as_str(), after, limit.get() + 1)?;

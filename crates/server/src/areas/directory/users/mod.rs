@@ -6,7 +6,7 @@ mod get;
 mod list;
 mod list_groups;
 mod status;
-mod update;
+pub mod update;
 
 pub(super) use status::{orphans, suspended};
 

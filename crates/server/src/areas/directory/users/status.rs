@@ -1,10 +1,12 @@
 //! Suspends and reactivates a user. Both are idempotent.
 
-use super::super::model::{OneUser, Status, SuspendedBy, User, UserId, UserPath};
+use super::super::model::{ChangedUser, OneUser, Status, SuspendedBy, User, UserId, UserPath};
+use super::super::rights::may_change;
 use super::super::store::users;
-use crate::areas::{mcp_sessions, service_accounts};
+use super::update::follow;
+use crate::areas::directory::fences;
+use crate::areas::{mcp_sessions, service_accounts, skill_registry};
 use provost_kernel::auth::Role::Admin;
-use provost_kernel::auth::may_mint;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
 use serde_json::{Value, json};
@@ -33,7 +35,7 @@ impl Operation for SuspendUser {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneUser> {
         let id = &input.path.user_id;
-        cx.target("user", id.as_str());
+        cx.target(&fences::USER, id.as_str());
         let mut versions = users::versions(cx, id)?;
         let was = versions[0].status;
         let now = cx.now();
@@ -63,50 +65,52 @@ impl Operation for ReactivateUser {
     .command("users", "reactivate")
     .says(
         "Reactivate a user",
-        "It counts as a subject again. Nobody reactivates a user whose role could do more than they can.",
+        "It counts as a subject again. Nobody reactivates a user whose role could do more than they can. What was allowed of \
+         its identity links ends, and a link is held whose maker could not give the role.",
     );
     type Path = UserPath;
     type Query = Empty;
     type Body = Empty;
-    type Output = OneUser;
+    type Output = ChangedUser;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneUser> {
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ChangedUser> {
         let id = &input.path.user_id;
-        cx.target("user", id.as_str());
+        cx.target(&fences::USER, id.as_str());
         let mut versions = users::versions(cx, id)?;
-        let was = versions[0].status;
+        let before = versions[0].clone();
+        let was = before.status;
         let now = cx.now();
-        if was == Status::Suspended {
-            // A role works again: nobody gives it back for more than they hold (DI-5).
-            for permission in versions.iter().filter_map(User::permission) {
-                may_mint(cx.actor().permission, permission)?;
-            }
-        }
         for version in &mut versions {
+            let before = version.clone();
             if version.reactivate(now) {
+                // A role works again: nobody gives it back for more than they hold (DI-5).
+                may_change(cx.actor().permission, &before, version)?;
                 users::save(cx, version)?;
             }
         }
         if was == Status::Suspended {
             cx.change("/status", Status::Suspended.as_str(), Status::Active.as_str());
-            cx.emit("directory.user.reactivated", json!({ "userId": id }));
+            cx.emit(&fences::USER_REACTIVATED, json!({ "userId": id }));
         }
-        Ok(first(versions))
+        let held_identity_links = follow(cx, &before, &versions[0])?;
+        Ok(ChangedUser {
+            user: first(versions).user,
+            held_identity_links,
+        })
     }
 }
 
 fn first(versions: Vec<User>) -> OneUser {
     let mut versions = versions;
-    OneUser {
-        user: versions.swap_remove(0).into(),
-    }
+    versions.swap_remove(0).into()
 }
 
 /// Notes and tells that a user was suspended.
 pub fn suspended(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
     cx.change("/status", Status::Active.as_str(), Status::Suspended.as_str());
-    cx.emit("directory.user.suspended", json!({ "userId": id }));
+    cx.emit(&fences::USER_SUSPENDED, json!({ "userId": id }));
     mcp_sessions::user_left(cx, id.as_str())?;
+    skill_registry::revoke_tokens_of(cx, id.as_str(), "user_suspended")?;
     orphans(cx, id)
 }
 
@@ -115,7 +119,7 @@ pub fn orphans(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
     let accounts = service_accounts::owned_by(cx, id.as_str())?;
     for account in &accounts {
         cx.emit(
-            "service_account.orphaned",
+            &service_accounts::fences::ORPHANED,
             json!({ "serviceAccountId": account, "ownerConsoleUserId": id }),
         );
     }

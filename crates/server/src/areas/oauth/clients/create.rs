@@ -2,6 +2,7 @@
 
 use super::model::{AuthMethod, ClientView, GrantTypes, Jwks, RedirectUris, Registered, texts, words};
 use super::store;
+use crate::areas::oauth::fences;
 use crate::areas::resources::definition::Line;
 use crate::areas::service_accounts::ScopeList;
 use provost_kernel::auth::Role::Admin;
@@ -44,6 +45,7 @@ impl Operation for CreateMcpClient {
         .access("mcp:write", &[Admin])
         .command("mcp-clients", "create")
         .status(201)
+        .answers(&["Location"])
         .says(
             "Register an MCP client",
             "Clients that publish a metadata document need no registration: its URL is their id.",
@@ -65,12 +67,14 @@ impl Operation for CreateMcpClient {
             jwks: body.jwks.clone(),
             jwks_uri: body.jwks_uri.as_ref().map(|url| url.as_str().to_owned()),
             scopes: body.scopes.set(),
+            // INVARIANT OC-15: a grant has a ceiling that is written when it is made (D5.10): what the account may do later adds nothing.
+            ceiling: body.scopes.set().closed(),
             service_account_id: body.service_account_id.as_ref().map(|id| id.as_str().to_owned()),
             blocked_at: None,
             created_at: cx.now(),
             updated_at: cx.now(),
         };
-        cx.target("mcp_client", client.id.as_str());
+        cx.target(&fences::CLIENT, client.id.as_str());
         client.check()?;
         store::may_be(cx, &client)?;
         store::insert(cx, &client)?;
@@ -79,7 +83,7 @@ impl Operation for CreateMcpClient {
         cx.change("/name", Value::Null, client.name.as_str());
         cx.change("/grantTypes", Value::Null, json!(client.grant_types));
         cx.change("/scopes", Value::Null, json!(client.scopes.to_list()));
-        cx.emit("mcp.client.created", json!({ "mcpClientId": client.id }));
+        cx.emit(&fences::CLIENT_CREATED, json!({ "mcpClientId": client.id }));
         Ok(client.into())
     }
 }

@@ -3,6 +3,7 @@
 use super::model::ClientPath;
 use super::store;
 use crate::areas::mcp_sessions;
+use crate::areas::oauth::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::{Cx, Result};
@@ -30,12 +31,12 @@ impl Operation for DeleteMcpClient {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
         let id = &input.path.mcp_client_id;
-        cx.target("mcp_client", id.as_str());
+        cx.target(&fences::CLIENT, id.as_str());
         let client = store::get(cx, id)?;
         mcp_sessions::end_all_of_client(cx, id.as_str(), "client_blocked")?;
         store::delete(cx, id)?;
         cx.change("/name", client.name, Value::Null);
-        cx.emit("mcp.client.deleted", json!({ "mcpClientId": id }));
+        cx.emit(&fences::CLIENT_DELETED, json!({ "mcpClientId": id }));
         Ok(NoContent {})
     }
 }

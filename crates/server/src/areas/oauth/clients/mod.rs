@@ -10,8 +10,9 @@ mod model;
 mod store;
 mod update;
 
-pub use store::STATEMENTS;
-pub(super) use store::resolve;
+pub(crate) use store::joined_client;
+pub use store::{STATEMENTS, wider_than_granted, write_ceilings};
+pub(super) use store::{may_be_known, resolve};
 
 use provost_kernel::operation::Entry;
 

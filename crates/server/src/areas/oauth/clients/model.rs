@@ -106,6 +106,8 @@ pub struct Registered {
     pub jwks: Option<Jwks>,
     pub jwks_uri: Option<String>,
     pub scopes: ScopeSet,
+    /// The most that can be granted of them: what whoever made or last widened it could hand out.
+    pub ceiling: ScopeSet,
     pub service_account_id: Option<String>,
     pub blocked_at: Option<Timestamp>,
     pub created_at: Timestamp,
@@ -155,6 +157,38 @@ impl Registered {
         self.check_keys()
     }
 
+    /// Returns what it can be granted: of its scopes what its ceiling leaves.
+    pub fn granted(&self) -> ScopeSet {
+        self.scopes.closed().and(self.ceiling.closed())
+    }
+
+    /// Says whether this gives something that the client did not have: scopes beyond what it could be granted, a place
+    /// where answers are sent, keys that are it, a grant, or its life.
+    ///
+    /// INVARIANT OC-14: whoever gives a client something, or lets it in again, holds all that it can then be granted; who
+    /// takes something away need not.
+    pub fn gives_beyond(&self, before: &Self) -> bool {
+        let has_new = |after: &[String], before: &[String]| after.iter().any(|one| !before.contains(one));
+        !before.granted().covers(self.scopes.closed()) && self.scopes != before.scopes
+            || has_new(&self.redirect_uris, &before.redirect_uris)
+            || has_new(&self.grant_types, &before.grant_types)
+            || self.jwks_uri.is_some() && self.jwks_uri != before.jwks_uri
+            || self.has_key_beyond(before)
+            || before.blocked_at.is_some() && self.blocked_at.is_none()
+    }
+
+    fn has_key_beyond(&self, before: &Self) -> bool {
+        let keys = |client: &Self| match client.jwks.as_ref().and_then(|set| set.0.get("keys")) {
+            Some(Value::Array(keys)) => keys.clone(),
+            _ => Vec::new(),
+        };
+        if self.jwks == before.jwks {
+            return false;
+        }
+        let known = keys(before);
+        keys(self).iter().any(|key| !known.contains(key))
+    }
+
     fn check_keys(&self) -> Result<()> {
         match (self.auth_method, &self.jwks, &self.jwks_uri) {
             (AuthMethod::None, None, None) => Ok(()),
@@ -202,6 +236,10 @@ pub struct ClientView {
     jwks_uri: Option<String>,
     /// The most that it may be granted.
     scopes: Vec<&'static str>,
+    /// What of the scopes is granted in fact, where that is less: what could be handed out when they were given. Who
+    /// holds the others lifts it by giving the scopes again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ceiling: Option<Vec<&'static str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     service_account_id: Option<String>,
     /// `active` or `blocked`.
@@ -214,7 +252,9 @@ pub struct ClientView {
 
 impl From<Registered> for ClientView {
     fn from(client: Registered) -> Self {
+        let granted = client.granted();
         Self {
+            ceiling: (!granted.covers(client.scopes.closed())).then(|| granted.to_list()),
             status: if client.blocked_at.is_some() {
                 "blocked"
             } else {

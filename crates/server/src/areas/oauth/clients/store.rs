@@ -2,9 +2,9 @@
 
 use super::super::grants::Client;
 use super::model::{AuthMethod, ClientId, Jwks, Registered};
-use crate::areas::service_accounts;
+use crate::areas::service_accounts::{self, Rights, may_be_held};
 use provost_kernel::auth::{OrganizationId, Permission, ScopeSet, may_mint};
-use provost_kernel::db::{Row, Tx};
+use provost_kernel::db::{Call, Conn, Param, Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::text::name_key;
 use provost_kernel::{Cx, params, statements};
@@ -12,22 +12,44 @@ use provost_oauth::client_document::Authentication;
 
 statements! {
     /// One client.
-    GET = "SELECT id, organization_id, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, service_account_id, blocked_at, created_at, updated_at FROM oauth_clients WHERE organization_id = ?1 AND id = ?2";
+    GET = "SELECT id, organization_id, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, service_account_id, blocked_at, created_at, updated_at, ceiling FROM oauth_clients WHERE organization_id = ?1 AND id = ?2";
     /// The client of an id, in whatever organization.
-    RESOLVE = unscoped("a client's id is unique everywhere and says whose the client is") "SELECT id, organization_id, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, service_account_id, blocked_at, created_at, updated_at FROM oauth_clients WHERE id = ?1";
+    RESOLVE = unscoped("a client's id is unique everywhere and says whose the client is") "SELECT id, organization_id, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, service_account_id, blocked_at, created_at, updated_at, ceiling FROM oauth_clients WHERE id = ?1";
     /// A page of clients, the newest first.
-    LIST = "SELECT id, organization_id, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, service_account_id, blocked_at, created_at, updated_at FROM oauth_clients WHERE organization_id = ?1 ORDER BY created_at DESC, id DESC LIMIT ?2 OFFSET ?3";
+    LIST = "SELECT id, organization_id, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, service_account_id, blocked_at, created_at, updated_at, ceiling FROM oauth_clients WHERE organization_id = ?1 ORDER BY created_at DESC, id DESC LIMIT ?2 OFFSET ?3";
     /// How many there are.
     COUNT = "SELECT COUNT(*) FROM oauth_clients WHERE organization_id = ?1";
     /// Makes a client, unless its name is taken.
-    INSERT = "INSERT INTO oauth_clients (organization_id, id, name, name_key, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, service_account_id, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12) ON CONFLICT DO NOTHING";
+    INSERT = "INSERT INTO oauth_clients (organization_id, id, name, name_key, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, service_account_id, created_at, updated_at, ceiling) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13) ON CONFLICT DO NOTHING";
     /// Says whether another client has a name.
     NAME_TAKEN = "SELECT id FROM oauth_clients WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3";
     /// Replaces what can change of a client.
-    SAVE = "UPDATE oauth_clients SET name = ?3, name_key = ?4, redirect_uris = ?5, grant_types = ?6, jwks = ?7, jwks_uri = ?8, scopes = ?9, blocked_at = ?10, updated_at = ?11 WHERE organization_id = ?1 AND id = ?2";
+    SAVE = "UPDATE oauth_clients SET name = ?3, name_key = ?4, redirect_uris = ?5, grant_types = ?6, jwks = ?7, jwks_uri = ?8, scopes = ?9, blocked_at = ?10, updated_at = ?11, ceiling = ?12 WHERE organization_id = ?1 AND id = ?2";
+    /// Forgets why a client is blocked.
+    FORGET_HELD = "UPDATE oauth_clients SET blocked_reason = NULL WHERE organization_id = ?1 AND id = ?2";
+    /// Clients that were made by a program that knew no ceilings.
+    WITHOUT_CEILING = unscoped("a start looks at every organization") "SELECT id, organization_id, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, service_account_id, blocked_at, created_at, updated_at, ceiling FROM oauth_clients WHERE ceiling IS NULL ORDER BY organization_id, id";
+    /// Writes a ceiling that is missing.
+    WRITE_CEILING = "UPDATE oauth_clients SET ceiling = ?3 WHERE organization_id = ?1 AND id = ?2 AND ceiling IS NULL";
+    /// Every client.
+    EVERY = unscoped("a check looks at every organization") "SELECT id, organization_id, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, service_account_id, blocked_at, created_at, updated_at, ceiling FROM oauth_clients ORDER BY organization_id, id";
     /// Removes a client.
     DELETE = "DELETE FROM oauth_clients WHERE organization_id = ?1 AND id = ?2";
 }
+
+/// Joins the registered client that a row of another table names, as `o`.
+macro_rules! joined_client {
+    ($organization:literal, $id:literal) => {
+        concat!(
+            "LEFT JOIN oauth_clients o ON o.organization_id = ",
+            $organization,
+            " AND o.id = ",
+            $id,
+            " "
+        )
+    };
+}
+pub(crate) use joined_client;
 
 fn read(row: &Row<'_>) -> Result<Registered> {
     let list = |text: &str| serde_json::from_str::<Vec<String>>(text).map_err(Error::internal);
@@ -49,6 +71,10 @@ fn read(row: &Row<'_>) -> Result<Registered> {
         blocked_at: row.get(10)?,
         created_at: row.get(11)?,
         updated_at: row.get(12)?,
+        // Every start writes the ceilings that are missing; until then there is nothing to grant.
+        ceiling: row
+            .get::<Option<String>>(13)?
+            .map_or_else(ScopeSet::default, |text| ScopeSet::from_store(&text)),
     })
 }
 
@@ -67,6 +93,7 @@ pub fn resolve(tx: &mut Tx<'_>, id: &str) -> Result<Option<Client>> {
     let Some(client) = found.filter(|client| client.blocked_at.is_none()) else {
         return Ok(None);
     };
+    let granted = client.granted();
     let authentication = match (client.auth_method, &client.jwks, client.jwks_uri) {
         (AuthMethod::None, ..) => Authentication::None,
         (AuthMethod::PrivateKeyJwt, _, Some(url)) => Authentication::KeysAt(url),
@@ -84,7 +111,7 @@ pub fn resolve(tx: &mut Tx<'_>, id: &str) -> Result<Option<Client>> {
         organization: Some(OrganizationId::from_store(client.organization_id)),
         redirect_uris: client.redirect_uris,
         grant_types: client.grant_types,
-        scopes: Some(client.scopes),
+        scopes: Some(granted),
         authentication,
         service_account_id: client.service_account_id,
     }))
@@ -98,18 +125,121 @@ pub fn list(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<(Vec<Registered>
     Ok((found, total.unwrap_or(0)))
 }
 
-/// Refuses a client that is an account which can do more than the caller may (D3.3): who registers its keys can be it.
+/// Refuses a client that could be granted more than the caller holds (D3.3): who registers its keys or the places where
+/// answers are sent can have it, and an account that it is may be given more later.
 ///
 /// Errors: `NotFound` for an account that is none, `EscalationForbidden`.
 pub fn may_be(cx: &mut Cx<'_>, client: &Registered) -> Result<()> {
-    let Some(id) = &client.service_account_id else {
-        return Ok(());
+    // What it is granted by people and by its account never reaches beyond the role of its maker either.
+    let caller = cx.actor().permission;
+    let mut role = caller.role;
+    if let Some(id) = &client.service_account_id {
+        let org = cx.org();
+        let account = service_accounts::principal(&mut cx.tx(), org, id)?;
+        let account = account.ok_or_else(|| Error::not_found("service account"))?;
+        role = account.role;
+        // Whoever has the client is the account: what it made and claimed is theirs, whatever the scopes (SA-10).
+        let rights = Rights {
+            role,
+            scopes: account.scopes,
+        };
+        may_be_held(rights, account.former, caller)?;
+    }
+    // The ceiling, which what was taken away by somebody who does not hold it leaves in place (OC-16).
+    let could = Permission {
+        role,
+        scopes: client.ceiling.closed(),
+        all_of_role: false,
     };
+    may_mint(caller, could)
+}
+
+/// As [`may_be`], of a client that is there.
+pub fn may_be_known(cx: &mut Cx<'_>, id: &str) -> Result<()> {
+    let client = get(cx, &ClientId::from_store(id.to_owned()))?;
+    may_be(cx, &client)
+}
+
+/// Forgets that a restore held a client back, when somebody blocks or unblocks it by its name.
+pub fn forget_held(cx: &mut Cx<'_>, id: &ClientId) -> Result<()> {
     let org = cx.org();
-    let account = service_accounts::principal(&mut cx.tx(), org, id)?;
-    let account = account.ok_or_else(|| Error::not_found("service account"))?;
-    let could = Permission::effective(account.role, account.scopes, Some(client.scopes));
-    may_mint(cx.actor().permission, could)
+    cx.queue(&FORGET_HELD, params![org, id.as_str()])
+}
+
+/// Writes the ceilings of clients that were made by a program that knew none: their scopes, and of one that is an account
+/// what that may do now. The log names each client whose scopes are wider than that.
+pub fn write_ceilings(conn: &mut Conn) -> Result<()> {
+    let written = conn.read(|tx| {
+        let waiting = tx.query(&WITHOUT_CEILING, params![], read)?;
+        let mut written = Vec::new();
+        for client in waiting {
+            let ceiling = ceiling_of(tx, &client)?;
+            warn_of_wider(&client, ceiling);
+            written.push((client.organization_id, client.id, ceiling));
+        }
+        Ok(written)
+    })?;
+    if written.is_empty() {
+        return Ok(());
+    }
+    let calls = written.into_iter().map(|(organization, id, ceiling)| Call {
+        statement: &WRITE_CEILING,
+        params: vec![
+            Param::from(organization),
+            Param::from(id.as_str().to_owned()),
+            Param::from(super::super::store::joined(ceiling)),
+        ],
+    });
+    let calls: Vec<Call<'_>> = calls.collect();
+    conn.begin(&[])?;
+    if let Err(error) = conn.commit(&calls) {
+        conn.rollback();
+        return Err(error);
+    }
+    Ok(())
+}
+
+fn ceiling_of(tx: &mut Tx<'_>, client: &Registered) -> Result<ScopeSet> {
+    let Some(id) = &client.service_account_id else {
+        return Ok(client.scopes.closed());
+    };
+    let account = service_accounts::principal(tx, &client.organization_id, id)?;
+    Ok(account.map_or_else(ScopeSet::default, |account| {
+        Permission::effective(account.role, account.scopes, Some(client.scopes)).scopes
+    }))
+}
+
+fn warn_of_wider(client: &Registered, ceiling: ScopeSet) {
+    let beyond: Vec<&str> = client.scopes.names().filter(|name| !ceiling.has(name)).collect();
+    if beyond.is_empty() {
+        return;
+    }
+    tracing::warn!(
+        organization = client.organization_id,
+        client = client.id.as_str(),
+        beyond = beyond.join(" "),
+        "an MCP client was registered with more scopes than its account has; the others are not granted until somebody \
+         who holds them gives them to the client again"
+    );
+}
+
+/// Returns a sentence for every client whose scopes are wider than what it can be granted.
+pub fn wider_than_granted(tx: &mut Tx<'_>) -> Result<Vec<String>> {
+    let all = tx.query(&EVERY, params![], read)?;
+    let wider = all.into_iter().filter(|client| {
+        let has = client.ceiling.closed();
+        !has.covers(client.scopes.closed())
+    });
+    Ok(wider
+        .map(|client| {
+            format!(
+                "the MCP client {} of {} has scopes that it is not granted; who holds them gives them to it again, or takes \
+                 them from it",
+                client.id.as_str(),
+                client.organization_id
+            )
+        })
+        .collect())
 }
 
 fn lists(client: &Registered) -> Result<[String; 2]> {
@@ -142,6 +272,7 @@ pub fn insert(cx: &mut Cx<'_>, client: &Registered) -> Result<()> {
             super::super::store::joined(client.scopes),
             client.service_account_id.as_deref(),
             client.created_at,
+            super::super::store::joined(client.ceiling),
         ],
     )?;
     if inserted == 1 { Ok(()) } else { Err(name_taken()) }
@@ -175,6 +306,7 @@ pub fn save(cx: &mut Cx<'_>, client: &Registered) -> Result<()> {
             super::super::store::joined(client.scopes),
             client.blocked_at,
             client.updated_at,
+            super::super::store::joined(client.ceiling),
         ],
     )
 }

@@ -3,6 +3,7 @@
 use super::model::{ClientPath, ClientView, GrantTypes, Jwks, RedirectUris, Registered, texts, words, wrong};
 use super::store;
 use crate::areas::mcp_sessions;
+use crate::areas::oauth::fences;
 use crate::areas::resources::definition::Line;
 use crate::areas::service_accounts::ScopeList;
 use provost_kernel::auth::Role::Admin;
@@ -56,7 +57,8 @@ impl Operation for UpdateMcpClient {
     .command("mcp-clients", "update")
     .says(
         "Change, block or unblock a registered MCP client",
-        "Members that are absent stay as they are. Blocking ends all of its sessions at once.",
+        "Members that are absent stay as they are. Whoever gives scopes, grants, keys or redirect targets, or unblocks the \
+         client, holds all that it can then be granted; who takes away need not. Blocking ends all of its sessions at once.",
     );
     type Path = ClientPath;
     type Query = Empty;
@@ -72,22 +74,45 @@ impl Operation for UpdateMcpClient {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ClientView> {
         let id = &input.path.mcp_client_id;
-        cx.target("mcp_client", id.as_str());
+        cx.target(&fences::CLIENT, id.as_str());
         let before = store::get(cx, id)?;
         let mut after = apply(&before, &input.body, cx.now());
         after.check()?;
-        store::may_be(cx, &after)?;
+        // INVARIANT OC-16: what somebody takes away from a client who does not hold it does not make the client easier to
+        // take: keys and targets are given by whoever holds what the client could be granted before, until somebody who
+        // does decides anew. What it is granted is less at once.
+        if after.ceiling != before.ceiling && store::may_be(cx, &before).is_err() {
+            after.ceiling = before.ceiling;
+        }
+        if widens(&before, &after, &input.body) {
+            store::may_be(cx, &before)?;
+            after.ceiling = after.scopes.closed();
+            store::may_be(cx, &after)?;
+        } else if after.gives_beyond(&before) {
+            store::may_be(cx, &after)?;
+        }
         note_changes(cx, &before, &after);
         if cx.has_changes() {
             after.updated_at = cx.now().max(before.updated_at.plus_ms(1));
             store::save(cx, &after)?;
-            cx.emit("mcp.client.updated", json!({ "mcpClientId": id }));
+            // What its sessions may do is what it has now: those who wait behind this unit are judged anew (OC-10).
+            cx.judge_callers_anew();
+            cx.emit(&fences::CLIENT_UPDATED, json!({ "mcpClientId": id }));
+        }
+        if input.body.blocked.get().is_some() {
+            store::forget_held(cx, id)?;
         }
         if after.blocked_at.is_some() && before.blocked_at.is_none() {
             mcp_sessions::end_all_of_client(cx, id.as_str(), "client_blocked")?;
         }
         Ok(after.into())
     }
+}
+
+/// Says whether scopes were given that the client could not be granted: by themselves, or because its ceiling was below
+/// them.
+fn widens(before: &Registered, after: &Registered, body: &UpdateBody) -> bool {
+    body.scopes.get().is_some() && !before.granted().covers(after.scopes.closed())
 }
 
 fn apply(before: &Registered, body: &UpdateBody, now: Timestamp) -> Registered {
@@ -109,6 +134,8 @@ fn apply(before: &Registered, body: &UpdateBody, now: Timestamp) -> Registered {
     }
     if let Some(scopes) = body.scopes.get() {
         after.scopes = scopes.set();
+        // What is taken away is not given back by the ceiling.
+        after.ceiling = before.ceiling.closed().and(after.scopes.closed());
     }
     match body.blocked.get() {
         Some(true) => after.blocked_at = before.blocked_at.or(Some(now)),
@@ -132,6 +159,11 @@ fn note_changes(cx: &mut Cx<'_>, before: &Registered, after: &Registered) {
         "/scopes",
         json!(before.scopes.to_list()),
         json!(after.scopes.to_list()),
+    );
+    cx.change(
+        "/ceiling",
+        json!(before.ceiling.to_list()),
+        json!(after.ceiling.to_list()),
     );
     cx.change(
         "/blocked",

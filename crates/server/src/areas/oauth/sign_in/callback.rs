@@ -13,7 +13,9 @@ use super::provider::{Failed, Person, Provider};
 use super::request::Asked;
 use super::sealed::{self, Purpose};
 use super::{CONSENT, Step, count, providers};
-use crate::areas::oauth::grants::{self, Client, User, VerifiedLogin};
+use crate::areas::directory;
+use crate::areas::oauth::foreign::hexadecimal;
+use crate::areas::oauth::grants::{self, Client, Recognized, VerifiedLogin};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -32,6 +34,8 @@ pub struct Question {
     pub asked: Asked,
     /// The organizations that know the person, and which user it is there.
     pub users: Vec<(String, String)>,
+    /// Who it is at the issuer, as a digest: whoever allows is asked for as long as that link stands (IL-2).
+    pub identity: String,
 }
 
 /// Receives the person and asks for consent.
@@ -69,6 +73,7 @@ async fn received(kernel: &Arc<Kernel>, head: &Parts) -> Step {
         code: grants::draw_code(kernel).expose().clone(),
         asked,
         users,
+        identity: hexadecimal(&[provider.issuer(), &person.subject]),
     };
     let question = sealed::seal(kernel, Purpose::Consent, &browser, &question)?;
     // A page of its own, that can be loaded again: a provider's code serves once.
@@ -132,12 +137,17 @@ async fn users(
     client: &Client,
     person: &Person,
 ) -> std::result::Result<Vec<(String, String)>, Stop> {
-    let (mut usable, mut known) = (Vec::new(), None);
+    let (mut usable, mut known, mut is_withheld) = (Vec::new(), None, false);
     let bound = client.organization.as_ref();
     let organizations = provider.organizations().iter();
     for organization in organizations.filter(|one| bound.is_none_or(|bound| bound == *one)) {
-        let Some(user) = user(kernel, organization, provider, person).await? else {
-            continue;
+        let user = match recognize(kernel, organization, provider, person).await? {
+            Recognized::User(user) => user,
+            Recognized::Withheld => {
+                is_withheld = true;
+                continue;
+            }
+            Recognized::Stranger => continue,
         };
         if user.is_active && user.role.is_some() {
             usable.push((organization.as_str().to_owned(), user.id));
@@ -148,17 +158,18 @@ async fn users(
     match known {
         _ if !usable.is_empty() => Ok(usable),
         Some((organization, user)) => Err(page::unusable(&organization, &user).into()),
+        None if is_withheld => Err(page::withheld().into()),
         None => Err(page::stranger().into()),
     }
 }
 
-async fn user(
+async fn recognize(
     kernel: &Arc<Kernel>,
     organization: &OrganizationId,
     provider: &Provider,
     person: &Person,
-) -> Result<Option<User>> {
-    let found = Arc::new(Mutex::new(None));
+) -> Result<Recognized> {
+    let found = Arc::new(Mutex::new(Recognized::Stranger));
     let sink = found.clone();
     let login = match (provider.authoritative_for(), &person.verified_email) {
         (Some(directory_id), Some(login_name)) => Some(VerifiedLogin {
@@ -169,15 +180,21 @@ async fn user(
     };
     let (issuer, subject) = (provider.issuer().to_owned(), person.subject.clone());
     let run = move |cx: &mut provost_kernel::Cx<'_>| {
-        let user = grants::user_of(cx, &issuer, &subject, login.as_ref())?;
-        if let Some(user) = &user {
+        let recognized = grants::recognize(cx, &issuer, &subject, login.as_ref())?;
+        if let Recognized::User(user) = &recognized {
             cx.action("oauth.user.signed_in");
-            cx.target("user", user.id.clone());
+            cx.target(&directory::fences::USER, user.id.clone());
             cx.change("issuer", serde_json::Value::Null, issuer.as_str());
         }
-        *sink.lock().unwrap_or_else(PoisonError::into_inner) = user;
+        if matches!(recognized, Recognized::Withheld) {
+            cx.action("oauth.user.withheld");
+            cx.change("issuer", serde_json::Value::Null, issuer.as_str());
+            cx.change("subject", serde_json::Value::Null, subject.as_str());
+        }
+        *sink.lock().unwrap_or_else(PoisonError::into_inner) = recognized;
         Ok(())
     };
     kernel.system(organization.clone(), None, run).await?;
-    Ok(found.lock().unwrap_or_else(PoisonError::into_inner).take())
+    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(std::mem::replace(&mut *found, Recognized::Stranger))
 }

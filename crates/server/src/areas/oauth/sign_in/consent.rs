@@ -9,7 +9,9 @@ use super::page::{self, Asking, Notice};
 use super::parameters::Parameters;
 use super::sealed::{self, Purpose};
 use super::{Step, count};
+use crate::areas::directory;
 use crate::areas::oauth::grants::{self, Client, User};
+use crate::areas::oauth::links;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use http::request::Parts;
@@ -167,11 +169,17 @@ async fn code(
     let made: Arc<Mutex<Option<Made>>> = Arc::default();
     let sink = made.clone();
     let (asked, text) = (question.asked.clone(), Secret::new(question.code.clone()));
-    let user_id = user_id.to_owned();
+    let (user_id, identity) = (user_id.to_owned(), question.identity.clone());
     let place = organization.clone();
     let run = move |cx: &mut Cx<'_>| {
         let outcome = 'made: {
-            let Some(user) = grants::user(cx, &user_id)? else {
+            // INVARIANT IL-2: whose link was taken away since allows nothing any more.
+            let known = grants::user(cx, &user_id)?;
+            let is_linked = match &known {
+                Some(user) => links::is_linked(cx, &identity, user)?,
+                None => false,
+            };
+            let Some(user) = known.filter(|_| is_linked) else {
                 break 'made Made::Stranger;
             };
             let Some(role) = user.role.filter(|_| user.is_active) else {
@@ -195,7 +203,7 @@ async fn code(
             match grants::make_code(cx, &text, &new)? {
                 grants::Making::New => {
                     cx.action("oauth.consent.given");
-                    cx.target("user", user.id);
+                    cx.target(&directory::fences::USER, user.id);
                     cx.change("clientId", serde_json::Value::Null, client.id.as_str());
                     cx.change("scopes", serde_json::Value::Null, scopes.to_list());
                     Made::Code

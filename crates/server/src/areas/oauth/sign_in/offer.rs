@@ -27,7 +27,7 @@ fn of(asked: ScopeSet, client: Option<ScopeSet>, role: Role) -> Offer {
         asked.closed()
     };
     let possible = client.map_or(asked, |most| most.closed().and(asked));
-    let scopes = possible.and(role.grants());
+    let scopes = possible.and(role.all_scopes());
     let missing = possible.names().filter(|name| !says_nothing && !scopes.has(name));
     Offer {
         scopes,

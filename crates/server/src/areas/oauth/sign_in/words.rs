@@ -46,7 +46,7 @@ const PARTS: [(&str, &str, &str); 21] = [
     ("mcp", "MCP sessions and clients", "sessions and clients of MCP"),
     ("mcp_approvals", "MCP approvals", "approvals of MCP servers"),
     ("operations", "Operations", "operations"),
-    ("policies", "Policies", "policies and recorded history"),
+    ("policies", "Policies", "policies"),
     ("registry", "Skill registry", "skills"),
     (
         "resource_credentials",
@@ -58,11 +58,15 @@ const PARTS: [(&str, &str, &str); 21] = [
 ];
 
 /// Scopes that are neither `read` nor `write`.
-const ACTS: [(&str, &str); 11] = [
+const ACTS: [(&str, &str); 15] = [
     ("audit:export", "Export the whole audit log"),
     (
         "llm_gateway:resolve",
         "Find out who people and groups are by their names",
+    ),
+    (
+        "managed_config:pull",
+        "Fetch configuration with its secret values, as machines do",
     ),
     (
         "managed_config:rollback",
@@ -71,6 +75,18 @@ const ACTS: [(&str, &str); 11] = [
     ("mcp:revoke", "End sessions of other people and programs"),
     ("policies:backtest", "Run policies against recorded history"),
     ("policies:decide", "Have requests decided, and recorded as yours"),
+    (
+        "policies:history",
+        "Read what was decided and recorded, about everybody",
+    ),
+    (
+        "policies:import_history",
+        "Add events of the past to the recorded history",
+    ),
+    (
+        "policies:inspect",
+        "Run policies that read recorded content, and see what they find in it",
+    ),
     ("registry:install", "Install and remove skills in your name"),
     (
         "resources:connect",
@@ -157,7 +173,7 @@ mod tests {
         assert_eq!(
             words,
             [
-                "Read and change policies and recorded history",
+                "Read and change policies",
                 "Run policies against recorded history"
             ]
         );

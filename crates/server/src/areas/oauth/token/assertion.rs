@@ -1,10 +1,11 @@
 //! What exchanges and assertions have in common: another issuer says which user it is.
 
-use super::super::grants::{VerifiedLogin, user_of};
+use super::super::grants::{Recognized, VerifiedLogin, recognize};
 use super::super::issuers::Trusted;
 use super::super::state::{Oauth, is_pinned};
 use super::authenticate::{Known, Spendable};
 use super::code::limits;
+use super::exchanged::Exchange;
 use super::issue::{Access, Beginning, Issued, access, begin, of_store, unit};
 use super::scope::granted;
 use crate::areas::mcp_sessions::SessionActor;
@@ -27,12 +28,14 @@ pub struct OnWord {
     pub scope: Option<String>,
     /// The most that the word allows.
     pub limit: ScopeSet,
-    pub audiences: Vec<String>,
+    /// The resources, or why the request is refused although the word is true: what serves once is spent by it.
+    pub audiences: Result<Vec<String>, TokenError>,
     pub jkt: Option<String>,
     /// Who acts for the subject.
     pub actor: Option<String>,
     pub secs: i64,
-    pub is_exchange: bool,
+    /// The token that is exchanged.
+    pub exchange: Option<Exchange>,
 }
 
 impl OnWord {
@@ -58,8 +61,24 @@ impl OnWord {
         {
             return Ok(Err(no("the assertion was used before")));
         }
-        let user = user_of(cx, &self.issuer, &self.subject, self.login.as_ref())?;
-        let user = user.filter(|user| user.is_active);
+        let audiences = match &self.audiences {
+            Ok(audiences) => audiences,
+            Err(refusal) => return Ok(Err(refusal.clone())),
+        };
+        if let Some(exchange) = &self.exchange
+            && let Err(refusal) = exchange.admit(cx)?
+        {
+            return Ok(Err(refusal));
+        }
+        let user = match recognize(cx, &self.issuer, &self.subject, self.login.as_ref())? {
+            Recognized::User(user) => Some(user).filter(|user| user.is_active),
+            Recognized::Stranger => None,
+            Recognized::Withheld => {
+                let sentence =
+                    "an admin must link this subject to its user first, or allow that it is linked anew";
+                return Ok(Err(no(sentence)));
+            }
+        };
         let Some((role, user)) = user.and_then(|user| Some((user.role?, user))) else {
             return Ok(Err(no("the subject is no user here who may act")));
         };
@@ -87,19 +106,25 @@ impl OnWord {
             scopes,
             secs: self.secs,
         };
-        let (_, name) = begin(cx, beginning)?;
+        let name = match &self.exchange {
+            None => begin(cx, beginning)?.1,
+            Some(exchange) => match exchange.begin(cx, beginning)? {
+                Ok(name) => name,
+                Err(refusal) => return Ok(Err(refusal)),
+            },
+        };
         let new = Access {
             subject: &user.id,
             client_id: &client.id,
             scopes,
-            audiences: &self.audiences,
+            audiences,
             session: &name,
             jkt: self.jkt.clone(),
             actor: self.actor.clone(),
             secs: self.secs,
         };
         let mut issued = access(cx, oauth, new)?;
-        issued.is_exchanged = self.is_exchange;
+        issued.is_exchanged = self.exchange.is_some();
         Ok(Ok(issued))
     }
 }

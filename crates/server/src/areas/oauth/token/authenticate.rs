@@ -9,11 +9,12 @@ use super::{Asked, PATH};
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use provost_kernel::auth::OrganizationId;
 use provost_kernel::{Cx, Kernel, Result as Stored, Timestamp};
 use provost_oauth::client_document::Authentication;
 use provost_oauth::dpop::{Proof, WINDOW_SECS};
 use provost_oauth::error::Code;
-use provost_oauth::{KeySet, TokenError, assertion, json};
+use provost_oauth::{KeySet, Refusal, TokenError, assertion, json};
 use std::sync::Arc;
 
 /// A client that proved to be who it says.
@@ -31,6 +32,14 @@ impl Known {
         self.assertion.is_some()
     }
 
+    /// Returns what is to be spent of a request that fails before its unit.
+    pub fn rest(&self) -> Rest {
+        Rest {
+            organization: self.client.organization.clone(),
+            assertion: self.assertion.clone(),
+        }
+    }
+
     /// Spends assertion and proof (OC-5, OC-8).
     pub fn spend(&self, cx: &mut Cx<'_>) -> Stored<Result<(), TokenError>> {
         if let Some(assertion) = &self.assertion
@@ -46,6 +55,28 @@ impl Known {
             return Ok(Err(refusal));
         }
         Ok(Ok(()))
+    }
+}
+
+/// What a request brought that serves once, whatever becomes of the request.
+pub struct Rest {
+    organization: Option<OrganizationId>,
+    assertion: Option<Spendable>,
+}
+
+impl Rest {
+    /// Spends it, where the unit of the request did not. The assertion of a client that is no row has no organization to
+    /// stand in: this server alone remembers it ([`authenticate`]).
+    pub async fn spend(self, kernel: &Arc<Kernel>) {
+        let (Some(organization), Some(assertion)) = (self.organization, self.assertion) else {
+            return;
+        };
+        let spent = kernel
+            .system(organization, None, move |cx| assertion.spend(cx).map(drop))
+            .await;
+        if let Err(error) = spent {
+            tracing::warn!("an assertion of a refused request could not be spent: {error}");
+        }
     }
 }
 
@@ -121,6 +152,27 @@ pub async fn authenticate(kernel: &Arc<Kernel>, oauth: &Oauth, asked: &Asked) ->
     let audiences = [oauth.url.as_str(), endpoint.as_str()];
     let verified = assertion::verify(assertion, &client.id, keys, &audiences, oauth.now_secs());
     let verified = verified.map_err(|refusal| refusal.answer(Code::InvalidClient))?;
+    let own = client.organization.as_ref().map(OrganizationId::as_str);
+    if verified
+        .organization
+        .as_deref()
+        .is_some_and(|said| Some(said) != own)
+    {
+        return Err(refused(
+            "the assertion is for another organization than the client's",
+        ));
+    }
+    // A full memory spends nothing: the unit of a request that succeeds does.
+    if client.organization.is_none()
+        && let Err(Refusal::Replayed) = oauth.assertions.admit_until(
+            &client.id,
+            &verified.id,
+            verified.accepted_until(),
+            oauth.now_secs(),
+        )
+    {
+        return Err(refused("the client's assertion was used before"));
+    }
     let assertion = Spendable::of("client", &client.id, &verified.id, verified.expires_at);
     Ok(Known {
         client,

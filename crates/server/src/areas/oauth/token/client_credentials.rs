@@ -62,7 +62,7 @@ fn issue(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued,
         return Ok(Err(refusal));
     };
     let of_client = client.scopes.unwrap_or_else(ScopeSet::all);
-    let of_account = account.scopes.unwrap_or_else(ScopeSet::all);
+    let of_account = account.scopes.unwrap_or_else(|| account.role.all_scopes());
     let limits = [of_client, account.role.grants(), of_account];
     let scopes = match granted(asked.scope.as_deref(), &limits) {
         Ok(scopes) => scopes,

@@ -70,7 +70,7 @@ fn redeem(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
     // INVARIANT OC-3: a code serves once; shown again, it ends the session that it began.
     if code.used_at.is_some() {
         if let Some(id) = code.session_id {
-            cx.target("mcp_session", id.as_str());
+            cx.target(&mcp_sessions::fences::SESSION, id.as_str());
             mcp_sessions::end(cx, &SessionId::from_store(id), "token_reuse")?;
         }
         return Ok(Err(no("the code was used before; its session has ended")));
@@ -158,7 +158,7 @@ fn redeem(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
 
 /// Returns what a client and a role allow.
 pub fn limits(client: Option<ScopeSet>, role: Role) -> [ScopeSet; 2] {
-    [client.unwrap_or_else(ScopeSet::all), role.grants()]
+    [client.unwrap_or_else(ScopeSet::all), role.all_scopes()]
 }
 
 /// Returns the resources that a request names of those that were granted; without names, all of them.

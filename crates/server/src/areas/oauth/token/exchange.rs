@@ -5,6 +5,7 @@ use super::super::opening::login;
 use super::super::state::Oauth;
 use super::assertion::{OnWord, bound, no, organization, trusted};
 use super::authenticate::Known;
+use super::exchanged::Exchange;
 use super::issue::{ACCESS_SECS, Issued};
 use super::scope::audiences;
 use provost_kernel::Kernel;
@@ -41,6 +42,11 @@ pub async fn serve(
     let (token, kind) = (form.need("subject_token")?, form.need("subject_token_type")?);
     let (issuer, subject) = verified(oauth, token, kind).await?;
     bound(subject.confirmation.as_ref(), jkt.as_deref())?;
+    if !known.is_confidential() && !is_named(&known, &subject) {
+        return Err(no(
+            "a client that does not prove itself exchanges only tokens that name it",
+        ));
+    }
     let organization = organization(&known, &issuer, subject.organization.as_deref())?;
     let actor = match (form.get("actor_token"), form.get("actor_token_type")) {
         (None, None) => None,
@@ -52,6 +58,7 @@ pub async fn serve(
         }
         _ => return Err(wrong("actor_token and actor_token_type come together")),
     };
+    let exchange = Exchange::of(&subject, token, organization.as_str());
     let email = subject.email.filter(|_| subject.email_verified == Some(true));
     let left = subject.expires_at.saturating_sub(oauth.now_secs());
     let limit = if kind == SubjectTokenType::AccessToken.as_str() {
@@ -67,14 +74,51 @@ pub async fn serve(
         once: None,
         scope: form.get("scope").map(str::to_owned),
         limit,
-        audiences: audiences(oauth, form.all("resource"))?,
+        audiences: within(oauth, &known, &subject.audiences, form),
         jkt,
         actor,
         secs: left.clamp(1, ACCESS_SECS),
-        is_exchange: true,
+        exchange: Some(exchange),
         known,
     };
     word.issue(kernel, oauth, organization).await
+}
+
+/// Returns the resources of an exchange.
+///
+/// INVARIANT OC-17: an exchange gives a token for resources of the subject token alone, unless the client proved itself
+/// and may exchange tokens: whoever finds a token for one door opens no other with it.
+///
+/// Errors: `invalid_target`.
+fn within(oauth: &Oauth, known: &Known, subject: &[String], form: &Form) -> Result<Vec<String>, TokenError> {
+    let ours = oauth.resources();
+    let own: Vec<String> = ours
+        .iter()
+        .filter(|name| subject.contains(name))
+        .cloned()
+        .collect();
+    // A request that names nothing asks for the API, or for what the subject token is for, which is less.
+    let [api, _] = &ours;
+    if form.all("resource").next().is_none() && !own.is_empty() && !own.contains(api) {
+        return Ok(own);
+    }
+    let asked = audiences(oauth, form.all("resource"))?;
+    if known.is_confidential() || asked.iter().all(|name| own.contains(name)) {
+        return Ok(asked);
+    }
+    Err(TokenError::new(
+        Code::InvalidTarget,
+        "the subject token is not for this resource, and the client did not prove itself",
+    ))
+}
+
+/// Says whether a subject token was made for the client that brings it. Whoever finds a token can call itself by a name.
+fn is_named(known: &Known, subject: &Subject) -> bool {
+    match (&subject.client_id, subject.audiences.as_slice()) {
+        (Some(client), _) => *client == known.client.id,
+        (None, [only]) => *only == known.client.id,
+        (None, _) => false,
+    }
 }
 
 /// Verifies one of the two tokens.

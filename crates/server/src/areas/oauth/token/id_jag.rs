@@ -43,8 +43,10 @@ pub async fn serve(
         oauth.now_secs(),
     );
     let jag = jag.map_err(|refusal| no(&refusal.to_string()))?;
-    bound(jag.confirmation.as_ref(), jkt.as_deref())?;
-    let organization = organization(&known, &trusted, None)?;
+    let organization = organization(&known, &trusted, jag.organization.as_deref())?;
+    let wanted: Vec<String> = form.all("resource").map(str::to_owned).collect();
+    let audiences =
+        bound(jag.confirmation.as_ref(), jkt.as_deref()).and_then(|()| narrowed(&jag.resources, &wanted));
     let email = jag.email.filter(|_| jag.email_verified == Some(true));
     // An assertion that names no scope leaves it to this server: what only looks.
     let limit = if jag.scopes.is_empty() {
@@ -53,7 +55,6 @@ pub async fn serve(
         let names: Vec<&str> = jag.scopes.iter().map(String::as_str).collect();
         ScopeSet::of(&names)
     };
-    let named: Vec<String> = form.all("resource").map(str::to_owned).collect();
     let scope = form.get("scope").map(str::to_owned);
     let word = OnWord {
         login: login(&trusted, email.as_deref()),
@@ -62,11 +63,11 @@ pub async fn serve(
         subject: jag.subject,
         scope: scope.or_else(|| (!jag.scopes.is_empty()).then(|| jag.scopes.join(" "))),
         limit,
-        audiences: narrowed(&jag.resources, &named)?,
+        audiences,
         jkt,
         actor: None,
         secs: ACCESS_SECS,
-        is_exchange: false,
+        exchange: None,
         known,
     };
     word.issue(kernel, oauth, organization).await

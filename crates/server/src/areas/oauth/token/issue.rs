@@ -59,20 +59,26 @@ pub struct Beginning {
 pub fn begin(cx: &mut Cx<'_>, new: Beginning) -> Result<(SessionId, String)> {
     let now = cx.now();
     let name = provost_kernel::id::mint("grant", now, cx.rng());
+    let end = now.plus_secs(new.secs);
+    begin_named(cx, &name, end, new).map(|id| (id, name))
+}
+
+/// Begins the session of a name.
+pub fn begin_named(cx: &mut Cx<'_>, name: &str, expires_at: Timestamp, new: Beginning) -> Result<SessionId> {
     let id = mcp_sessions::open(
         cx,
         NewSession {
-            grant_key: own_grant(&name),
+            grant_key: own_grant(name),
             actor: new.actor,
             client_id: Some(new.client_id),
             client_display: new.client_display,
             scopes: new.scopes,
             token_id: None,
-            expires_at: now.plus_secs(new.secs),
+            expires_at,
         },
     )?;
-    cx.target("mcp_session", id.as_str());
-    Ok((id, name))
+    cx.target(&mcp_sessions::fences::SESSION, id.as_str());
+    Ok(id)
 }
 
 /// Signs an access token of the unit's organization.

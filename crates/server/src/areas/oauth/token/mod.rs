@@ -14,13 +14,14 @@ mod authenticate;
 mod client_credentials;
 mod code;
 mod exchange;
+mod exchanged;
 mod id_jag;
 mod issue;
 mod refresh;
 mod scope;
 
 pub(super) use answer::{failed, head, only_post, refused};
-pub(super) use authenticate::authenticate;
+pub(super) use authenticate::{Known, authenticate};
 pub(super) use issue::{of_store, unit};
 pub(super) use refresh::find as find_refresh;
 pub use scope::audiences;
@@ -111,7 +112,23 @@ async fn grant(kernel: &Arc<Kernel>, asked: &Asked) -> Result<Issued, TokenError
             "this grant is not served here",
         ));
     }
-    let mut known = authenticate(kernel, &oauth, asked).await?;
+    let known = authenticate(kernel, &oauth, asked).await?;
+    // INVARIANT OC-5: an assertion that was sent is spent, also where what it was sent with is refused.
+    let rest = known.rest();
+    let done = granted(kernel, &oauth, known, grant_type, asked).await;
+    if done.is_err() {
+        rest.spend(kernel).await;
+    }
+    done
+}
+
+async fn granted(
+    kernel: &Arc<Kernel>,
+    oauth: &Arc<Oauth>,
+    mut known: Known,
+    grant_type: &str,
+    asked: &Asked,
+) -> Result<Issued, TokenError> {
     if !known.client.may_use(grant_type) {
         return Err(TokenError::new(
             Code::UnauthorizedClient,
@@ -125,10 +142,10 @@ async fn grant(kernel: &Arc<Kernel>, asked: &Asked) -> Result<Issued, TokenError
     let jkt = proof.map(|proof| proof.thumbprint);
     let form = &asked.form;
     match grant_type {
-        "authorization_code" => code::serve(kernel, &oauth, known, form, jkt).await,
-        "refresh_token" => refresh::serve(kernel, &oauth, known, form, jkt).await,
-        "client_credentials" => client_credentials::serve(kernel, &oauth, known, form, jkt).await,
-        subject_token::GRANT_TYPE => exchange::serve(kernel, &oauth, known, form, jkt).await,
-        _ => id_jag::serve(kernel, &oauth, known, form, jkt).await,
+        "authorization_code" => code::serve(kernel, oauth, known, form, jkt).await,
+        "refresh_token" => refresh::serve(kernel, oauth, known, form, jkt).await,
+        "client_credentials" => client_credentials::serve(kernel, oauth, known, form, jkt).await,
+        subject_token::GRANT_TYPE => exchange::serve(kernel, oauth, known, form, jkt).await,
+        _ => id_jag::serve(kernel, oauth, known, form, jkt).await,
     }
 }

@@ -91,7 +91,7 @@ fn rotate(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
     let Some(row) = found else {
         return Ok(Err(invalid()));
     };
-    cx.target("mcp_session", row.session_id.as_str());
+    cx.target(&mcp_sessions::fences::SESSION, row.session_id.as_str());
     match checked(cx, asked, &row)? {
         Ok(()) => go_on(cx, oauth, asked, &row),
         Err(refusal) => Ok(Err(refusal)),

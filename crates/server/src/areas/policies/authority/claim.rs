@@ -5,6 +5,7 @@ use super::super::model::PolicyPath;
 use super::super::views::OneAuthority;
 use super::super::{store, write};
 use super::seen;
+use crate::areas::policies::fences;
 use crate::areas::resources::definition::Line;
 use crate::areas::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
@@ -51,7 +52,7 @@ impl Operation for ClaimAuthority {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAuthority> {
         let (id, body) = (&input.path.policy_id, &input.body);
-        cx.target("policy", id.as_str());
+        cx.target(&fences::POLICY, id.as_str());
         let mut policy = seen(cx, id, body.expected_revision.get())?;
         let labels = Manager {
             id: body.manager_id.as_str().to_owned(),
@@ -70,7 +71,7 @@ impl Operation for ClaimAuthority {
         policy.updated_at = cx.now().max(policy.updated_at);
         store::save(cx, &policy)?;
         write::note_owner(cx, Some(&before), &policy.owner);
-        write::emit(cx, "policy.claimed", &policy);
+        write::emit(cx, &fences::CLAIMED, &policy);
         Ok(policy.into())
     }
 }

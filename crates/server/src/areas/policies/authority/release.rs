@@ -4,6 +4,7 @@ use super::super::inputs::RevisionNumber;
 use super::super::model::PolicyPath;
 use super::super::{store, write};
 use super::seen;
+use crate::areas::policies::fences;
 use crate::areas::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
@@ -46,7 +47,7 @@ impl Operation for ReleaseAuthority {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
         let id = &input.path.policy_id;
-        cx.target("policy", id.as_str());
+        cx.target(&fences::POLICY, id.as_str());
         let mut policy = seen(cx, id, input.body.expected_revision.get())?;
         if policy.owner == Owner::Service {
             let message = "this policy is managed by the service already";
@@ -58,7 +59,7 @@ impl Operation for ReleaseAuthority {
         policy.updated_at = cx.now().max(policy.updated_at);
         store::save(cx, &policy)?;
         write::note_owner(cx, Some(&before), &policy.owner);
-        write::emit(cx, "policy.released", &policy);
+        write::emit(cx, &fences::RELEASED, &policy);
         Ok(NoContent {})
     }
 }

@@ -17,6 +17,7 @@ impl Operation for GetCheck {
     )
     .access("resource_credentials:read", &[Admin, Auditor])
     .command("resource-credentials", "check")
+    .answers(&["Retry-After"])
     .says(
         "Show a check of a credential",
         "While it is pending, Retry-After says when to ask again. A check is kept for 7 days.",

@@ -2,6 +2,7 @@
 
 use super::model::Reason;
 use crate::areas::resource_credentials::external::ExternalManagers;
+use crate::areas::resource_credentials::fences;
 use crate::areas::resource_credentials::model::{CredentialId, Management};
 use crate::areas::resource_credentials::{secrets, store};
 use provost_kernel::auth::OrganizationId;
@@ -77,7 +78,7 @@ async fn can_unseal(kernel: &Arc<Kernel>, organization: OrganizationId, id: Cred
 
 fn settle(cx: &mut Cx<'_>, payload: &Value, found: &Value) -> Result<()> {
     let (check, credential) = (text(payload, "checkId")?, text(payload, "credentialId")?);
-    cx.target("resource_credential", credential);
+    cx.target(&fences::CREDENTIAL, credential);
     let reason = found["reason"].as_str();
     let state = if reason.is_some() { "failed" } else { "succeeded" };
     cx.change("/check", Value::Null, reason.unwrap_or(state));

@@ -2,6 +2,7 @@
 
 use super::job;
 use super::model::{CheckId, State};
+use crate::areas::resource_credentials::fences;
 use crate::areas::resource_credentials::model::CredentialPath;
 use crate::areas::resource_credentials::store;
 use provost_kernel::auth::Role::Admin;
@@ -47,7 +48,7 @@ impl Operation for VerifyCredential {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Begun> {
         let path = &input.path;
-        cx.target("resource_credential", path.credential_id.as_str());
+        cx.target(&fences::CREDENTIAL, path.credential_id.as_str());
         let credential = store::get(cx, &path.resource_id, &path.credential_id)?;
         if !credential.kind.keeps_secret() {
             let message = "this kind of credential has no secret that could be checked";

@@ -10,6 +10,7 @@
 //! row is there, so it opens (RC-3). Which step is next follows from the rows alone: a restart goes on by itself.
 
 use super::{Place, StoredKey, make_key, store};
+use crate::areas::resource_credentials::fences;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{Cx, Kernel};
@@ -69,7 +70,7 @@ fn take(cx: &mut Cx<'_>) -> Result<bool> {
     if cx.kernel().keys.is_sealing_key_superseded(&newest.sealing_key_id) == Some(true) {
         let made = make_key(cx, newest.version + 1)?;
         cx.action("organization_key.created");
-        cx.target("organization_key", made.version().to_string());
+        cx.target(&fences::KEY, made.version().to_string());
         return Ok(false);
     }
     let behind = store::behind(cx, newest.version, CHUNK)?;
@@ -79,7 +80,7 @@ fn take(cx: &mut Cx<'_>) -> Result<bool> {
     }
     if store::retire(cx, newest.version)? > 0 {
         cx.action("organization_key.retired");
-        cx.target("organization_key", newest.version.to_string());
+        cx.target(&fences::KEY, newest.version.to_string());
         tracing::info!(
             organization = cx.org(),
             "every secret is under the newest sealing key"

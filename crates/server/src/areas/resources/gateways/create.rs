@@ -2,6 +2,7 @@
 
 use super::model::{Gateway, GatewayBody, GatewayView, view};
 use super::store;
+use crate::areas::resources::fences;
 use crate::areas::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -21,6 +22,7 @@ impl Operation for CreateResourceGateway {
     .access("resources:write", &[Admin])
     .command("resource-gateways", "create")
     .status(201)
+    .answers(&["Location"])
     .says(
         "Create a resource gateway",
         "Sent with both manager headers, it belongs to that Terraform manager and to the calling service account.",
@@ -41,7 +43,7 @@ impl Operation for CreateResourceGateway {
             created_at: cx.now(),
             updated_at: cx.now(),
         };
-        cx.target("resource_gateway", gateway.id.as_str());
+        cx.target(&fences::GATEWAY, gateway.id.as_str());
         body.breaches().refuse()?;
         store::insert(cx, &mut gateway)?;
         let base = format!("/api/headless/v1/organizations/{}", cx.org());

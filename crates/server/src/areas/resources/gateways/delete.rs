@@ -2,6 +2,7 @@
 
 use super::model::GatewayPath;
 use super::store;
+use crate::areas::resources::fences;
 use crate::areas::resources::ownership::Owner;
 use crate::areas::resources::store::count_by_gateway;
 use provost_kernel::auth::Role::Admin;
@@ -34,7 +35,7 @@ impl Operation for DeleteResourceGateway {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
         let id = &input.path.resource_gateway_id;
-        cx.target("resource_gateway", id.as_str());
+        cx.target(&fences::GATEWAY, id.as_str());
         let gateway = store::get(cx, id)?;
         let writer = Owner::calling(cx, input.manager.as_ref());
         gateway.owner.admit(cx, writer)?;

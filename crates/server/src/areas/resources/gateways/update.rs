@@ -2,6 +2,7 @@
 
 use super::model::{GatewayBody, GatewayPath, GatewayView, view};
 use super::store;
+use crate::areas::resources::fences;
 use crate::areas::resources::note_owner;
 use crate::areas::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
@@ -31,7 +32,7 @@ impl Operation for UpdateResourceGateway {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<GatewayView> {
         let (id, body) = (&input.path.resource_gateway_id, &input.body);
-        cx.target("resource_gateway", id.as_str());
+        cx.target(&fences::GATEWAY, id.as_str());
         let before = store::get(cx, id)?;
         let writer = Owner::calling(cx, input.manager.as_ref());
         let mut after = before.clone();

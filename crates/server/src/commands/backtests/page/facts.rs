@@ -32,6 +32,11 @@ fn list(html: &mut Html, run: &RunView) {
     fact(html, "Live enforcement", |html| html.text(enforcement));
     set(html, "Candidate", &run.policy_set.candidate);
     set(html, "Baseline", &run.policy_set.baseline);
+    if run.reads_content {
+        fact(html, "Content", |html| {
+            html.text("what differs between the two reads content of events");
+        });
+    }
     fact(html, "Window", |html| {
         html.text(&format!(
             "{} to {}",
@@ -107,8 +112,10 @@ fn set(html: &mut Html, name: &str, set: &PolicySet) {
             html.text(": ");
             names(html, &set.policy_ids);
         }
-        html.raw("<br>");
-        html.words("code", "", &set.digest);
+        if !set.digest.is_empty() {
+            html.raw("<br>");
+            html.words("code", "", &set.digest);
+        }
     });
 }
 

@@ -80,7 +80,7 @@ fn top(html: &mut Html, run: &RunView) {
         if let Some(sentence) = headline(run) {
             html.words("p", "headline", &sentence);
         }
-        if let Some(results) = &run.results {
+        if let Some(results) = run.results.as_ref().filter(|results| !results.is_withheld) {
             figures(html, results);
         }
         let caveats = caveats(run);
@@ -246,6 +246,25 @@ mod tests {
             "progress": { "eventsProcessed": 1, "eventsTotal": 4 } });
         let page = page(&RunView::read(&run).unwrap());
         assert!(page.contains("still running (25.0\u{202f}% done)") && !page.contains("<h2>Over time"));
+    }
+
+    #[test]
+    fn a_page_of_totals_has_no_lists_and_one_without_figures_has_no_zeros() {
+        let of = |results| {
+            let set = json!({ "kind": "live", "policyIds": [] });
+            let run = json!({ "id": "btr_1", "status": "succeeded", "results": results,
+                "policySet": { "baseline": set, "candidate": set } });
+            page(&RunView::read(&run).unwrap())
+        };
+        let totals = of(
+            json!({ "restricted": true, "eventsEvaluated": 20, "unchanged": 10, "changed": 10,
+            "byChange": { "allow_to_block": 10 } }),
+        );
+        assert!(totals.contains("Events evaluated") && totals.contains("Before and after"));
+        assert!(totals.contains("Only totals are shown") && !totals.contains("Over time"));
+        let withheld = of(json!({ "restricted": true }));
+        assert!(withheld.contains("The figures are not shown"));
+        assert!(!withheld.contains("Events evaluated") && !withheld.contains("<code></code>"));
     }
 
     #[test]

@@ -80,6 +80,17 @@ pub fn stranger() -> Notice {
     )
 }
 
+/// Somebody comes under the name of a user who was somebody else before.
+pub fn withheld() -> Notice {
+    Notice::new(
+        StatusCode::FORBIDDEN,
+        "An administrator has to link you",
+        "You are signed in at your provider, but the user of your name was linked to another account there, or was renamed, \
+         within the last 90 days. Ask an administrator of your organization to link you, or to allow that you are linked \
+         anew, and start again.",
+    )
+}
+
 /// Somebody is known and may do nothing.
 pub fn unusable(organization: &OrganizationId, user: &User) -> Notice {
     let (title, why) = if user.is_active {

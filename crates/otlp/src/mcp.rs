@@ -1,0 +1,75 @@
+//! Whether a tool is one of an MCP server, and what server and tool are called there: one answer for logs and spans.
+//!
+//! An exporter that hides the name, or tells something that cannot be read, does not say that it is none: then everything of
+//! MCP is missing (OT-5).
+
+use crate::attributes::Told;
+use crate::event::Event;
+use provost_policy::Field;
+
+/// What stands for every tool of a server whose name Claude Code hides.
+const HIDDEN: &str = "mcp_tool";
+
+/// What a record tells of a tool.
+#[derive(Clone, Copy)]
+pub struct Tool<'a> {
+    /// Its full name, for example `mcp__server__tool`.
+    pub name: Told<&'a str>,
+    /// The server, where it is told apart.
+    pub server: Told<&'a str>,
+    /// The tool's name at its server, where it is told apart.
+    pub at_server: Told<&'a str>,
+    /// Something that only calls over MCP have.
+    pub sign: Told<&'a str>,
+}
+
+impl<'a> Tool<'a> {
+    /// Returns a tool of which nothing but the name is told.
+    pub fn named(name: Told<&'a str>) -> Self {
+        Self {
+            name,
+            server: Told::Nothing,
+            at_server: Told::Nothing,
+            sign: Told::Nothing,
+        }
+    }
+
+    /// Returns its name, unless it is hidden.
+    pub fn id(self) -> Told<&'a str> {
+        match self.name {
+            Told::Value(HIDDEN) => Told::Nothing,
+            name => name,
+        }
+    }
+
+    /// Gives an event the tool's name, its server and its name there; missing where they are not told (OT-5). Returns
+    /// whether it is a call over MCP for sure.
+    pub fn tell(self, event: &mut Event) -> bool {
+        event.must("tool.id", self.id());
+        let split = self.name.value().and_then(split);
+        let signs = [self.server, self.at_server, self.sign];
+        let is_told = signs.iter().any(|sign| matches!(sign, Told::Value(_)));
+        if split.is_some() || is_told || self.name == Told::Value(HIDDEN) {
+            let (server, tool) = match split {
+                Some((server, tool)) => (Told::Value(server), Told::Value(tool)),
+                None => (Told::Nothing, self.id()),
+            };
+            event.must("mcp.server_id", self.server.or(server));
+            event.must("mcp.tool_id", self.at_server.or(tool));
+            return true;
+        }
+        let is_unreadable = signs.contains(&Told::Unreadable);
+        if is_unreadable || !matches!(self.name, Told::Value(_)) {
+            let of_mcp = Field::all()
+                .map(Field::name)
+                .filter(|name| name.starts_with("mcp."));
+            of_mcp.for_each(|name| event.must(name, Told::Unreadable));
+        }
+        false
+    }
+}
+
+/// Returns the server and the tool of `mcp__server__tool`.
+fn split(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix("mcp__")?.split_once("__")
+}

@@ -1,0 +1,37 @@
+//! An entry as one caller sees it.
+
+use super::model::{AuditEvent, Record};
+use provost_kernel::fence::{Reader, Readers};
+use provost_kernel::{Cx, Result};
+
+/// An entry, and whether it says who did what to whom.
+pub(super) struct Shown {
+    pub event: AuditEvent,
+    /// Its actor and target are for the caller: a filter may find the entry by them (FE-2).
+    pub names: bool,
+}
+
+/// Returns an entry without what is not for the reader.
+///
+/// Both the act and the record that it was about decide: ending the sessions of a user is an entry about a user, and
+/// its details are those of sessions.
+pub(super) fn show(cx: &mut Cx<'_>, reader: &mut Reader, record: &Record) -> Result<Shown> {
+    let event = AuditEvent::of(record)?;
+    if reader.oversees() {
+        return Ok(Shown { event, names: true });
+    }
+    let fences = cx.kernel().registry.fences();
+    let target = event.target();
+    let (kind, id) = (target.map(|(kind, _)| kind), target.map(|(_, id)| id));
+    let act = event
+        .action()
+        .map_or(Readers::Overseers, |action| fences.act(action));
+    let about = kind.map_or(Readers::Everybody, |kind| fences.target(kind));
+    let names = reader.admits(cx, act, id)? && reader.admits(cx, about, id)?;
+    let event = if names {
+        event.without_changes(|path| !matches!(fences.member(path), Readers::Everybody))
+    } else {
+        event.withheld()
+    };
+    Ok(Shown { event, names })
+}

@@ -1,0 +1,55 @@
+//! Lists the held changes.
+
+use super::super::store::held;
+use super::super::{PageQuery, READERS, cut, position};
+use super::model::HeldChange;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::Cursor;
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// See [`Operation::META`].
+pub struct ListHeldChanges;
+
+/// One page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Page {
+    held_changes: Vec<HeldChange>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
+}
+
+impl Operation for ListHeldChanges {
+    const META: Meta = Meta::read(
+        "listHeadlessDirectoryHeldChanges",
+        "/directory/held-changes",
+        "directory",
+    )
+    .access("directory:read", READERS)
+    .command("directory", "list-held")
+    .says(
+        "List the changes that applied imports hold, the oldest first",
+        "A line that would have needed more than its caller holds: a new login name, address or external id of a user who \
+         has a role, or its reactivation. Each is shown with the user as the line found it and as the line wants it. A \
+         change is kept until it is settled, until a later import holds another one of the same user, and 30 days at \
+         most.",
+    );
+    type Path = Empty;
+    type Query = PageQuery;
+    type Body = Empty;
+    type Output = Page;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+        let limit = input.query.limit;
+        let after = position(cx, input.query.cursor.as_ref(), Self::META.id)?;
+        let mut found = held::list(cx, after, limit.get() + 1)?;
+        let next_cursor = cut(cx, &mut found, limit, |change| change.seq, Self::META.id);
+        Ok(Page {
+            held_changes: found,
+            next_cursor,
+        })
+    }
+}

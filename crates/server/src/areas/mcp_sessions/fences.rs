@@ -1,0 +1,18 @@
+//! Who reads the details of what the area does.
+//!
+//! Sessions are read by admins alone, and by auditors in the log.
+
+use provost_kernel::fence::Readers;
+
+provost_kernel::fences! {
+    acts Readers::Overseers, ["mcp.sessions.expired", "mcp.sessions.revoked"];
+    targets {
+        /// A session.
+        SESSION = "mcp_session" => Readers::Overseers;
+    }
+    events {
+        ISSUED = "mcp.session.issued" => Readers::Overseers;
+        REVOKED = "mcp.session.revoked" => Readers::Overseers;
+        EXPIRED = "mcp.session.expired" => Readers::Overseers;
+    }
+}

@@ -1,0 +1,43 @@
+//! Who reads the details of what the area does.
+//!
+//! An operator reads the credentials that are assigned to it and no others (RC-5), in the log as well.
+
+use super::{asking, store};
+use provost_kernel::fence::{Assignment, Readers};
+use provost_kernel::{Cx, Result};
+use std::collections::BTreeSet;
+
+/// Whether a credential is assigned to the caller, as [`super::asking`] says who that is.
+static ASSIGNMENT: Assignment = Assignment {
+    member: "credentialId",
+    of_caller,
+};
+
+provost_kernel::fences! {
+    acts Readers::Assignees(&ASSIGNMENT), [
+        "organization_key.created",
+        "organization_key.retired",
+        "resource_credential.verified",
+    ];
+    targets {
+        /// A credential of a resource.
+        CREDENTIAL = "resource_credential" => Readers::Assignees(&ASSIGNMENT);
+        /// A key that wraps the secrets of credentials; its id is its version.
+        KEY = "organization_key" => Readers::Overseers;
+    }
+    events {
+        ROTATED = "credential.rotated" => Readers::Assignees(&ASSIGNMENT);
+        ASSIGNED = "credential.assigned" => Readers::Assignees(&ASSIGNMENT);
+    }
+}
+
+fn of_caller(cx: &mut Cx<'_>) -> Result<BTreeSet<String>> {
+    let asking = asking(cx, cx.actor())?;
+    let mut ids = BTreeSet::new();
+    for (kind, subjects) in asking.subjects() {
+        for subject in subjects {
+            ids.extend(store::assigned_to(cx, kind, subject)?);
+        }
+    }
+    Ok(ids)
+}

@@ -1,0 +1,40 @@
+//! Who a restore holds back, and letting them act again (decisions.md D12.9).
+//!
+//! ```text
+//! provost store restore   everybody who can act is held: accounts disabled, users with a role suspended, clients blocked,
+//!                         identity links held; tokens revoked, sessions ended
+//! held → acts again       released here, or enabled, reactivated, unblocked one at a time by the ordinary operations
+//! ```
+//!
+//! A backup knows nothing of what was taken away after it was made. Somebody looks at the list, takes away again what must
+//! stay away, and releases the rest. No record gets a new status word: each says in its own area why it is held.
+//!
+//! INVARIANT RH-1: after a restore nobody acts but the administrators that it printed, until somebody releases them.
+//! INVARIANT RH-2: nobody releases what could do more than they can.
+//! INVARIANT RH-3: a release is one audit entry that names everybody whom it let act.
+//!
+//! Absent on purpose: a table of its own (who is held is a fact of each record, so that the two cannot disagree), and
+//! tokens, which stay revoked: whoever acts again gets a new one.
+
+pub mod fences;
+mod list;
+mod model;
+mod release;
+
+pub use model::Held;
+
+use crate::areas::{directory, oauth, service_accounts};
+use provost_kernel::operation::Entry;
+use provost_kernel::{Cx, Result};
+
+/// Returns the operations of the area.
+pub fn operations() -> Vec<Entry> {
+    vec![Entry::of::<list::ListHeld>(), Entry::of::<release::ReleaseHeld>()]
+}
+
+/// Holds back everybody of the organization who can act, in the unit that restores it (RH-1).
+pub fn hold_everybody(cx: &mut Cx<'_>) -> Result<()> {
+    service_accounts::hold_every(cx)?;
+    directory::hold_every(cx)?;
+    oauth::hold_every(cx)
+}

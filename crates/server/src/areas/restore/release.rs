@@ -1,0 +1,143 @@
+//! Lets those act again whom a restore holds back.
+
+use crate::areas::restore::fences;
+use crate::areas::{directory, oauth, service_accounts};
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// See [`Operation::META`].
+pub struct ReleaseHeld;
+
+/// LIMIT: ids of one request.
+const MAX_IDS: usize = 100;
+
+/// Whom to release; exactly one member.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline, extend(
+    "oneOf" = [
+        { "required": ["all"], "properties": { "all": { "const": true } } },
+        { "required": ["ids"], "properties": { "ids": { "type": "array" } } },
+    ],
+))]
+pub struct ReleaseBody {
+    /// `true`: everybody who is held.
+    all: Option<bool>,
+    /// 1 to 100 ids of service accounts, users and clients. The links of a user are released with the user.
+    #[schemars(length(min = 1, max = 100))]
+    ids: Option<Vec<String>>,
+}
+
+/// Who acts again.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+#[expect(clippy::struct_field_names, reason = "the names on the wire")]
+pub struct Released {
+    /// The service accounts.
+    service_account_ids: Vec<String>,
+    /// The users, those included whose identity links alone were held.
+    user_ids: Vec<String>,
+    /// The registered clients.
+    mcp_client_ids: Vec<String>,
+}
+
+impl Operation for ReleaseHeld {
+    const META: Meta = Meta::write(
+        "releaseHeadlessRestoreHeld",
+        Method::Post,
+        "/restore/release",
+        "service_accounts",
+    )
+    .access("service_accounts:write", &[Admin])
+    .command("restore", "release")
+    .confirmed()
+    .says(
+        "Let those act again whom a restore holds back",
+        "Look at the list of held records first: what was taken away after the backup was made would come back. Tokens stay \
+         revoked; rotate them. Nobody releases what could do more than they can. An id that is not held is a 404, and then \
+         nobody is released.",
+    );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = ReleaseBody;
+    type Output = Released;
+
+    fn validate(input: &Input<Self>) -> Result<()> {
+        let body = &input.body;
+        match (body.all == Some(true), &body.ids) {
+            (true, None) => Ok(()),
+            (false, Some(ids)) if (1..=MAX_IDS).contains(&ids.len()) => Ok(()),
+            (false, Some(_)) => Err(Error::invalid("/ids", "must hold 1 to 100 ids")),
+            _ => Err(Error::invalid("", "needs exactly one of all (true) and ids")),
+        }
+    }
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Released> {
+        cx.target(&fences::HELD, "held");
+        let released = match &input.body.ids {
+            None => Released {
+                service_account_ids: service_accounts::release_every(cx)?,
+                user_ids: directory::release_every(cx)?,
+                mcp_client_ids: oauth::release_every_client(cx)?,
+            }
+            .with_links(oauth::release_every_link(cx)?),
+            Some(ids) => these(cx, ids)?,
+        };
+        let kinds = [
+            ("/serviceAccountIds", &released.service_account_ids),
+            ("/userIds", &released.user_ids),
+            ("/mcpClientIds", &released.mcp_client_ids),
+        ];
+        for (path, ids) in kinds.into_iter().filter(|(_, ids)| !ids.is_empty()) {
+            cx.change(path, Value::Null, json!(ids));
+        }
+        let counts = kinds.map(|(_, ids)| ids.len());
+        cx.emit(
+            &fences::RELEASED,
+            json!({ "serviceAccounts": counts[0], "users": counts[1], "mcpClients": counts[2] }),
+        );
+        Ok(released)
+    }
+}
+
+impl Released {
+    fn with_links(mut self, users: Vec<String>) -> Self {
+        self.user_ids.extend(users);
+        self.user_ids.sort_unstable();
+        self.user_ids.dedup();
+        self
+    }
+}
+
+fn these(cx: &mut Cx<'_>, ids: &[String]) -> Result<Released> {
+    let mut released = Released::default();
+    for id in ids {
+        // PostgreSQL takes no NUL in a text, and no id has one.
+        if id.contains('\0') {
+            return Err(Error::new(Code::NotFound, "no id has the character U+0000"));
+        }
+        if service_accounts::release(cx, id)? {
+            released.service_account_ids.push(id.clone());
+        } else if oauth::release_client(cx, id)? {
+            released.mcp_client_ids.push(id.clone());
+        } else {
+            let is_user = directory::release(cx, id)?;
+            let has_links = oauth::release_links_of(cx, id)?;
+            if !is_user && !has_links {
+                let place = ids.iter().position(|one| one == id).unwrap_or_default();
+                let message = format!(
+                    "the id at /ids/{place} is not held back; the list of held records names those that are"
+                );
+                return Err(Error::new(Code::NotFound, message));
+            }
+            released.user_ids.push(id.clone());
+        }
+    }
+    Ok(released)
+}

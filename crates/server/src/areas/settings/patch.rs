@@ -1,0 +1,37 @@
+//! `PATCH …/automation/settings`
+
+use super::model::{AutomationSettings, Wanted};
+use super::write;
+use provost_kernel::auth::Role;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::{Cx, Result};
+
+pub(super) struct Patch;
+
+impl Operation for Patch {
+    const META: Meta = Meta::write(
+        "patchHeadlessAutomationSettings",
+        Method::Patch,
+        "/automation/settings",
+        "automation_settings",
+    )
+    .access("automation_settings:write", &[Role::Admin])
+    .says(
+        "Change how automation behaves in the organization",
+        "Members that are absent stay as they are. Changes act from the next request on; tokens that exist keep the \
+         lifetime that they were made with. A shorter retention needs confirm: true and acts after 7 days, within which \
+         a longer one takes it back.",
+    )
+    .command("settings", "set")
+    .sensitive();
+    type Path = Empty;
+    type Query = Empty;
+    type Body = Wanted;
+    type Output = AutomationSettings;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AutomationSettings> {
+        let before = write::before(cx)?;
+        let after = input.body.applied(before.settings());
+        write::change(cx, before, after, input.confirm)
+    }
+}

@@ -1,0 +1,130 @@
+//! The tables whose rows decide what somebody may do.
+//!
+//! One list, which the note of a closed store, `store check` and `store restore` read: a table that one of them knew and
+//! another did not would be a right that changes or comes back unnoticed. Every table of the store stands in one of the
+//! two lists below, which a test compares with the schema, so that a new area has to say of which kind its tables are.
+//!
+//! INVARIANT RW-1: each table of the store either decides rights or is listed with the reason why it does not.
+//!
+//! Absent on purpose: columns. All of them count, those of later migrations included, except for large content that the
+//! row names by its digest.
+
+/// A table that decides what somebody may do.
+#[derive(Clone, Copy, Debug)]
+pub struct Deciding {
+    /// Its name.
+    pub table: &'static str,
+    /// Columns whose content another column names by a digest.
+    pub without: &'static [&'static str],
+}
+
+const fn whole(table: &'static str) -> Deciding {
+    Deciding { table, without: &[] }
+}
+
+/// Every table that decides what somebody may do, in alphabetical order.
+pub const DECIDING: &[Deciding] = &[
+    whole("automation_settings"),
+    whole("directory_ended"),
+    whole("directory_groups"),
+    whole("directory_held_changes"),
+    whole("directory_memberships"),
+    whole("directory_state"),
+    whole("directory_users"),
+    whole("ended_words"),
+    whole("gateway_tokens"),
+    whole("identity_mappings"),
+    whole("managed_config_profiles"),
+    whole("managed_config_releases"),
+    whole("managed_config_targets"),
+    whole("mcp_session_cuts"),
+    whole("mcp_session_kinds"),
+    whole("mcp_session_tombstones"),
+    whole("mcp_sessions"),
+    whole("oauth_assertions"),
+    whole("oauth_clients"),
+    whole("oauth_codes"),
+    whole("oauth_exchanges"),
+    whole("oauth_former_identities"),
+    whole("oauth_identities"),
+    whole("oauth_refresh_tokens"),
+    whole("oauth_relinkings"),
+    whole("oauth_renamed_users"),
+    whole("organization_keys"),
+    whole("organizations"),
+    whole("policies"),
+    whole("policy_revisions"),
+    whole("policy_set_versions"),
+    whole("resource_credential_assignments"),
+    whole("resource_credential_secrets"),
+    whole("resource_credentials"),
+    whole("resource_gateways"),
+    whole("resources"),
+    whole("service_account_tokens"),
+    whole("service_accounts"),
+    whole("skill_installs"),
+    whole("skill_items"),
+    whole("skill_versions"),
+];
+
+/// Every other table, and why nobody's rights hang on its rows.
+pub const OTHER: &[(&str, &str)] = &[
+    (
+        "audit_checkpoints",
+        "signed, and measured against the lines beside the keys",
+    ),
+    ("audit_entries", "a chain of hashes whose head has a MAC"),
+    ("audit_nodes", "follow from the entries"),
+    ("backtest_checkpoints", "where a run goes on"),
+    ("backtest_questions", "what a run was asked"),
+    ("backtest_results", "what a run found"),
+    ("backtests", "runs, which change nothing that lives"),
+    ("chain_heads", "each has a MAC"),
+    (
+        "directory_import_names",
+        "an import that is not finished shows nothing",
+    ),
+    ("directory_import_refusals", "sentences about a file"),
+    ("directory_import_warnings", "sentences about a file"),
+    (
+        "directory_imports",
+        "an import that is not finished shows nothing",
+    ),
+    ("history_chunks", "what happened"),
+    ("history_heads", "numbers of chunks"),
+    ("history_imports", "which bodies arrived"),
+    ("history_segments", "name files by their digests"),
+    (
+        "idempotency_keys",
+        "answers that were given; a secret in one opens with its caller's key alone",
+    ),
+    (
+        "installation",
+        "facts about the store, the note of a closed one among them",
+    ),
+    ("jobs", "work that is due; what it does is judged when it is done"),
+    ("key_checks", "compared with the keys at each start"),
+    (
+        "managed_config_contents",
+        "named by the digests in signed releases",
+    ),
+    (
+        "managed_config_pulls",
+        "hours of which the audit log knows who fetched",
+    ),
+    ("mcp_session_actor_parts", "an index of texts"),
+    ("mcp_session_actors", "names for lists"),
+    ("mcp_session_clients", "names for lists"),
+    (
+        "mcp_session_counts",
+        "numbers for lists, which a check counts again",
+    ),
+    ("mcp_session_parts", "an index of texts"),
+    ("outbox", "events that were told"),
+    ("resource_credential_checks", "what a check of a credential found"),
+    ("skill_contents", "named by the digests in signed manifests"),
+    (
+        "unresolved_events",
+        "how many events named nobody, for whoever reads a policy",
+    ),
+];

@@ -1,0 +1,124 @@
+//! Edges by which something can be used that the caller did not hold, each with its reason.
+//!
+//! An edge that is found and does not stand here fails the net; one that stands here and is not found fails it too.
+
+/// An edge.
+#[derive(Debug)]
+pub struct Growth {
+    pub operation: &'static str,
+    /// The scopes with which it is there.
+    pub needs: &'static [&'static str],
+    /// The kind of the door that it opens.
+    pub door: &'static str,
+    pub why: &'static str,
+}
+
+const fn edge(
+    operation: &'static str,
+    needs: &'static [&'static str],
+    door: &'static str,
+    why: &'static str,
+) -> Growth {
+    Growth {
+        operation,
+        needs,
+        door,
+        why,
+    }
+}
+
+const ROBOT: &str = "an admin gives this scope knowingly, to a robot that rotates tokens: whoever rotates one holds it (D3.3)";
+const MEMBERS: &str = "who is a member of what is what this scope is for; the audit entry names the credentials, allow \
+    lists and exceptions that it opens";
+const POWERLESS: &str =
+    "the user has no role and can do nothing of the API; whoever gives her one later holds it";
+const WORDS: &str = "whom telemetry means is what this scope is for; no token and no sign-in follows it";
+const SECRETS: &str = "whom a secret serves, and of which resource it is, is what this scope is for";
+const UPSTREAM: &str = "where a resource is reached, and so where a gateway takes its secret, is what this scope is for; SECURITY.md says so";
+
+pub const GROWTH: &[Growth] = &[
+    edge(
+        "rotateHeadlessServiceAccountToken",
+        &["service_accounts:rotate", "service_accounts:rotate_any"],
+        "token",
+        ROBOT,
+    ),
+    edge(
+        "rotateHeadlessServiceAccountToken",
+        &["service_accounts:rotate", "service_accounts:rotate_any"],
+        "secret of a token",
+        ROBOT,
+    ),
+    edge(
+        "addHeadlessDirectoryGroupMember",
+        &["directory:write"],
+        "membership",
+        MEMBERS,
+    ),
+    edge(
+        "applyHeadlessDirectoryImport",
+        &["directory:write"],
+        "membership",
+        MEMBERS,
+    ),
+    edge(
+        "createHeadlessIdentityLink",
+        &["directory:write"],
+        "identity link",
+        POWERLESS,
+    ),
+    edge(
+        "allowHeadlessIdentityRelinking",
+        &["directory:write"],
+        "new link that is allowed",
+        POWERLESS,
+    ),
+    edge(
+        "mapHeadlessDirectoryIdentity",
+        &["directory:write"],
+        "word of telemetry",
+        WORDS,
+    ),
+    edge(
+        "createHeadlessResourceCredential",
+        &["resource_credentials:write"],
+        "credential",
+        SECRETS,
+    ),
+    edge(
+        "createHeadlessResourceCredential",
+        &["resource_credentials:write"],
+        "place where secrets are sent",
+        SECRETS,
+    ),
+    edge(
+        "updateHeadlessResourceCredential",
+        &["resource_credentials:write"],
+        "credential",
+        SECRETS,
+    ),
+    edge(
+        "createHeadlessResourceCredential",
+        &["resource_credentials:write"],
+        "credential for everybody",
+        SECRETS,
+    ),
+    edge(
+        "updateHeadlessResourceCredential",
+        &["resource_credentials:write"],
+        "credential for everybody",
+        SECRETS,
+    ),
+    edge(
+        "updateHeadlessResourceGateway",
+        &["resources:write"],
+        "place where secrets are sent",
+        UPSTREAM,
+    ),
+    edge(
+        "updateHeadlessResource",
+        &["resources:write"],
+        "place where secrets are sent",
+        UPSTREAM,
+    ),
+];

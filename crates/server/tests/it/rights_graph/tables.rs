@@ -1,0 +1,206 @@
+//! What the rows of each table that decides rights are to this net.
+
+/// A table.
+pub struct Table {
+    pub name: &'static str,
+    /// The columns that name a row of an organization.
+    pub key: &'static [&'static str],
+    pub rows: Rows,
+}
+
+/// What its rows are.
+pub enum Rows {
+    /// Doors to somebody's rights, or what opens and shuts them: `doors.rs` reads them.
+    Doors,
+    /// Something else that decides; whoever calls an operation with one of these scopes may change it.
+    Things {
+        scopes: &'static [&'static str],
+        /// Why that is no growth of rights.
+        why: &'static str,
+    },
+}
+
+const fn doors(name: &'static str, key: &'static [&'static str]) -> Table {
+    let rows = Rows::Doors;
+    Table { name, key, rows }
+}
+
+const fn things(
+    name: &'static str,
+    key: &'static [&'static str],
+    scopes: &'static [&'static str],
+    why: &'static str,
+) -> Table {
+    let rows = Rows::Things { scopes, why };
+    Table { name, key, rows }
+}
+
+const DIRECTORY: &[&str] = &["directory:write"];
+const POLICIES: &[&str] = &["policies:write"];
+const RELEASES: &[&str] = &["managed_config:write", "managed_config:rollback"];
+const SKILLS: &[&str] = &["registry:write"];
+/// Those who can end sessions: by name, with their user or account, or with their client.
+const ENDINGS: &[&str] = &[
+    "mcp:revoke",
+    "mcp:write",
+    "directory:write",
+    "service_accounts:write",
+];
+
+/// Every table of `provost_server::rights::DECIDING`, in its order.
+pub const TABLES: &[Table] = &[
+    things(
+        "automation_settings",
+        &[],
+        &["automation_settings:write"],
+        "settings bound everybody alike; none gives a role or a scope",
+    ),
+    things(
+        "directory_ended",
+        &["kind", "id"],
+        DIRECTORY,
+        "it gives a record that comes back its id, and nothing that it could do (DI-11)",
+    ),
+    things(
+        "directory_groups",
+        &["id"],
+        DIRECTORY,
+        "a group is a name until somebody is a member of it, which is an edge of its own",
+    ),
+    things(
+        "directory_held_changes",
+        &["id"],
+        DIRECTORY,
+        "a change that waits gives nothing until somebody applies it who holds what it gives (DI-10)",
+    ),
+    doors("directory_memberships", &["group_id", "user_id"]),
+    things(
+        "directory_state",
+        &[],
+        DIRECTORY,
+        "it says which versions are seen; each that is seen is compared by itself",
+    ),
+    doors("directory_users", &["id"]),
+    things(
+        "ended_words",
+        &["kind", "record_id", "match_key"],
+        &["directory:write", "service_accounts:write", "resources:write"],
+        "words of deleted records keep guards, and open nothing",
+    ),
+    doors("gateway_tokens", &["id"]),
+    doors("identity_mappings", &["id"]),
+    things(
+        "managed_config_profiles",
+        &["id"],
+        RELEASES,
+        "what machines are configured with is what these scopes are for",
+    ),
+    things(
+        "managed_config_releases",
+        &["id"],
+        RELEASES,
+        "what machines are configured with is what these scopes are for",
+    ),
+    things(
+        "managed_config_targets",
+        &["profile_id", "target_id"],
+        &["managed_config:pull", "managed_config:write"],
+        "a report says what a machine holds and whose it is; it changes nothing that a machine gets",
+    ),
+    things(
+        "mcp_session_cuts",
+        &["subject", "cut_seq"],
+        ENDINGS,
+        "a cut ends sessions; that one is taken back would be an edge",
+    ),
+    things(
+        "mcp_session_kinds",
+        &["kind"],
+        &[],
+        "a list of the pairs of actor and scopes that sessions have",
+    ),
+    things(
+        "mcp_session_tombstones",
+        &["grant_key"],
+        ENDINGS,
+        "a grant that ended; that one is forgotten would be an edge",
+    ),
+    doors("mcp_sessions", &["id"]),
+    things(
+        "oauth_assertions",
+        &["digest"],
+        &[],
+        "what served once; the token endpoint alone writes it",
+    ),
+    doors("oauth_clients", &["id"]),
+    doors("oauth_codes", &["digest"]),
+    things(
+        "oauth_exchanges",
+        &["digest"],
+        &[],
+        "how often a token was exchanged; the token endpoint alone writes it",
+    ),
+    doors("oauth_former_identities", &["issuer", "user_id"]),
+    doors("oauth_identities", &["issuer", "subject"]),
+    doors("oauth_refresh_tokens", &["lookup_id"]),
+    doors("oauth_relinkings", &["issuer", "user_id"]),
+    doors("oauth_renamed_users", &["user_id"]),
+    things(
+        "organization_keys",
+        &["version"],
+        &["resource_credentials:write"],
+        "the key under which the first secret of an organization is wrapped",
+    ),
+    things("organizations", &[], &[], "no operation changes an organization"),
+    things(
+        "policies",
+        &["id"],
+        POLICIES,
+        "what policies guard and whom they except is what this scope is for",
+    ),
+    things(
+        "policy_revisions",
+        &["policy_id", "revision"],
+        POLICIES,
+        "what policies guard and whom they except is what this scope is for",
+    ),
+    things(
+        "policy_set_versions",
+        &["sequence"],
+        POLICIES,
+        "which policies are in force",
+    ),
+    doors(
+        "resource_credential_assignments",
+        &["credential_id", "subject_kind", "subject_id"],
+    ),
+    things(
+        "resource_credential_secrets",
+        &["credential_id"],
+        &["resource_credentials:write", "resources:write"],
+        "a secret that somebody sent; whom it serves is an edge of its own",
+    ),
+    doors("resource_credentials", &["id"]),
+    doors("resource_gateways", &["id"]),
+    doors("resources", &["id"]),
+    doors("service_account_tokens", &["id"]),
+    doors("service_accounts", &["id"]),
+    things(
+        "skill_installs",
+        &["id"],
+        &["registry:install", "registry:write"],
+        "where the caller installed a skill",
+    ),
+    things(
+        "skill_items",
+        &["id"],
+        SKILLS,
+        "which skills there are is what this scope is for",
+    ),
+    things(
+        "skill_versions",
+        &["item_id", "version"],
+        SKILLS,
+        "which skills there are is what this scope is for",
+    ),
+];
