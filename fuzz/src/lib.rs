@@ -3,6 +3,8 @@
 
 #[path = "../../crates/policy/tests/differential/case.rs"]
 mod case;
+#[path = "../../crates/policy/tests/differential/document.rs"]
+mod document;
 #[path = "../../crates/policy/tests/differential/fuzz.rs"]
 mod engine;
 #[path = "../../crates/history/tests/it/fuzz.rs"]
@@ -17,6 +19,8 @@ mod oauth;
 mod payloads;
 #[path = "../../crates/policy/tests/differential/random.rs"]
 mod random;
+#[path = "../../crates/policy/tests/differential/reading.rs"]
+mod reading;
 #[path = "../../crates/server/tests/it/fuzz.rs"]
 mod requests;
 
@@ -25,4 +29,5 @@ pub use history::chunks;
 pub use mcp::messages;
 pub use oauth::oauth_tokens;
 pub use payloads::otlp;
+pub use reading::inputs;
 pub use requests::{csv, json, texts};

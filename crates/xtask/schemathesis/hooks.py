@@ -6,9 +6,11 @@ Corrections, made just before a request is sent:
  - most valid requests name records that exist, which no random string does;
  - every valid request is a new intent: it has an idempotency key of its own, and no member of the body is
    contradicted by the header that says the same;
+ - where a member of the body can say it, no header does: a body without what a header says is called invalid,
+   and is not;
  - a valid cursor is one that a list returned, which no schema can say;
  - a valid chunk of an import holds a line;
- - the organization keeps the settings under which a valid request is accepted;
+ - the organization keeps the settings under which a valid request is accepted, and what must be confirmed is;
  - most valid definitions of policies keep the rules that no schema can say, under an id of their own.
 """
 
@@ -60,6 +62,7 @@ cursors: dict[str, str] = {}
 @schemathesis.hook
 def before_call(context, case, kwargs):
     positive = case.meta is not None and case.meta.generation.mode.is_positive
+    say_it_in_the_body(case)
     if positive:
         state_once(case)
         continue_list(case)
@@ -119,9 +122,26 @@ def ended(case, response):
     return response.status_code == 200 and case.path.endswith("/disable") and len(existing) > 5
 
 
+def say_it_in_the_body(case):
+    body = (case.operation.definition.raw.get("requestBody") or {}).get("content", {}).get("application/json", {})
+    if "idempotencyKey" not in body.get("schema", {}).get("properties", {}) or not case.headers:
+        return
+    parts = case.meta.components if case.meta is not None else {}
+    if any(getattr(part, "value", part) == "header" and about.mode.is_negative for part, about in parts.items()):
+        return
+    for names in TRIO.values():
+        for name in names:
+            if name in case.headers:
+                del case.headers[name]
+
+
 def state_once(case):
     body = case.body if isinstance(case.body, dict) else {}
     headers = case.headers if case.headers is not None else {}
+    # A valid precondition names the state of a record, which no schema can say.
+    for name in ("if-match", "if-none-match"):
+        if name in headers:
+            del headers[name]
     for member, names in TRIO.items():
         said = member in body
         for name in names:
@@ -185,12 +205,16 @@ def name_existing_records(case):
             parameters[name] = list(records[name])[next(turns) % len(records[name])]
 
 
-# Settings that turn requests down which are valid by their schema: a lifetime below what a rotation asks for, and a
-# rollback without its preview (400, D8.7).
-DEMANDING = {"tokens": "maxLifetimeSeconds", "managedConfig": "requirePreview"}
+# Settings that turn requests down which are valid by their schema: a lifetime below what a rotation asks for, a
+# rollback without its preview (400, D8.7), and a window of a backtest that is longer than they allow.
+DEMANDING = {"tokens": "maxLifetimeSeconds", "managedConfig": "requirePreview", "policies": "maxBacktestDays"}
+# Operations that ask for consent only where something would be lost.
+CONSENT = ("/automation/settings", "/directory/identities")
 
 
 def keep_settings(case):
+    if case.path.endswith(CONSENT) and isinstance(case.body, dict):
+        case.body["confirm"] = True
     for part, setting in DEMANDING.items():
         settings = case.body.get(part) if isinstance(case.body, dict) else None
         if isinstance(settings, dict):

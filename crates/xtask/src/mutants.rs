@@ -10,12 +10,15 @@
 //! All happens in a scratch worktree of the last commit below the target folder, never in the user's tree. What was
 //! found stands in a journal beside it, so that a run that was stopped goes on where it was.
 //!
+//! `cargo xtask arms` takes away, by the same means, each part of what guards (`arms.rs`).
+//!
 //! A change of a constant, of a member left out of a structure or of what a function of a hidden type returns cannot be
 //! asked for while the program runs: it is not tried, and the figures say how many these are.
 //!
 //! Absent on purpose: PostgreSQL. None of this code knows which engine it speaks to; the suite compares the engines.
 //! Tests that start the program with an empty environment: they would not pass on which mutant is meant.
 
+mod arms;
 mod course;
 mod exceptions;
 mod groups;
@@ -36,11 +39,10 @@ use groups::{GROUPS, Group};
 use journal::Journal;
 use workshop::Workshop;
 
-/// Change the code that guards, in a scratch copy of the last commit, one small change at a time, and see tests fail
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of a command line")]
 pub struct Arguments {
-    /// Only these groups: authorization, idempotency, tokens, states
+    /// Only these groups (mutants: authorization, idempotency, tokens, states; arms: rights, limits, filters)
     #[arg(long, num_args = 1.., value_name = "NAME")]
     group: Vec<String>,
     /// Only the mutants whose names contain one of these
@@ -64,8 +66,18 @@ pub struct Arguments {
     record: bool,
 }
 
+/// Makes the mutants that cargo-mutants lists.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let chosen = arguments.chosen()?;
+    judge(arguments, GROUPS, false)
+}
+
+/// Takes the arms of what guards away.
+pub fn run_arms(arguments: &Arguments) -> Outcome {
+    judge(arguments, arms::GROUPS, true)
+}
+
+fn judge(arguments: &Arguments, groups: &'static [Group], are_arms: bool) -> Outcome {
+    let chosen = arguments.chosen(groups)?;
     let workplace = workplace()?;
     let scratch = Scratch::prepare(&workplace)?;
     let target = arguments.target(&workplace);
@@ -79,7 +91,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if arguments.fresh {
         course.begin_anew();
     }
-    let mut members = course.members(&chosen)?;
+    let mut members = course.members(&chosen, are_arms)?;
     members.retain(|member| arguments.wants(member));
     if members.is_empty() {
         return Err(Failure::new("no mutant is meant"));
@@ -88,18 +100,19 @@ pub fn run(arguments: &Arguments) -> Outcome {
         report::list(&course, &members);
         return Ok(());
     }
-    println!("{} mutants at {:.12}.", members.len(), scratch.commit);
+    let word = if are_arms { "arms" } else { "mutants" };
+    println!("{} {word} at {:.12}.", members.len(), scratch.commit);
     course.run(&members)?;
-    report::conclude(&course, &chosen, &members, arguments.record)
+    report::conclude(&course, &chosen, &members, arguments.record.then_some(word))
 }
 
 impl Arguments {
-    fn chosen(&self) -> Outcome<Vec<&'static Group>> {
+    fn chosen(&self, groups: &'static [Group]) -> Outcome<Vec<&'static Group>> {
         if self.group.is_empty() {
-            return Ok(GROUPS.iter().collect());
+            return Ok(groups.iter().collect());
         }
         let find = |name: &String| {
-            let found = GROUPS.iter().find(|group| group.name == name);
+            let found = groups.iter().find(|group| group.name == name);
             found.context(format_args!("there is no group {name}"))
         };
         self.group.iter().map(find).collect()

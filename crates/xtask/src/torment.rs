@@ -62,6 +62,10 @@ enum Subject {
     Strings,
     /// Paths that scanners try; the goal's size is 10000
     Paths,
+    /// Blocked events in other words and bytes; the goal's size is 100000
+    Verdicts,
+    /// Every operation as whoever holds its scope alone, and this many steps by chance behind it
+    Rights,
 }
 
 /// How a subject is run and what it speaks for.
@@ -141,6 +145,18 @@ impl Subject {
                 "torment::paths::only_declared_routes_answer",
                 &["R42"],
                 "Common paths by every method, only declared routes answered",
+            ),
+            Self::Verdicts => plan(
+                "verdicts",
+                "torment::verdicts::no_other_words_or_bytes_make_a_verdict_weaker",
+                &["R48"],
+                "Events and their changes in words, bytes and surroundings, none answered weaker, live or, recorded and imported, in backtests",
+            ),
+            Self::Rights => plan(
+                "rights",
+                "rights_graph::rights_grow_by_no_detour",
+                &["R49"],
+                "Calls of every operation as whoever holds its scope alone, with its example and hostile neighbours, and acts by chance one behind the other; no right grew but by the edges that have a reason",
             ),
         }
     }

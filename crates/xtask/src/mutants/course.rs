@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use super::arms;
 use super::exceptions::{EXCEPTIONS, Exception};
 use super::groups::Group;
 use super::journal::{Entry, Journal, Verdict};
@@ -58,14 +59,19 @@ impl<'a> Course<'a> {
         self.journal.forget(&self.ground);
     }
 
-    /// Lists the mutants of groups.
-    pub fn members(&self, groups: &[&'static Group]) -> Outcome<Vec<Member>> {
+    /// Lists the mutants of groups, or their arms.
+    pub fn members(&self, groups: &[&'static Group], are_arms: bool) -> Outcome<Vec<Member>> {
         let sources = groups.iter().flat_map(|group| group.sources);
         let mut files: Vec<&str> = sources.map(|source| source.file).collect();
         files.sort_unstable();
         files.dedup();
         let mut members = Vec::new();
-        for mutant in self.workshop.list(files)? {
+        let listed = if are_arms {
+            arms::list(self.workshop.scratch.folder(), files)?
+        } else {
+            self.workshop.list(files)?
+        };
+        for mutant in listed {
             let group = groups
                 .iter()
                 .find(|group| group.has(&mutant.file, &mutant.function));
@@ -118,7 +124,7 @@ impl<'a> Course<'a> {
             let verdict = if tests.is_empty() {
                 Verdict::Unreached
             } else {
-                trial::judge(self.workshop, number, tests)?
+                trial::judge(self.workshop, number, mutant, &reach)?
             };
             let seconds = start.elapsed().as_secs();
             println!(

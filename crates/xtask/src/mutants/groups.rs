@@ -69,10 +69,7 @@ pub const GROUPS: &[Group] = &[
                 ],
             ),
             part("crates/kernel/src/work/attempt.rs", &["actor", "refresh", "read"]),
-            part(
-                "crates/server/src/areas/service_accounts/create.rs",
-                &["recheck", "permission"],
-            ),
+            part("crates/server/src/areas/service_accounts/create.rs", &["recheck"]),
             part(
                 "crates/server/src/areas/service_accounts/rotate.rs",
                 &["check_escalation"],
@@ -115,6 +112,7 @@ pub const GROUPS: &[Group] = &[
             file("crates/server/src/areas/oauth/token/client_credentials.rs"),
             file("crates/server/src/areas/oauth/token/code.rs"),
             file("crates/server/src/areas/oauth/token/exchange.rs"),
+            file("crates/server/src/areas/oauth/token/exchanged.rs"),
             file("crates/server/src/areas/oauth/token/id_jag.rs"),
             file("crates/server/src/areas/oauth/token/issue.rs"),
             file("crates/server/src/areas/oauth/token/mod.rs"),

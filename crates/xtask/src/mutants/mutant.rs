@@ -37,6 +37,9 @@ pub enum Genre {
     MatchArm,
     MatchArmGuard,
     StructField,
+    /// A part of what guards, which cargo-mutants does not list.
+    #[serde(skip)]
+    Arm,
 }
 
 #[derive(Deserialize)]

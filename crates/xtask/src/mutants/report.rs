@@ -1,8 +1,11 @@
 //! What is said of the mutants at the end, and what is kept of it.
 
+use std::fmt::Write;
+
 use super::course::{Course, Member, Standing};
 use super::groups::Group;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Context, Failure, Outcome};
+use crate::process;
 use crate::record::Record;
 
 /// Shows the mutants and what is known of them.
@@ -95,8 +98,13 @@ impl Count {
     }
 }
 
-/// Says what came of each group, and fails when one is below its goal.
-pub fn conclude(course: &Course<'_>, groups: &[&'static Group], members: &[Member], record: bool) -> Outcome {
+/// Says what came of each group, and fails when one is below its goal. With the name of the task, keeps it.
+pub fn conclude(
+    course: &Course<'_>,
+    groups: &[&'static Group],
+    members: &[Member],
+    record: Option<&str>,
+) -> Outcome {
     for member in members {
         let word = match course.standing(member) {
             Standing::Escaped => "ESCAPED",
@@ -122,7 +130,7 @@ pub fn conclude(course: &Course<'_>, groups: &[&'static Group], members: &[Membe
     if !below.is_empty() {
         return Err(Failure::new(format!("below the goal: {}", below.join(", "))));
     }
-    if record {
+    if let Some(task) = record {
         let names: Vec<&str> = groups.iter().map(|group| group.name).collect();
         let commits = course.commits(members);
         let over = if commits == 1 {
@@ -131,10 +139,34 @@ pub fn conclude(course: &Course<'_>, groups: &[&'static Group], members: &[Membe
             format!(" The runs were at {commits} commits one after the other.")
         };
         let figure = format!("{}.{over}", figures.join("; "));
-        let command = format!("cargo xtask mutants --group {}", names.join(" "));
-        Record::new(&["R44"], figure, command).write("mutants")?;
+        let command = format!("cargo xtask {task} --group {}", names.join(" "));
+        Record::new(&["R44"], figure, command).write(task)?;
+        if task == "arms" {
+            write_table(course, members)?;
+        }
     }
     Ok(())
+}
+
+/// Writes which test fails without which arm.
+fn write_table(course: &Course<'_>, members: &[Member]) -> Outcome {
+    let mut text = "# Which test fails without which arm\n\nWritten by `cargo xtask arms --record`.\n\n\
+                    | arm | without it |\n| --- | --- |\n"
+        .to_owned();
+    for member in members {
+        let without = match course.standing(member) {
+            Standing::Caught(tests) => format!("`{}` fails", tests.join("`, `")),
+            Standing::OutOfTime => "a test hangs".to_owned(),
+            Standing::Equivalent(why) => format!("nothing changes: {why}"),
+            Standing::Unviable => "the code does not compile".to_owned(),
+            Standing::LeftOut => "not tried: the compiler has to know it".to_owned(),
+            Standing::Open | Standing::Unreached | Standing::Escaped => "**no test fails**".to_owned(),
+        };
+        let arm = member.mutant.change.replace('|', "\\|");
+        writeln!(text, "| {} | {without} |", arm.replace('`', "'")).context("cannot write the table")?;
+    }
+    let file = process::root().join("docs/assurance/arms.md");
+    std::fs::write(&file, text).context(file.display())
 }
 
 #[cfg(test)]

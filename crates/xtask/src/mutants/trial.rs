@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::journal::Verdict;
+use super::mutant::Mutant;
 use super::workshop::Workshop;
 use crate::failure::{Context, Failure, Outcome};
 use crate::planted::runner::{self, Ended, failed_tests};
@@ -13,8 +14,14 @@ use crate::planted::runner::{self, Ended, failed_tests};
 /// LIMIT: nextest ends a single test earlier; this ends tests that hang one after the other.
 const LIMIT: Duration = Duration::from_mins(20);
 
-/// Which tests come to which mutant: test programs with the names of their tests.
-pub type Reach = BTreeMap<usize, BTreeMap<String, BTreeSet<String>>>;
+/// How many tests are asked before all others. Most mutants are caught by these; one that escapes is told by all.
+const CLOSEST: usize = 48;
+
+/// Test programs with the names of their tests.
+pub type Tests = BTreeMap<String, BTreeSet<String>>;
+
+/// Which tests come to which mutant.
+pub type Reach = BTreeMap<usize, Tests>;
 
 /// Runs every test with no mutant meant; returns which mutants each came to.
 pub fn trace(workshop: &Workshop<'_>) -> Outcome<Reach> {
@@ -58,12 +65,57 @@ fn read(folder: &Path) -> Outcome<Reach> {
     Ok(reach)
 }
 
-/// Runs the tests that come to a mutant, with it meant.
-pub fn judge(
-    workshop: &Workshop<'_>,
-    number: usize,
-    tests: &BTreeMap<String, BTreeSet<String>>,
-) -> Outcome<Verdict> {
+/// Runs the tests that come to a mutant, with it meant: the closest alone, and all others where these do not notice it.
+pub fn judge(workshop: &Workshop<'_>, number: usize, mutant: &Mutant, reach: &Reach) -> Outcome<Verdict> {
+    let (closest, others) = in_two(mutant, number, reach);
+    let verdict = run(workshop, number, &closest)?;
+    if verdict == Verdict::Missed && !others.is_empty() {
+        return run(workshop, number, &others);
+    }
+    Ok(verdict)
+}
+
+/// Parts the tests that come to a mutant: those that say words of its path, or come to few mutants, first.
+fn in_two(mutant: &Mutant, number: usize, reach: &Reach) -> (Tests, Tests) {
+    let mut mutants_of: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (program, test) in reach.values().flat_map(each) {
+        *mutants_of.entry((program, test)).or_default() += 1;
+    }
+    let words: Vec<&str> = mutant
+        .file
+        .split(['/', '.'])
+        .filter(|word| !["crates", "src", "areas", "rs", "server", "model"].contains(word))
+        .collect();
+    let mut tests: Vec<_> = reach.get(&number).into_iter().flat_map(each).collect();
+    tests.sort_by_key(|(program, test)| {
+        let said = words.iter().filter(|word| test.contains(*word)).count();
+        (
+            std::cmp::Reverse(said),
+            mutants_of.get(&(*program, *test)).copied(),
+        )
+    });
+    let others = tests.split_off(tests.len().min(CLOSEST));
+    (collect(tests), collect(others))
+}
+
+fn each(tests: &Tests) -> impl Iterator<Item = (&str, &str)> {
+    tests
+        .iter()
+        .flat_map(|(program, names)| names.iter().map(|name| (program.as_str(), name.as_str())))
+}
+
+fn collect<'t>(tests: impl IntoIterator<Item = (&'t str, &'t str)>) -> Tests {
+    let mut found = Tests::new();
+    for (program, test) in tests {
+        found
+            .entry(program.to_owned())
+            .or_default()
+            .insert(test.to_owned());
+    }
+    found
+}
+
+fn run(workshop: &Workshop<'_>, number: usize, tests: &Tests) -> Outcome<Verdict> {
     let log = workshop.folder.join(format!("mutant-{number}.log"));
     let mut command = runner(workshop, &filter(tests))?;
     // The first failure says enough.
@@ -99,7 +151,7 @@ fn packages() -> String {
 }
 
 /// These tests alone.
-fn filter(tests: &BTreeMap<String, BTreeSet<String>>) -> String {
+fn filter(tests: &Tests) -> String {
     let programs = tests.iter().map(|(program, names)| {
         let names: Vec<String> = names.iter().map(|name| format!("test(={name})")).collect();
         format!("(binary_id(={program}) & ({}))", names.join(" | "))
@@ -149,6 +201,28 @@ mod tests {
             "(binary_id(=provost-kernel) & (test(=auth::tests::a))) | \
              (binary_id(=provost-server::it) & (test(=oauth::b)))"
         );
+    }
+
+    #[test]
+    fn the_closest_tests_are_asked_first_and_none_is_left_out() {
+        let mutant = Mutant {
+            file: "crates/server/src/areas/oauth/grants.rs".into(),
+            ..Mutant::sample("m")
+        };
+        let mut reach = Reach::new();
+        let (named, wide) = ("oauth::grants_end", "decisions::everything");
+        for other in 0..5 {
+            reach.insert(other, collect([("it", named), ("it", wide)]));
+        }
+        let narrow: Vec<String> = (0..60).map(|count| format!("many::{count:02}")).collect();
+        let all = narrow.iter().map(|name| ("it", name.as_str()));
+        reach.insert(7, collect(all.chain([("it", named), ("it", wide)])));
+        let (closest, others) = in_two(&mutant, 7, &reach);
+        assert_eq!(each(&closest).count(), CLOSEST);
+        assert!(closest["it"].contains(named));
+        assert!(others["it"].contains(wide));
+        let parts: BTreeSet<_> = each(&closest).chain(each(&others)).collect();
+        assert_eq!(parts, each(&reach[&7]).collect());
     }
 
     #[test]

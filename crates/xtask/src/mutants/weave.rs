@@ -200,7 +200,7 @@ impl Tree {
         match mutant.genre {
             Genre::FnValue if mutant.change.contains(" -> impl ") => Err(Apart::Hidden),
             Genre::FnValue => Ok((range, Kind::Body, mutant.replacement.clone())),
-            Genre::MatchArmGuard => Ok((range, Kind::Expression, mutant.replacement.clone())),
+            Genre::MatchArmGuard | Genre::Arm => Ok((range, Kind::Expression, mutant.replacement.clone())),
             Genre::BinaryOperator | Genre::UnaryOperator => {
                 if self.binding.contains(&range) {
                     return Err(Apart::Impossible);

@@ -7,6 +7,10 @@ use super::expect;
 use super::guide::{Guide, text};
 use crate::failure::{Context, Outcome};
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one tour, read from its beginning to its end"
+)]
 pub fn visit(guide: &mut Guide) -> Outcome {
     guide.says("A profile is what one kind of client is told; each release of it stays.");
     let made = guide.changes(&[
@@ -22,11 +26,34 @@ pub fn visit(guide: &mut Guide) -> Outcome {
     let first = guide.changes(&["managed-config", "publish", &profile, "--body", &one])?;
     let first_id = text(&first, "/release/id")?;
 
+    guide.says("Secret values are for accounts that are named for them, and no admin is: machines get one of their own.");
+    let scopes = [
+        "--scopes",
+        "managed_config:pull",
+        "--scopes",
+        "managed_config:read",
+    ];
+    let account = [
+        "service-accounts",
+        "create",
+        "--name",
+        "laptops",
+        "--permission-role",
+        "auditor",
+    ];
+    let machines = guide.changes(&[&account[..], &scopes].concat())?;
+    let token = text(&machines, "/token/token")?;
+
     guide.says("A machine pulls the signed release into the file that its client reads.");
     let file = guide.home.join("managed-settings.json");
     let to = file.display().to_string();
     let pull = ["managed-config", "pull", "--profile", "Engineering", "--to", &to];
-    guide.does(&pull)?;
+    let said = guide.is_refused(&pull)?;
+    expect(
+        said.contains("managed_config:pull"),
+        "an admin's token does not pull",
+    )?;
+    guide.does_as(&token, &pull)?;
     let written = read(&file)?;
     expect(
         written["permissions"]["deny"][1] == "Bash(curl:*)",
@@ -35,7 +62,7 @@ pub fn visit(guide: &mut Guide) -> Outcome {
 
     guide.says("The second release is a mistake: it denies less. The preview of a rollback says so.");
     guide.changes(&["managed-config", "publish", &profile, "--body", &two])?;
-    guide.does(&pull)?;
+    guide.does_as(&token, &pull)?;
     expect(
         read(&file)?["permissions"]["deny"][1] == Value::Null,
         "the second release is in the file",
@@ -56,7 +83,7 @@ pub fn visit(guide: &mut Guide) -> Outcome {
         !preview.to_string().contains("\"1\""),
         "values of the environment are not shown",
     )?;
-    let token = text(&preview, "/previewToken")?;
+    let previewed = text(&preview, "/previewToken")?;
 
     guide.says("The preview binds what is done: exactly that, or nothing.");
     let rollback = [
@@ -66,7 +93,7 @@ pub fn visit(guide: &mut Guide) -> Outcome {
         "--source-release-id",
         &first_id,
         "--preview-token",
-        &token,
+        &previewed,
         "--confirm",
     ];
     let done = guide.changes(&rollback)?;
@@ -83,7 +110,7 @@ pub fn visit(guide: &mut Guide) -> Outcome {
         said.contains("412") || said.contains("preview"),
         "a preview that is past is refused",
     )?;
-    guide.does(&pull)?;
+    guide.does_as(&token, &pull)?;
     expect(
         read(&file)? == written,
         "the file is what it was after the first release",

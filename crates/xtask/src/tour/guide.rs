@@ -86,6 +86,15 @@ impl Guide {
         Ok(serde_json::from_str(&printed).unwrap_or(Value::Null))
     }
 
+    /// As [`Guide::does`], with another token.
+    pub fn does_as(&mut self, token: &str, words: &[&str]) -> Outcome<Value> {
+        // The last one counts.
+        self.environment.push(("PROVOST_TOKEN", token.to_owned()));
+        let done = self.does(words);
+        self.environment.pop();
+        done
+    }
+
     /// As [`Guide::does`], for a change: says why.
     pub fn changes(&mut self, words: &[&str]) -> Outcome<Value> {
         self.does(&[words, &["--reason", "a tour"]].concat())

@@ -52,6 +52,16 @@ pub const OPERATIONS: &[Operation] = &[
         let flag = shown.to_string().contains("\"revokeFamilyOnReuse\":true");
         Ok(maker.call("PUT", path, json!({ "tokens": { "revokeFamilyOnReuse": !flag } })))
     }),
+    keyed("patchHeadlessAutomationSettings", |maker| {
+        let path = "automation/settings";
+        let shown = maker.send(&Request::get(maker.bootstrap.path(path), &maker.bootstrap.token))?;
+        let flag = shown.to_string().contains("\"revokeFamilyOnReuse\":true");
+        Ok(maker.call(
+            "PATCH",
+            path,
+            json!({ "tokens": { "revokeFamilyOnReuse": !flag } }),
+        ))
+    }),
     keyed("createHeadlessMcpClient", |maker| {
         Ok(maker.call("POST", "mcp/clients", client(maker.unique)))
     }),

@@ -51,10 +51,37 @@ pub const OPERATIONS: &[Operation] = &[
             "targetId": maker.unique, "releaseId": first,
             "contentDigest": format!("sha256:{}", "0".repeat(64)), "state": "applied",
         });
-        let ready = maker.call("POST", &format!("{path}/reports"), body);
+        let token = machine(maker)?;
+        let mut ready = maker.call("POST", &format!("{path}/reports"), body);
+        ready.request.token = Some(token);
+        Ok(ready.showing(format!("{path}/targets?limit=100")))
+    }),
+    keyed("forgetHeadlessManagedConfigTarget", |maker| {
+        let (path, first) = released(maker)?;
+        let token = machine(maker)?;
+        let report = json!({
+            "targetId": maker.unique, "releaseId": first,
+            "contentDigest": format!("sha256:{}", "0".repeat(64)), "state": "applied",
+        });
+        let mut request = maker
+            .mutation("POST", &format!("{path}/reports"))
+            .with_body(report);
+        request.token = Some(token);
+        maker.send(&request)?;
+        let ready = maker.bare("DELETE", &format!("{path}/targets/{}", maker.unique));
         Ok(ready.showing(format!("{path}/targets?limit=100")))
     }),
 ];
+
+/// The token of an account that machines report with: no admin has that scope who does not name it.
+fn machine(maker: &mut Maker<'_>) -> Outcome<String> {
+    let body = json!({
+        "name": format!("machines of {}", maker.unique), "permissionRole": "auditor", "scopes": ["managed_config:pull"],
+    });
+    let made = maker.write("POST", "service-accounts", body)?;
+    let token = made.pointer("/token/token").and_then(Value::as_str);
+    token.map(str::to_owned).context("an account without a token")
+}
 
 /// A profile with two releases that say different things, and the id of the first one.
 fn released(maker: &mut Maker<'_>) -> Outcome<(String, String)> {

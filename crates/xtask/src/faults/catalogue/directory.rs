@@ -1,6 +1,6 @@
-//! People, groups and imports.
+//! People, groups, imports and identity links.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Operation, keyed};
 use crate::failure::Outcome;
@@ -56,6 +56,19 @@ pub const OPERATIONS: &[Operation] = &[
             .bare("DELETE", &path)
             .showing(format!("{group}/members?limit=100")))
     }),
+    keyed("mapHeadlessDirectoryIdentity", |maker| {
+        let body = json!({ "word": maker.unique, "userId": maker.user()? });
+        Ok(maker
+            .call("POST", "directory/identities", body)
+            .showing("directory/identities?limit=100"))
+    }),
+    keyed("unmapHeadlessDirectoryIdentity", |maker| {
+        let body = json!({ "word": maker.unique, "userId": maker.user()? });
+        let id = maker.make("directory/identities", body)?;
+        Ok(maker
+            .bare("DELETE", &format!("directory/identities/{id}"))
+            .showing("directory/identities?limit=100"))
+    }),
     keyed("openHeadlessDirectoryImport", |maker| {
         end_imports(maker)?;
         Ok(maker.call(
@@ -83,7 +96,72 @@ pub const OPERATIONS: &[Operation] = &[
         let path = import(maker)?;
         Ok(maker.bare("POST", &format!("{path}/abort")))
     }),
+    keyed("settleHeadlessDirectoryHeldChanges", |maker| {
+        let id = held(maker)?;
+        let body = json!({ "apply": [id] });
+        Ok(maker
+            .call("POST", "directory/held-changes/settle", body)
+            .showing("directory/held-changes?limit=100"))
+    }),
+    keyed("createHeadlessIdentityLink", |maker| {
+        let body = link(maker)?;
+        Ok(maker.call("POST", LINKS, body).showing(LINKED))
+    }),
+    keyed("allowHeadlessIdentityRelinking", |maker| {
+        let body = json!({ "issuer": ISSUER, "userIds": [maker.user()?], "expiresInSeconds": 3600 });
+        Ok(maker.call("POST", &format!("{LINKS}/allow"), body))
+    }),
+    keyed("removeHeadlessIdentityLinks", |maker| {
+        let body = link(maker)?;
+        maker.write("POST", LINKS, body)?;
+        let body = json!({ "issuer": ISSUER, "subject": maker.unique });
+        Ok(maker
+            .call("POST", &format!("{LINKS}/remove"), body)
+            .showing(LINKED))
+    }),
+    // The drill's store was never restored, so nobody is released; what is tried is the write of the answer, the event and
+    // the entry of the audit log.
+    keyed("releaseHeadlessRestoreHeld", |maker| {
+        let body = json!({ "all": true, "confirm": true });
+        Ok(maker.call("POST", "restore/release", body))
+    }),
 ];
+
+const ISSUER: &str = "https://login.example.com";
+const LINKS: &str = "directory/identity-links";
+const LINKED: &str = "directory/identity-links?limit=100";
+
+/// A link of this point's name to a user of its own.
+fn link(maker: &mut Maker<'_>) -> Outcome<Value> {
+    Ok(json!({ "issuer": ISSUER, "subject": maker.unique, "userId": maker.user()? }))
+}
+
+/// Lets an account that may write the directory alone import a new address of somebody with a role; returns the id of the
+/// held change.
+fn held(maker: &mut Maker<'_>) -> Outcome<String> {
+    let body = json!({ "loginName": maker.unique, "permissionRole": "viewer" });
+    maker.make("directory/users", body)?;
+    let narrow = json!({
+        "name": format!("{}-sync", maker.unique), "permissionRole": "admin", "scopes": ["directory:write"],
+    });
+    let narrow = maker.write("POST", "service-accounts", narrow)?;
+    let token = narrow.pointer("/token/token").and_then(|token| token.as_str());
+    let path = import(maker)?;
+    let mut chunk = maker.mutation("POST", &format!("{path}/chunks?sequence=1"));
+    chunk.token = token.map(str::to_owned);
+    let line =
+        json!({ "type": "user", "loginName": maker.unique, "email": format!("{}@new.test", maker.unique) })
+            .to_string();
+    chunk.content = Some((NDJSON, line.into_bytes()));
+    maker.send(&chunk)?;
+    maker.write("POST", &format!("{path}/apply"), json!({}))?;
+    let listed = maker.mutation("GET", "directory/held-changes?limit=100");
+    let listed = maker.send(&listed)?;
+    let held = listed["heldChanges"].as_array().and_then(|all| all.last());
+    let id = held.and_then(|change| change["id"].as_str());
+    id.map(str::to_owned)
+        .ok_or_else(|| crate::failure::Failure::new("no change is held"))
+}
 
 fn user(maker: &mut Maker<'_>) -> Outcome<String> {
     Ok(format!("directory/users/{}", maker.user()?))
