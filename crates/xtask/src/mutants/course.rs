@@ -1,6 +1,5 @@
 //! The course of a run: what is known, what is open, and one trial after the other.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 
 use super::arms;
@@ -8,11 +7,14 @@ use super::exceptions::{EXCEPTIONS, Exception};
 use super::groups::Group;
 use super::journal::{Entry, Journal, Verdict};
 use super::mutant::Mutant;
-use super::trial;
+use super::trial::{self, Reach};
 use super::weave::Apart;
 use super::workshop::Workshop;
 use crate::clock;
 use crate::failure::Outcome;
+
+/// How many mutants that the closest tests do not notice are meant in one run of all tests.
+const TOGETHER: usize = 8;
 
 /// A mutant in its group.
 pub struct Member {
@@ -102,7 +104,7 @@ impl<'a> Course<'a> {
         }
         println!("Running every test once, to see which comes to which mutant …");
         let reach = trial::trace(self.workshop)?;
-        let nowhere = BTreeMap::new();
+        let mut unnoticed = Vec::new();
         for (number, mutant) in open.iter().enumerate() {
             if built.unviable.contains_key(&number) {
                 continue;
@@ -120,25 +122,47 @@ impl<'a> Course<'a> {
                 }
             }
             let start = clock::now();
-            let tests = reach.get(&number).unwrap_or(&nowhere);
-            let verdict = if tests.is_empty() {
-                Verdict::Unreached
-            } else {
-                trial::judge(self.workshop, number, mutant, &reach)?
-            };
-            let seconds = start.elapsed().as_secs();
+            match trial::judge(self.workshop, number, mutant, &reach)? {
+                Some(verdict) => self.tell(&open, number, verdict, &reach, start.elapsed().as_secs())?,
+                None => unnoticed.push(number),
+            }
+        }
+        if !unnoticed.is_empty() {
             println!(
-                "[{:3}/{}] {} … {} ({} tests come to it, {seconds} s)",
-                number + 1,
-                open.len(),
-                mutant.name,
-                said(&verdict),
-                tests.values().map(std::collections::BTreeSet::len).sum::<usize>(),
+                "{} were not noticed by the closest tests; all others follow, {TOGETHER} of them at a time.",
+                unnoticed.len()
             );
-            let _ = std::io::stdout().flush();
-            self.say(mutant, verdict, seconds)?;
+        }
+        for numbers in far_apart(&unnoticed, TOGETHER) {
+            let start = clock::now();
+            let verdicts = trial::judge_together(self.workshop, &numbers, &reach)?;
+            let seconds = start.elapsed().as_secs() / numbers.len() as u64;
+            for (number, verdict) in numbers.into_iter().zip(verdicts) {
+                self.tell(&open, number, verdict, &reach, seconds)?;
+            }
         }
         Ok(())
+    }
+
+    fn tell(
+        &mut self,
+        open: &[&Mutant],
+        number: usize,
+        verdict: Verdict,
+        reach: &Reach,
+        seconds: u64,
+    ) -> Outcome {
+        let tests = reach.get(&number).into_iter().flatten();
+        println!(
+            "[{:3}/{}] {} … {} ({} tests come to it, {seconds} s)",
+            number + 1,
+            open.len(),
+            open[number].name,
+            said(&verdict),
+            tests.map(|(_, names)| names.len()).sum::<usize>(),
+        );
+        let _ = std::io::stdout().flush();
+        self.say(open[number], verdict, seconds)
     }
 
     fn say(&mut self, mutant: &Mutant, verdict: Verdict, seconds: u64) -> Outcome {
@@ -185,6 +209,20 @@ impl<'a> Course<'a> {
     }
 }
 
+/// Parts numbers into groups of at most `most`, neighbours in different ones: they guard the same, and one hides another.
+fn far_apart(numbers: &[usize], most: usize) -> Vec<Vec<usize>> {
+    let groups = numbers.len().div_ceil(most);
+    let of = |group: usize| {
+        numbers
+            .iter()
+            .copied()
+            .skip(group)
+            .step_by(groups.max(1))
+            .collect()
+    };
+    (0..groups).map(of).collect()
+}
+
 fn exception(mutant: &Mutant) -> Option<&'static Exception> {
     let is_meant =
         |exception: &&Exception| exception.mutant == mutant.change && exception.line == mutant.line;
@@ -199,5 +237,17 @@ fn said(verdict: &Verdict) -> String {
         Verdict::Unreached => "NOT REACHED".to_owned(),
         Verdict::Missed => "NOT CAUGHT".to_owned(),
         Verdict::LeftOut => "left out".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_not_meant_together_and_none_is_left_out() {
+        assert_eq!(far_apart(&[1, 2, 3, 4, 5], 2), [vec![1, 4], vec![2, 5], vec![3]]);
+        assert_eq!(far_apart(&[1, 2, 3], 8), [vec![1, 2, 3]]);
+        assert!(far_apart(&[], 8).is_empty());
     }
 }

@@ -65,14 +65,52 @@ fn read(folder: &Path) -> Outcome<Reach> {
     Ok(reach)
 }
 
-/// Runs the tests that come to a mutant, with it meant: the closest alone, and all others where these do not notice it.
-pub fn judge(workshop: &Workshop<'_>, number: usize, mutant: &Mutant, reach: &Reach) -> Outcome<Verdict> {
+/// Runs the tests that are closest to a mutant, with it meant. Returns nothing where these do not notice it and others
+/// come to it too.
+pub fn judge(
+    workshop: &Workshop<'_>,
+    number: usize,
+    mutant: &Mutant,
+    reach: &Reach,
+) -> Outcome<Option<Verdict>> {
     let (closest, others) = in_two(mutant, number, reach);
-    let verdict = run(workshop, number, &closest)?;
-    if verdict == Verdict::Missed && !others.is_empty() {
-        return run(workshop, number, &others);
+    if closest.is_empty() {
+        return Ok(Some(Verdict::Unreached));
     }
-    Ok(verdict)
+    let verdict = run(workshop, number, &closest)?;
+    Ok((verdict != Verdict::Missed || others.is_empty()).then_some(verdict))
+}
+
+/// Runs all tests that come to some mutants, with these meant together, and then what failed for each of them alone: a
+/// mutant that no test notices costs a share of one long run. One may hide another; it then counts as missed.
+pub fn judge_together(workshop: &Workshop<'_>, numbers: &[usize], reach: &Reach) -> Outcome<Vec<Verdict>> {
+    let of = |number: &usize| reach.get(number).into_iter().flat_map(each);
+    let all = collect(numbers.iter().flat_map(of));
+    let log = workshop.folder.join("together.log");
+    let mut command = runner(workshop, &filter(&all))?;
+    let meant: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    command.env("XTASK_MUTANT", meant.join(","));
+    let code = watch(&mut command, &log)?;
+    let said = std::fs::read(&log).context(log.display())?;
+    let failed: BTreeSet<String> = failed_tests(&String::from_utf8_lossy(&said))
+        .into_iter()
+        .collect();
+    if code.is_some_and(|code| code != 0) && failed.is_empty() {
+        return Err(Failure::new(format!(
+            "the tests could not be run, see {}",
+            log.display()
+        )));
+    }
+    let verdict = |number: &usize| {
+        // What ran out of time says nothing of the tests behind.
+        let suspects = of(number).filter(|(_, test)| code.is_none() || failed.contains(*test));
+        let suspects = collect(suspects);
+        if suspects.is_empty() {
+            return Ok(Verdict::Missed);
+        }
+        run(workshop, *number, &suspects)
+    };
+    numbers.iter().map(verdict).collect()
 }
 
 /// Parts the tests that come to a mutant: those that say words of its path, or come to few mutants, first.

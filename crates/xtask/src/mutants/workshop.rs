@@ -21,7 +21,7 @@ const PROGRAMS: &[&str] = &["--workspace", "--lib", "--test", "it"];
 /// LIMIT: each build names some mutants that do not compile; those of a later pass of the compiler come later.
 const MOST_BUILDS: usize = 40;
 
-/// Says which mutant is meant, and, when asked, which ones a test comes to. `COUNT` becomes their number.
+/// Says which mutants are meant, and, when asked, which ones a test comes to. `COUNT` becomes their number.
 const QUESTION: &str = r#"
 #[doc(hidden)]
 pub mod woven {
@@ -29,8 +29,9 @@ pub mod woven {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    static MEANT: LazyLock<usize> = LazyLock::new(|| {
-        std::env::var("XTASK_MUTANT").ok().and_then(|number| number.parse().ok()).unwrap_or(usize::MAX)
+    static MEANT: LazyLock<Vec<usize>> = LazyLock::new(|| {
+        let numbers = std::env::var("XTASK_MUTANT").unwrap_or_default();
+        numbers.split(',').filter_map(|number| number.parse().ok()).collect()
     });
     static TRACE: LazyLock<Option<std::path::PathBuf>> = LazyLock::new(|| {
         let folder = std::env::var_os("XTASK_MUTANT_TRACE")?;
@@ -45,7 +46,7 @@ pub mod woven {
             let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
             file.write_all(format!("{number}\n").as_bytes()).unwrap();
         }
-        *MEANT == number
+        MEANT.contains(&number)
     }
 }
 "#;
