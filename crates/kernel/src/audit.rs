@@ -19,6 +19,7 @@ use crate::fence::TargetKind;
 use crate::keys::{Keys, MacPurpose};
 use crate::merkle::Hash;
 use crate::time::Timestamp;
+use crate::witness::Place;
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -324,6 +325,14 @@ impl Head {
             mac: Some(row.get(2)?),
             moved: false,
         })
+    }
+
+    /// Returns the place that the head names.
+    pub(crate) fn place(&self) -> Place {
+        Place {
+            seq: self.seq,
+            hash: self.hash,
+        }
     }
 
     /// Says whether the head's MAC is the one that this installation's key makes.

@@ -771,6 +771,7 @@ mod tests {
             "acme-logistics-inc"
         );
         assert_eq!(OrganizationId::slug("…"), None);
+        assert_eq!(OrganizationId::slug(" (Acme)").unwrap().as_str(), "acme");
         assert_eq!(OrganizationId::slug("1 Über-Co").unwrap().to_string(), "1-ber-co");
         for good in ["a", "7", "a.b_c-d9", &"a".repeat(63)] {
             assert_eq!(OrganizationId::parse(good).unwrap().as_str(), good);

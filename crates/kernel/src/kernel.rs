@@ -3,7 +3,7 @@
 use crate::auth::OrganizationId;
 use crate::credential::Credentials;
 use crate::cx::Cx;
-use crate::db::{Conn, Location, Readers, Tx};
+use crate::db::{Conn, Location, Readers, Tx, Watch};
 use crate::entropy::{Entropy, UnitRng};
 use crate::error::{Class, Code, Error, Result};
 use crate::keys::Keys;
@@ -12,6 +12,7 @@ use crate::operation::{RateClass, Registry};
 use crate::rate::{Bucket, Limiter, Taken};
 use crate::threads::{Threads, Turn};
 use crate::time::Clock;
+use crate::witness::{self, Witness};
 use crate::work::{Unit, Writers};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -125,6 +126,7 @@ pub struct Kernel {
     pub(crate) in_flight: Mutex<HashMap<String, usize>>,
     readers: Readers,
     writers: OnceLock<Writers>,
+    pub(crate) witness: Arc<Witness>,
     broken: AtomicBool,
 }
 
@@ -233,9 +235,11 @@ impl Kernel {
             settings,
             extras,
         } = parts;
+        let witness = Arc::new(Witness::default());
+        let watch: Arc<dyn Watch> = witness.clone();
         let readers = match settings.threads {
-            Threads::Os => Readers::start(location.clone(), settings.readers, 1024)?,
-            Threads::Inline(_) => Readers::inline(&location)?,
+            Threads::Os => Readers::start(location.clone(), settings.readers, 1024, &watch)?,
+            Threads::Inline(_) => Readers::inline(&location, &watch)?,
         };
         let kernel = Arc::new_cyclic(|this| Self {
             this: this.clone(),
@@ -244,6 +248,7 @@ impl Kernel {
             ledger: Ledger::default(),
             in_flight: Mutex::default(),
             writers: OnceLock::new(),
+            witness,
             broken: AtomicBool::new(false),
             registry,
             credentials,
@@ -318,9 +323,17 @@ impl Kernel {
         workers.entry(worker).or_default().clone()
     }
 
-    /// Says whether a write or an fsync failed; nothing is acknowledged then until a restart.
+    /// Says whether a write or an fsync failed, or the store has gone back; nothing is acknowledged then until a restart.
     pub fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::SeqCst)
+        self.broken.load(Ordering::SeqCst) || self.witness.has_gone_back()
+    }
+
+    /// Returns what callers are told while [`Kernel::is_broken`] holds.
+    pub fn brokenness(&self) -> Error {
+        if self.witness.has_gone_back() {
+            return witness::gone_back();
+        }
+        Error::unavailable("the store failed and takes no changes until the server is restarted")
     }
 
     /// Returns how many units of work wait for a writer.

@@ -310,8 +310,13 @@ async fn readyz(State(kernel): State<Arc<Kernel>>) -> Response {
     if probe.is_ok() && !kernel.is_broken() {
         return json_bytes(json!({ "status": "ready" }).to_string().into());
     }
+    let message = if kernel.is_broken() {
+        kernel.brokenness().message().to_owned()
+    } else {
+        "the store does not take changes".to_owned()
+    };
     let mut response = json_bytes(
-        json!({ "message": "the store does not take changes", "code": "unavailable" })
+        json!({ "message": message, "code": "unavailable" })
             .to_string()
             .into(),
     );

@@ -8,6 +8,20 @@ use super::sqlite::Sqlite;
 use super::statement::{Call, Statement};
 use super::{Access, Engine, Location};
 use crate::error::{Class, Error, Result};
+use std::sync::Arc;
+
+/// What watches over the connections of a running server.
+pub trait Watch: Send + Sync {
+    /// Says whether the store may be asked at all. Called before each transaction.
+    ///
+    /// Errors: what the caller is told instead.
+    fn permit(&self) -> Result<()>;
+
+    /// Looks at what a connection reached that takes the place of a lost one, before it serves.
+    ///
+    /// Errors: those of the connection; `Broken` when it must never serve.
+    fn look(&self, conn: &mut Conn) -> Result<()>;
+}
 
 /// One connection to the store. It is opened, used and dropped on one storage thread, outside any runtime.
 pub struct Conn {
@@ -17,6 +31,9 @@ pub struct Conn {
     phase: Phase,
     /// What the first storage error of the open transaction was.
     poison: Option<Class>,
+    watch: Option<Arc<dyn Watch>>,
+    /// It took the place of a lost one and was not looked at yet.
+    is_unproven: bool,
     /// The driver is `Send` but not `Sync`; say so whatever its parts become.
     _not_sync: std::marker::PhantomData<std::cell::Cell<()>>,
 }
@@ -54,8 +71,17 @@ impl Conn {
             driver: Driver::open(location, access)?,
             phase: Phase::Idle,
             poison: None,
+            watch: None,
+            is_unproven: false,
             _not_sync: std::marker::PhantomData,
         })
+    }
+
+    /// Returns the same connection, watched from here on.
+    #[must_use]
+    pub fn watched(mut self, watch: Arc<dyn Watch>) -> Self {
+        self.watch = Some(watch);
+        self
     }
 
     /// Returns which engine answers.
@@ -232,10 +258,15 @@ impl Conn {
 
     /// Replaces the connection, and with it the prepared statements.
     ///
-    /// Errors: `Unavailable` when the store cannot be reached.
+    /// Errors: `Unavailable` when the store cannot be reached; those of [`Watch::look`].
     pub fn reconnect(&mut self) -> Result<()> {
         self.driver = Driver::open(&self.location, self.access)?;
         (self.phase, self.poison) = (Phase::Idle, None);
+        if let Some(watch) = self.watch.clone() {
+            self.is_unproven = true;
+            watch.look(self)?;
+            self.is_unproven = false;
+        }
         Ok(())
     }
 
@@ -279,7 +310,11 @@ impl Conn {
         if self.phase != Phase::Idle {
             self.rollback();
         }
+        if let Some(watch) = &self.watch {
+            watch.permit()?;
+        }
         match &self.driver {
+            _ if self.is_unproven => self.reconnect(),
             Driver::Postgres(postgres) if postgres.is_lost() => self.reconnect(),
             _ => Ok(()),
         }

@@ -35,7 +35,7 @@ mod tests;
 mod tls;
 mod wire;
 
-pub use conn::{Conn, Tx};
+pub use conn::{Conn, Tx, Watch};
 pub use migrate::{Migration, is_migrated, migrate};
 pub use param::Param;
 pub use readers::Readers;

@@ -1,7 +1,7 @@
 //! A fixed number of threads that read, each with its own connection; or one connection that reads inline.
 
 use super::crew::{Crew, Jobs, Refused};
-use super::{Access, Conn, Location};
+use super::{Access, Conn, Location, Watch};
 use crate::error::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,17 +17,18 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// Starts `threads` readers behind a queue of `queue` waiting jobs.
+    /// Starts `threads` readers behind a queue of `queue` waiting jobs, all watched.
     ///
     /// Errors: those of [`Conn::open`], if one of the connections cannot be opened.
-    pub fn start(location: Location, threads: usize, queue: usize) -> Result<Self> {
+    pub fn start(location: Location, threads: usize, queue: usize, watch: &Arc<dyn Watch>) -> Result<Self> {
         let location = Arc::new(location);
         let (crew, jobs) = Crew::new(queue);
         let readers = Self { crew, inline: None };
         let (opened, outcomes) = flume::bounded(threads);
         for index in 0..threads {
             let (location, jobs, opened) = (Arc::clone(&location), jobs.clone(), opened.clone());
-            let work = move || serve(&location, &jobs, opened);
+            let watch = Arc::clone(watch);
+            let work = move || serve(&location, watch, &jobs, opened);
             let hired = readers.crew.hire(format!("reader-{index}"), work);
             hired.map_err(Error::internal)?;
         }
@@ -40,10 +41,11 @@ impl Readers {
     /// Opens a connection on which every job runs inside the call that submits it.
     ///
     /// Errors: those of [`Conn::open`].
-    pub fn inline(location: &Location) -> Result<Self> {
+    pub fn inline(location: &Location, watch: &Arc<dyn Watch>) -> Result<Self> {
+        let conn = Conn::open(location, Access::Read)?.watched(Arc::clone(watch));
         Ok(Self {
             crew: Crew::new(0).0,
-            inline: Some(Mutex::new(Conn::open(location, Access::Read)?)),
+            inline: Some(Mutex::new(conn)),
         })
     }
 
@@ -78,9 +80,14 @@ impl Drop for Readers {
 }
 
 /// A lost connection is opened again by the next job's own read, which also answers when that fails.
-fn serve(location: &Location, jobs: &Jobs<Job>, opened: flume::Sender<Result<()>>) {
+fn serve(
+    location: &Location,
+    watch: Arc<dyn Watch>,
+    jobs: &Jobs<Job>,
+    opened: flume::Sender<Result<()>>,
+) {
     let mut conn = match Conn::open(location, Access::Read) {
-        Ok(conn) => conn,
+        Ok(conn) => conn.watched(watch),
         Err(error) => {
             let _ = opened.send(Err(error));
             return;

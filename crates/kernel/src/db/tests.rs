@@ -751,7 +751,7 @@ fn readers_answer_survive_a_panic_and_stop() {
     on_each("readers", |store, conn| {
         conn.begin(&[call(&ADD, params![1, "a"])]).expect("begins");
         conn.commit(&[]).expect("commits");
-        let readers = Readers::start(store.location(), 1, 8).expect("starts");
+        let readers = Readers::start(store.location(), 1, 8, &nobody()).expect("starts");
         let ask = |kill: bool| {
             let (sender, receiver) = flume::bounded(1);
             let job = Box::new(move |conn: &mut Conn| {
@@ -786,7 +786,7 @@ fn a_full_queue_of_readers_is_unavailable() {
         panic!("SQLite is always there");
     };
     drop(store.open());
-    let readers = Readers::start(store.location(), 1, 1).expect("starts");
+    let readers = Readers::start(store.location(), 1, 1, &nobody()).expect("starts");
     let (started, has_started) = flume::bounded(1);
     let (go, wait) = flume::bounded::<()>(0);
     readers
@@ -804,5 +804,5 @@ fn a_full_queue_of_readers_is_unavailable() {
 #[test]
 fn readers_do_not_start_without_a_store() {
     let nowhere = Location::Sqlite("/nonexistent/store.sqlite".into());
-    assert_eq!(class(Readers::start(nowhere, 2, 2)), Some(Class::Unavailable));
+    assert_eq!(class(Readers::start(nowhere, 2, 2, &nobody())), Some(Class::Unavailable));
 }

@@ -528,8 +528,7 @@ fn queue(
     rate: Rate,
 ) -> Step {
     if kernel.is_broken() {
-        let message = "the store failed and takes no changes until the server is restarted";
-        return refused(Error::unavailable(message), rate);
+        return refused(kernel.brokenness(), rate);
     }
     let in_flight = match InFlight::take(kernel, &actor) {
         Ok(in_flight) => in_flight,

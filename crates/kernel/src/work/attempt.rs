@@ -14,6 +14,7 @@ use crate::kernel::Kernel;
 use crate::keys::MacPurpose;
 use crate::operation::{Answer, authorize, authorize_performance};
 use crate::threads::Moment;
+use crate::witness::Place;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -109,10 +110,14 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
             .map(|(u, c)| c.key.find(u.organization.as_str(), &c.principal_id, c.meta.id)),
     );
 
+    let known: Vec<Option<Place>> = organizations.iter().map(|o| kernel.witness.known(o)).collect();
     let mut rows = conn.begin(&calls)?.into_iter();
     let mut heads = BTreeMap::new();
-    for organization in organizations {
-        heads.insert(organization.clone(), head(kernel, organization, rows.next())?);
+    for (organization, known) in organizations.into_iter().zip(known) {
+        let head = head(kernel, organization, rows.next())?;
+        kernel.witness.compare(organization, known, head.place())?;
+        kernel.witness.saw(organization, head.place());
+        heads.insert(organization.clone(), head);
     }
     let mut credentials = HashMap::new();
     for (kind, lookup) in lookups {
@@ -481,6 +486,9 @@ impl Batch<'_> {
         let threads = &self.kernel.settings.threads;
         threads.strike(Moment::BeforeCommit)?;
         conn.commit(&self.calls)?;
+        for (organization, head) in &self.heads {
+            self.kernel.witness.saw(organization, head.place());
+        }
         threads.strike(Moment::AfterCommit)
     }
 }

@@ -6,7 +6,7 @@ use super::queue::{self, Commit, Lane, Limits, Message, Queue, Refused};
 use super::{Reply, Unit};
 use crate::audit::Note;
 use crate::auth::OrganizationId;
-use crate::db::{Access, Conn, Location};
+use crate::db::{Access, Conn, Location, Watch};
 use crate::error::{Class, Error, Result};
 use crate::kernel::Kernel;
 use crate::operation::Answer;
@@ -44,12 +44,15 @@ impl Writers {
             writers.start_inline(kernel, location)?;
             return Ok(writers);
         }
+        let watch: Arc<dyn Watch> = kernel.witness.clone();
         for place in 0..count {
             let (lane, queue) = queue::queue(limits(kernel));
             let (ready, opened) = flume::bounded(1);
             let (kernel, location) = (Arc::downgrade(kernel), location.clone());
+            let watch = Arc::clone(&watch);
             let body = move || match Conn::open(&location, Access::Write) {
                 Ok(conn) => {
+                    let conn = conn.watched(watch);
                     let _ = ready.send(Ok(()));
                     Writer {
                         kernel,
@@ -89,7 +92,7 @@ impl Writers {
         let (lane, queue) = queue::queue(limits(kernel));
         let writer = Writer {
             kernel: Arc::downgrade(kernel),
-            conn: Conn::open(location, Access::Write)?,
+            conn: Conn::open(location, Access::Write)?.watched(kernel.witness.clone()),
             place: 0,
             count: 1,
         };
@@ -206,7 +209,7 @@ impl Writer {
     /// Runs units and writes notes or puts them back; every unit is answered. Says whether the notes were written.
     fn process(&mut self, kernel: &Kernel, units: Vec<Unit>, notes: Vec<Note>) -> bool {
         if kernel.is_broken() {
-            refuse_all(units);
+            refuse_all(kernel, units);
             return put_back(kernel, notes);
         }
         // A client that has gone must not be served: it may be retrying elsewhere by now.
@@ -239,7 +242,7 @@ impl Writer {
             Class::Broken => {
                 tracing::error!(cause = ?error.private(), "the store failed");
                 kernel.set_broken();
-                refuse_all(units);
+                refuse_all(kernel, units);
                 put_back(kernel, notes)
             }
             Class::Unavailable => {
@@ -269,7 +272,7 @@ impl Writer {
     fn run_alone(&mut self, kernel: &Kernel, unit: Unit) {
         // INVARIANT WK-2: also not when the unit before this one found the store broken.
         if kernel.is_broken() {
-            return answer(unit.reply, Err(broken()));
+            return answer(unit.reply, Err(kernel.brokenness()));
         }
         let units = [unit];
         let mut last = Error::unavailable("the store is busy; try again");
@@ -293,7 +296,7 @@ impl Writer {
                 }
             }
             if kernel.is_broken() {
-                last = broken();
+                last = kernel.brokenness();
                 break;
             }
         }
@@ -332,13 +335,9 @@ fn put_back(kernel: &Kernel, notes: Vec<Note>) -> bool {
     was_none
 }
 
-fn broken() -> Error {
-    Error::unavailable("the store failed and takes no changes until the server is restarted")
-}
-
-fn refuse_all(units: Vec<Unit>) {
+fn refuse_all(kernel: &Kernel, units: Vec<Unit>) {
     for unit in units {
-        answer(unit.reply, Err(broken()));
+        answer(unit.reply, Err(kernel.brokenness()));
     }
 }
 

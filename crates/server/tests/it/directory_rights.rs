@@ -65,6 +65,8 @@ fn whoever_re_points_a_user_with_a_role_needs_what_it_can_do() {
             json!({ "externalId": "mallory" }),
             json!({ "permissionRole": "viewer", "loginName": "mallory@acme.test" }),
             json!({ "permissionRole": null, "loginName": "mallory@acme.test" }),
+            // Who may not give a role may not say it either.
+            json!({ "permissionRole": "admin" }),
         ] {
             patch(&narrow, &boss, body)
                 .await
@@ -150,8 +152,15 @@ fn a_line_that_needs_more_than_its_caller_holds_is_held() {
             .await
             .refused(403, "escalation_forbidden");
         assert_eq!(seen(&app, &boss).await, before);
+        let from = i64::try_from(app.events(0).await.len()).unwrap();
         let done = settle(&app, apply.clone()).await.ok().clone();
         assert_eq!(done["applied"], json!([one]));
+        let kinds: Vec<String> = app.events(from).await.into_iter().map(|(kind, _)| kind).collect();
+        assert_eq!(
+            kinds,
+            ["directory.user.updated", "directory.group.member_added"],
+            "nobody was reactivated"
+        );
         let after = seen(&app, &boss).await;
         assert_eq!(
             (&after["loginName"], &after["displayName"]),
@@ -210,8 +219,42 @@ fn a_file_suspends_an_admin_and_does_not_bring_her_back() {
         assert_eq!(imports(&narrow, merge(), &line("suspended")).await["held"], 0);
         assert_eq!(imports(&narrow, merge(), &line("active")).await["held"], 1);
         let waiting = held(&app).await;
+        let from = i64::try_from(app.events(0).await.len()).unwrap();
         settle(&app, json!({ "apply": [waiting[0]["id"]] })).await.ok();
         assert_eq!(seen(&app, &boss).await["status"], "active");
+        let reactivated = |events: &[(String, Value)]| {
+            let mut kinds = events.iter().map(|(kind, _)| kind);
+            kinds.any(|kind| kind == "directory.user.reactivated")
+        };
+        assert!(reactivated(&app.events(from).await));
+        // A change of somebody who stays suspended reactivates nobody.
+        act(&app, &boss, "suspend").await.ok();
+        let line = [json!({ "type": "user", "loginName": "boss", "email": "b@acme.test" })];
+        assert_eq!(imports(&narrow, merge(), &line).await["held"], 1);
+        let waiting = held(&app).await;
+        let from = i64::try_from(app.events(0).await.len()).unwrap();
+        settle(&app, json!({ "apply": [waiting[0]["id"]] })).await.ok();
+        assert_eq!(seen(&app, &boss).await["status"], "suspended");
+        assert!(!reactivated(&app.events(from).await));
+    });
+}
+
+#[test]
+fn a_held_change_takes_nobodys_name() {
+    each("rights_held_name", |app: Arc<App>| async move {
+        let narrow = narrow(&app).await;
+        let boss = json!({ "loginName": "boss", "permissionRole": "admin", "externalId": "1" });
+        let boss = user_with(&app, boss).await;
+        let line = [json!({ "type": "user", "loginName": "chief", "externalId": "1" })];
+        assert_eq!(imports(&narrow, merge(), &line).await["held"], 1);
+        let chief = user(&app, "chief").await;
+        let waiting = held(&app).await;
+        let apply = json!({ "apply": [waiting[0]["id"]] });
+        settle(&app, apply.clone()).await.refused(409, "already_exists");
+        assert_eq!(seen(&app, &boss).await["loginName"], "boss");
+        app.delete(&format!("/directory/users/{chief}")).await.ok();
+        settle(&app, apply).await.ok();
+        assert_eq!(seen(&app, &boss).await["loginName"], "chief");
     });
 }
 
@@ -302,6 +345,30 @@ fn nobody_gets_a_role_while_an_import_is_about_to_re_point_her() {
         patch(&app, &plain, json!({ "permissionRole": "admin" }))
             .await
             .ok();
+
+        // Of somebody who has a role, everything else changes meanwhile, and the role may go.
+        let id = import(&app, merge()).await;
+        let file = [json!({ "type": "user", "loginName": "plain", "email": "p@acme.test" })];
+        chunk(&app, &id, 1, &lines(&file)).await.ok();
+        patch(&app, &plain, json!({ "displayName": "Plain" })).await.ok();
+        patch(&app, &plain, json!({ "permissionRole": null })).await.ok();
+        patch(&app, &plain, json!({ "permissionRole": "viewer" }))
+            .await
+            .refused(409, "conflict");
+        end(&app, &id, "abort").await.ok();
+
+        // Whom an import suspended, and another is about to bring back, gets none before either.
+        let line = |status: &str| [json!({ "type": "user", "loginName": "plain", "status": status })];
+        imports(&app, merge(), &line("suspended")).await;
+        let id = import(&narrow, merge()).await;
+        chunk(&narrow, &id, 1, &lines(&line("active"))).await.ok();
+        patch(&app, &plain, json!({ "permissionRole": "admin" }))
+            .await
+            .refused(409, "conflict");
+        end(&narrow, &id, "abort").await.ok();
+        patch(&app, &plain, json!({ "permissionRole": "admin" }))
+            .await
+            .ok();
     });
 }
 
@@ -362,13 +429,23 @@ fn the_entry_of_a_membership_names_what_the_group_opens() {
             let path = format!("/directory/groups/{group}/members/{ada}");
             app.write("PUT", &path, json!({})).await.ok();
         }
+        // A held change that joins the group says the same.
+        let boss = json!({ "loginName": "boss", "permissionRole": "admin", "externalId": "1" });
+        user_with(&app, boss).await;
+        let line = [json!({ "type": "user", "loginName": "chief", "externalId": "1", "groups": ["Dev"] })];
+        assert_eq!(imports(&narrow(&app).await, merge(), &line).await["held"], 1);
+        let waiting = held(&app).await;
+        settle(&app, json!({ "apply": [waiting[0]["id"]] })).await.ok();
         let entries = app.entries(&app.organization, 0).await;
-        let opens: Vec<&Value> = entries
-            .iter()
-            .filter(|entry| entry["action"] == "addHeadlessDirectoryGroupMember")
-            .flat_map(|entry| entry["changes"].as_array().unwrap())
-            .filter(|change| change["path"] == "/opens")
-            .collect();
+        let opened_by = |action: &str| -> Vec<&Value> {
+            let entries = entries.iter().filter(|entry| entry["action"] == action);
+            let changes = entries.flat_map(|entry| entry["changes"].as_array().unwrap());
+            changes.filter(|change| change["path"] == "/opens").collect()
+        };
+        let opens = opened_by("addHeadlessDirectoryGroupMember");
+        let by_settling = opened_by("settleHeadlessDirectoryHeldChanges");
+        assert_eq!(by_settling.len(), 1);
+        assert_eq!(by_settling[0]["after"], opens[0]["after"]);
         assert_eq!(opens.len(), 1, "{opens:?}");
         assert_eq!(opens[0]["after"]["credentials"], json!([credential]));
         let policies = json!([

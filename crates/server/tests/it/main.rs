@@ -48,6 +48,7 @@ mod resource_canary;
 mod resource_client;
 mod resource_credentials;
 mod resource_secrets;
+mod restore_held;
 mod revocation;
 mod rights_graph;
 mod rotation;

@@ -174,6 +174,25 @@ fn a_persons_gateway_token_ends_when_she_leaves_and_stays_ended() {
 }
 
 #[test]
+fn a_gateway_token_whose_session_is_over_ends_with_the_suspension_as_well() {
+    each("person_gateway_over", |app| async move {
+        let (app, id, delegated) = person(&app, "viewer").await;
+        app.skill("reading").await;
+        let own = gateway(&app, &delegated, "reading").await;
+        app.advance(7_200);
+        let gone = app.request("GET", "/policies").token(&delegated).send().await;
+        gone.refused(401, "token_expired");
+        fetch(&app, &own, "reading").await.ok();
+        let path = format!("/directory/users/{id}");
+        for act in ["suspend", "reactivate"] {
+            app.write("POST", &format!("{path}/{act}"), json!({})).await.ok();
+            fetch(&app, &own, "reading").await.refused(401, "token_revoked");
+        }
+        app.kernel.stop().await;
+    });
+}
+
+#[test]
 fn a_deleted_persons_gateway_token_is_dead() {
     each("person_gateway_deleted", |app| async move {
         let (app, id, delegated) = person(&app, "viewer").await;

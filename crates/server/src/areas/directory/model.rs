@@ -475,6 +475,10 @@ pub(super) mod tests {
         assert_eq!(user.suspended, Some((Timestamp::from_ms(6), SuspendedBy::Import)));
         assert!(user.suspend(Timestamp::from_ms(9), SuspendedBy::Api));
         assert_eq!(user.suspended, Some((Timestamp::from_ms(6), SuspendedBy::Api)));
+        assert!(
+            !user.suspend(Timestamp::from_ms(9), SuspendedBy::Api),
+            "said already"
+        );
         assert!(!user.suspend(Timestamp::from_ms(10), SuspendedBy::Import));
         assert_eq!(user.suspended, Some((Timestamp::from_ms(6), SuspendedBy::Api)));
         assert!(user.reactivate(Timestamp::from_ms(3)));
