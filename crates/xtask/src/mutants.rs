@@ -61,7 +61,7 @@ pub struct Arguments {
     /// would take what is woven for their own
     #[arg(long, value_name = "FOLDER", env = "PROVOST_MUTANTS_TARGET")]
     target_dir: Option<PathBuf>,
-    /// Keep what was reached for docs/assurance.md
+    /// Keep what was reached for docs/assurance.md; of arms, keep the table also where some escape or are open
     #[arg(long, conflicts_with = "only")]
     record: bool,
 }
@@ -98,7 +98,11 @@ fn judge(arguments: &Arguments, groups: &'static [Group], are_arms: bool) -> Out
     }
     if arguments.list {
         report::list(&course, &members);
-        return Ok(());
+        return if are_arms && arguments.record {
+            report::write_table(&course, &members)
+        } else {
+            Ok(())
+        };
     }
     let word = if are_arms { "arms" } else { "mutants" };
     println!("{} {word} at {:.12}.", members.len(), scratch.commit);

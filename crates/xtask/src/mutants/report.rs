@@ -127,6 +127,9 @@ pub fn conclude(
             below.push(format!("{} ({} %)", group.name, group.goal));
         }
     }
+    if record == Some("arms") {
+        write_table(course, members)?;
+    }
     if !below.is_empty() {
         return Err(Failure::new(format!("below the goal: {}", below.join(", "))));
     }
@@ -141,17 +144,15 @@ pub fn conclude(
         let figure = format!("{}.{over}", figures.join("; "));
         let command = format!("cargo xtask {task} --group {}", names.join(" "));
         Record::new(&["R44"], figure, command).write(task)?;
-        if task == "arms" {
-            write_table(course, members)?;
-        }
     }
     Ok(())
 }
 
-/// Writes which test fails without which arm.
-fn write_table(course: &Course<'_>, members: &[Member]) -> Outcome {
+/// Writes which test fails without which arm, and which arms are not judged.
+pub fn write_table(course: &Course<'_>, members: &[Member]) -> Outcome {
     let mut text = "# Which test fails without which arm\n\nWritten by `cargo xtask arms --record`.\n\n\
-                    | arm | without it |\n| --- | --- |\n"
+                    What is not judged yet is judged by the next run; what escaped when it was judged, and has had a test since, \
+                    is not judged yet.\n\n| arm | without it |\n| --- | --- |\n"
         .to_owned();
     for member in members {
         let without = match course.standing(member) {
@@ -160,7 +161,8 @@ fn write_table(course: &Course<'_>, members: &[Member]) -> Outcome {
             Standing::Equivalent(why) => format!("nothing changes: {why}"),
             Standing::Unviable => "the code does not compile".to_owned(),
             Standing::LeftOut => "not tried: the compiler has to know it".to_owned(),
-            Standing::Open | Standing::Unreached | Standing::Escaped => "**no test fails**".to_owned(),
+            Standing::Unreached | Standing::Escaped => "**no test fails**".to_owned(),
+            Standing::Open => "not judged yet".to_owned(),
         };
         let arm = member.mutant.change.replace('|', "\\|");
         writeln!(text, "| {} | {without} |", arm.replace('`', "'")).context("cannot write the table")?;
