@@ -40,7 +40,7 @@ pub mod threads;
 pub mod time;
 pub mod token;
 pub mod wire;
-mod witness;
+pub mod witness;
 pub mod work;
 
 pub use cx::Cx;

@@ -179,7 +179,9 @@ mod tests {
 
     #[test]
     fn the_furthest_place_is_known_whatever_comes_later() {
-        let (acme, globex) = ["acme", "globex"].map(|key| OrganizationId::parse(key).unwrap()).into();
+        let (acme, globex) = ["acme", "globex"]
+            .map(|key| OrganizationId::parse(key).unwrap())
+            .into();
         let witness = Witness::default();
         for seen in [place(3, 1), place(7, 2), place(5, 9), place(7, 9)] {
             witness.saw(&acme, seen);

@@ -60,6 +60,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         provost_kernel::idempotency::STATEMENTS,
         provost_kernel::jobs::STATEMENTS,
         provost_kernel::outbox::STATEMENTS,
+        provost_kernel::witness::STATEMENTS,
         service_accounts::STATEMENTS,
         audit::STATEMENTS,
         events::STATEMENTS,
@@ -285,12 +286,16 @@ async fn method_not_allowed(request: axum::extract::Request) -> Response {
         provost_kernel::Code::MethodNotAllowed,
         "this route does not have this method",
     );
-    let id = request.extensions().get().cloned();
-    let id = id.unwrap_or_else(|| provost_kernel::expose::edge::RequestId(String::new()));
-    let mut response =
-        provost_kernel::expose::edge::respond(&error, &id, request.headers().get(header::ACCEPT));
+    let mut response = refusal(&error, &request);
     response.headers_mut().insert(header::ALLOW, allow);
     response
+}
+
+/// Answers with the envelope of an error.
+fn refusal(error: &Error, request: &axum::extract::Request) -> Response {
+    let id = request.extensions().get().cloned();
+    let id = id.unwrap_or_else(|| provost_kernel::expose::edge::RequestId(String::new()));
+    provost_kernel::expose::edge::respond(error, &id, request.headers().get(header::ACCEPT))
 }
 
 fn json_bytes(body: bytes::Bytes) -> Response {
@@ -303,28 +308,19 @@ async fn healthz() -> Response {
 }
 
 /// The store and its audit log take changes.
-async fn readyz(State(kernel): State<Arc<Kernel>>) -> Response {
+async fn readyz(State(kernel): State<Arc<Kernel>>, request: axum::extract::Request) -> Response {
     let probe = kernel
         .system(OrganizationId::installation(), None, |_| Ok(()))
         .await;
     if probe.is_ok() && !kernel.is_broken() {
         return json_bytes(json!({ "status": "ready" }).to_string().into());
     }
-    let message = if kernel.is_broken() {
-        kernel.brokenness().message().to_owned()
+    let error = if kernel.is_broken() {
+        kernel.brokenness()
     } else {
-        "the store does not take changes".to_owned()
+        Error::unavailable("the store does not take changes")
     };
-    let mut response = json_bytes(
-        json!({ "message": message, "code": "unavailable" })
-            .to_string()
-            .into(),
-    );
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    response
-        .headers_mut()
-        .insert(header::RETRY_AFTER, http::HeaderValue::from_static("1"));
-    response
+    refusal(&error, &request)
 }
 
 /// The public halves of the keys that sign checkpoints, releases and skills (D12.8).

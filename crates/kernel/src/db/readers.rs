@@ -80,12 +80,7 @@ impl Drop for Readers {
 }
 
 /// A lost connection is opened again by the next job's own read, which also answers when that fails.
-fn serve(
-    location: &Location,
-    watch: Arc<dyn Watch>,
-    jobs: &Jobs<Job>,
-    opened: flume::Sender<Result<()>>,
-) {
+fn serve(location: &Location, watch: Arc<dyn Watch>, jobs: &Jobs<Job>, opened: flume::Sender<Result<()>>) {
     let mut conn = match Conn::open(location, Access::Read) {
         Ok(conn) => conn.watched(watch),
         Err(error) => {

@@ -4,6 +4,11 @@ use super::*;
 use crate::error::{Class, Code, Error, Result};
 use crate::time::Timestamp;
 
+/// A watch that has seen nothing, and therefore misses nothing.
+fn nobody() -> std::sync::Arc<dyn Watch> {
+    std::sync::Arc::new(crate::witness::Witness::default())
+}
+
 crate::statements! {
     /// Writes every type.
     PUT_ALL = "INSERT INTO kinds (id, word, number, flag, bytes, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -804,5 +809,70 @@ fn a_full_queue_of_readers_is_unavailable() {
 #[test]
 fn readers_do_not_start_without_a_store() {
     let nowhere = Location::Sqlite("/nonexistent/store.sqlite".into());
-    assert_eq!(class(Readers::start(nowhere, 2, 2, &nobody())), Some(Class::Unavailable));
+    assert_eq!(
+        class(Readers::start(nowhere, 2, 2, &nobody())),
+        Some(Class::Unavailable)
+    );
+}
+
+/// Lets nothing through once it is closed, and looks at what takes the place of a lost connection.
+#[derive(Default)]
+struct Gate {
+    is_closed: std::sync::atomic::AtomicBool,
+    refuses: std::sync::atomic::AtomicBool,
+    looks: std::sync::atomic::AtomicUsize,
+}
+
+impl Watch for Gate {
+    fn permit(&self) -> Result<()> {
+        if self.is_closed.load(std::sync::atomic::Ordering::SeqCst) {
+            return Err(Error::unavailable("closed").class(Class::Broken));
+        }
+        Ok(())
+    }
+
+    fn look(&self, conn: &mut Conn) -> Result<()> {
+        self.looks.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(conn.many(&[call(&COUNT, params![])])?.len(), 1, "it can be asked");
+        if self.refuses.load(std::sync::atomic::Ordering::SeqCst) {
+            return Err(Error::unavailable("not this one"));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_takes_the_place_of_a_lost_connection_is_looked_at_before_it_serves() {
+    use std::sync::atomic::Ordering::SeqCst;
+    on_each("watched", |store, conn| {
+        conn.begin(&[call(&ADD, params![1, "a"])]).expect("begins");
+        conn.commit(&[]).expect("commits");
+        let gate = std::sync::Arc::new(Gate::default());
+        let mut watched = store.open().watched(gate.clone());
+        assert_eq!(count(&mut watched), 1);
+        assert_eq!(gate.looks.load(SeqCst), 0, "a first connection lost nothing");
+        watched.reconnect().expect("reconnects");
+        assert_eq!(gate.looks.load(SeqCst), 1);
+
+        gate.refuses.store(true, SeqCst);
+        assert!(watched.reconnect().is_err());
+        let read = |conn: &mut Conn| conn.read(|tx| tx.query_opt(&COUNT, params![], |row| row.get::<i64>(0)));
+        // Neither a read nor a transaction gets past what was not found good: it is looked at again.
+        assert_eq!(
+            read(&mut watched).expect_err("unproven").message(),
+            "not this one"
+        );
+        assert_eq!(
+            watched.begin(&[]).expect_err("unproven").message(),
+            "not this one"
+        );
+        assert_eq!(gate.looks.load(SeqCst), 4);
+        gate.refuses.store(false, SeqCst);
+        assert_eq!(count(&mut watched), 1);
+        assert_eq!(gate.looks.load(SeqCst), 5);
+
+        gate.is_closed.store(true, SeqCst);
+        assert_eq!(class(read(&mut watched)), Some(Class::Broken));
+        assert_eq!(class(watched.begin(&[])), Some(Class::Broken));
+    });
 }

@@ -83,15 +83,28 @@ impl Keys {
 
     /// Returns the lines of `checkpoints.jsonl`, the oldest first. A torn last line is left out.
     pub fn checkpoint_lines(&self) -> Result<Vec<String>> {
+        Ok(self.checkpoint_lines_after(0)?.0)
+    }
+
+    /// Returns the lines of `checkpoints.jsonl` behind a number of bytes, and how many bytes that makes in all. A file that is
+    /// shorter is read from its beginning.
+    pub fn checkpoint_lines_after(&self, read: u64) -> Result<(Vec<String>, u64)> {
         let unreadable = |e| setup("checkpoints.jsonl in the keys folder cannot be read").caused_by(e);
-        let content = match std::fs::read(folder::checkpoints(&self.dir)) {
-            Ok(content) => content,
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        let mut file = match File::open(folder::checkpoints(&self.dir)) {
+            Ok(file) => file,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok((Vec::new(), 0)),
             Err(e) => return Err(unreadable(e)),
         };
-        let text = std::str::from_utf8(&content[..complete(&content)])
+        let length = file.metadata().map_err(unreadable)?.len();
+        let start = if read <= length { read } else { 0 };
+        let mut content = Vec::new();
+        file.seek(SeekFrom::Start(start))
+            .and_then(|_| file.read_to_end(&mut content))
+            .map_err(unreadable)?;
+        let whole = complete(&content);
+        let text = std::str::from_utf8(&content[..whole])
             .map_err(|_| setup("checkpoints.jsonl in the keys folder is malformed"))?;
-        Ok(text.lines().map(str::to_owned).collect())
+        Ok((text.lines().map(str::to_owned).collect(), start + whole as u64))
     }
 }
 

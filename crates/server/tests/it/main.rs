@@ -64,4 +64,5 @@ mod summaries;
 mod support;
 mod token_scopes;
 mod torment;
+mod went_back;
 mod writer;

@@ -3,6 +3,7 @@
 //! ```text
 //! read   which chains have open entries          one snapshot
 //! read   256 hashes a node, 32 nodes a time      snapshots; then a unit that stores the nodes
+//! file   the last line of the chain in checkpoints.jsonl
 //! read   old root = signed root? new root        one snapshot; sign
 //! unit   checkpoint row · entry · event          under the head's lock: nobody else signed meanwhile
 //! file   a line in checkpoints.jsonl, fsync
@@ -15,13 +16,15 @@ use super::get_checkpoint;
 use super::model::{CHECKPOINT_CREATED, CheckpointLine, is_due, origin};
 use super::store::{self, Chain};
 use super::tree::{STEP, StoredTree};
+use super::verify_start;
 use crate::areas::audit::fences;
 use provost_kernel::audit::hex;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::checkpoint::Checkpoint;
+use provost_kernel::checkpoint::{Checkpoint, parse_and_verify};
 use provost_kernel::merkle;
 use provost_kernel::{Code, Cx, Error, Kernel, Result, Timestamp};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// LIMIT: nodes that one snapshot computes and one unit stores; 32 of them stand for 8192 entries.
@@ -66,7 +69,8 @@ async fn make_one(kernel: &Arc<Kernel>, chain: &Chain) -> Result<bool> {
     for level in (STEP..=TOP).step_by(usize::from(STEP)) {
         store_nodes(kernel, &chain.organization, level, size).await?;
     }
-    let checkpoint = measure(kernel, chain, size).await?;
+    let line = last_line(kernel, &chain.organization).await?;
+    let checkpoint = measure(kernel, chain, size, line).await?;
     let note = checkpoint.sign(&kernel.keys);
     let Some(time) = record(kernel, chain, &checkpoint, &note).await? else {
         return Ok(false);
@@ -125,18 +129,49 @@ async fn store_nodes(
     }
 }
 
-/// Returns the checkpoint to sign.
+/// The last line of each chain in `checkpoints.jsonl`, and how many bytes of the file were read.
+#[derive(Default)]
+struct Lines {
+    read: u64,
+    newest: BTreeMap<String, CheckpointLine>,
+}
+
+/// Returns the last line of a chain in `checkpoints.jsonl`. The file grows for years: what was read before is remembered.
+///
+/// Errors: those of reading the file, and `AuditUnavailable` when a line is none.
+async fn last_line(kernel: &Arc<Kernel>, organization: &OrganizationId) -> Result<Option<CheckpointLine>> {
+    let (shared, organization) = (kernel.clone(), organization.clone());
+    let read = move || {
+        let lines = shared.own(Mutex::<Lines>::default);
+        let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let (appended, end) = shared.keys.checkpoint_lines_after(lines.read)?;
+        lines.newest.extend(verify_start::newest(&appended)?);
+        lines.read = end;
+        Ok(lines.newest.get(organization.as_str()).cloned())
+    };
+    kernel.blocking(read).await?
+}
+
+/// Returns the checkpoint to sign. `line` is the last one of the chain that lies outside the store: a store that went back
+/// took its own checkpoints along.
 ///
 /// Errors: `AuditUnavailable` when the tree no longer extends the one that was signed last.
-async fn measure(kernel: &Arc<Kernel>, chain: &Chain, size: u64) -> Result<Checkpoint> {
+async fn measure(
+    kernel: &Arc<Kernel>,
+    chain: &Chain,
+    size: u64,
+    line: Option<CheckpointLine>,
+) -> Result<Checkpoint> {
     let (shared, organization) = (kernel.clone(), chain.organization.clone());
     let measured = kernel.read_system(move |tx| {
         let org = organization.as_str();
         let previous = store::newest_checkpoint(tx, org)?;
         let mut tree = StoredTree::new(tx, org, size);
         // INVARIANT AL-1: what was signed once is still there, or nothing is signed.
-        if let Some(stored) = &previous {
-            let signed = get_checkpoint::read(&shared.keys, org, stored)?;
+        let stored = previous.as_ref().map(|stored| get_checkpoint::read(&shared.keys, org, stored));
+        let kept = line.as_ref().map(|line| parse_and_verify(&line.note, &shared.keys.checkpoint_public_keys()));
+        for signed in [stored, kept].into_iter().flatten() {
+            let signed = signed?;
             if signed.size > size || merkle::root(signed.size, &mut tree)? != signed.root {
                 let message = format!(
                     "the audit chain {org} disagrees with its signed checkpoint of {} entries; nothing more is \
@@ -190,7 +225,7 @@ async fn record(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::areas::audit::testing::{World, on_every_store, statements::EDIT_HASH};
+    use crate::areas::audit::testing::{World, on_every_store, statements::*};
     use provost_kernel::audit::Note;
     use provost_kernel::checkpoint::parse_and_verify;
     use provost_kernel::db::{Call, Param};
@@ -304,6 +339,73 @@ mod tests {
                 "{error}"
             );
             assert_eq!(lines(world).len(), 1);
+        });
+    }
+
+    #[test]
+    fn nothing_is_signed_that_is_behind_the_last_line_beside_the_keys() {
+        on_every_store("checkpoint_behind", |world| {
+            world.grow(5);
+            let read = |tx: &mut provost_kernel::db::Tx<'_>| {
+                tx.query_opt(&READ_HEAD, provost_kernel::params!["acme"], |row| {
+                    let (seq, events): (i64, i64) = (row.get(0)?, row.get(3)?);
+                    let (hash, mac): (Vec<u8>, Vec<u8>) = (row.get(1)?, row.get(2)?);
+                    Ok((seq, hash, mac, events))
+                })
+            };
+            let head = world.run(world.kernel.read_system(read)).unwrap().unwrap();
+            let (seq, hash, mac, events) = head;
+            world.grow(20);
+            world.advance_secs(60);
+            assert_eq!(make(world), 1);
+            // The whole store goes back, with its checkpoints, and a server without a memory of it grows it again.
+            let mut conn = world.open();
+            conn.begin(&[]).unwrap();
+            let acme = || Param::from("acme");
+            conn.commit(&[
+                Call {
+                    statement: &CUT,
+                    params: vec![acme(), Param::from(seq)],
+                },
+                Call {
+                    statement: &CUT_CHECKPOINTS,
+                    params: vec![acme()],
+                },
+                Call {
+                    statement: &CUT_NODES,
+                    params: vec![acme()],
+                },
+                Call {
+                    statement: &CUT_EVENTS,
+                    params: vec![acme(), Param::from(events)],
+                },
+                Call {
+                    statement: &SET_HEAD,
+                    params: vec![
+                        acme(),
+                        Param::from(seq),
+                        Param::from(hash),
+                        Param::from(mac),
+                        Param::from(events),
+                    ],
+                },
+            ])
+            .unwrap();
+            drop(conn);
+            world.restart();
+            for grown in [1, 40] {
+                world.grow(grown);
+                world.advance_secs(60);
+                let error = world.run(make_checkpoints(&world.kernel)).unwrap_err();
+                assert_eq!(error.code(), Code::AuditUnavailable);
+                assert!(
+                    error
+                        .message()
+                        .contains("disagrees with its signed checkpoint of 25 entries"),
+                    "{error}"
+                );
+                assert_eq!(lines(world).len(), 1);
+            }
         });
     }
 

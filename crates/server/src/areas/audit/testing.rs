@@ -52,6 +52,12 @@ pub(crate) mod statements {
         EDIT_HASH = "UPDATE audit_entries SET hash = ?3 WHERE organization_id = ?1 AND seq = ?2";
         /// Removes the entries after a place.
         CUT = "DELETE FROM audit_entries WHERE organization_id = ?1 AND seq > ?2";
+        /// Removes the checkpoints of a chain.
+        CUT_CHECKPOINTS = "DELETE FROM audit_checkpoints WHERE organization_id = ?1";
+        /// Removes the nodes of a chain.
+        CUT_NODES = "DELETE FROM audit_nodes WHERE organization_id = ?1";
+        /// Removes the events after a place.
+        CUT_EVENTS = "DELETE FROM outbox WHERE organization_id = ?1 AND sequence > ?2";
         /// Reads a head.
         READ_HEAD = "SELECT seq, hash, mac, event_sequence FROM chain_heads WHERE organization_id = ?1";
         /// Replaces a head.

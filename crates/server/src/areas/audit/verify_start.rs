@@ -39,7 +39,7 @@ pub fn verify_store(tx: &mut Tx<'_>, keys: &Keys, lines: &[String]) -> Result<()
 
 /// Returns the last line of every organization. A restore of the store ends the file with lines of its own,
 /// which then are what the store is measured against (D12.9).
-fn newest(lines: &[String]) -> Result<BTreeMap<String, CheckpointLine>> {
+pub(super) fn newest(lines: &[String]) -> Result<BTreeMap<String, CheckpointLine>> {
     let mut newest = BTreeMap::new();
     for (place, text) in lines.iter().enumerate() {
         let line: CheckpointLine = serde_json::from_str(text).map_err(|e| {
