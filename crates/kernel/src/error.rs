@@ -96,6 +96,18 @@ pub struct FieldError {
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
+/// A private cause that is a sentence for the operator who opens the store: what is wrong there, and the next step.
+#[derive(Debug)]
+pub(crate) struct Told(pub String);
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Told {}
+
 /// A refusal or a fault; see the module's text.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
@@ -248,6 +260,12 @@ impl Error {
     /// Returns `Retry-After` in seconds, if the error has one.
     pub fn retry_after_secs(&self) -> Option<u32> {
         self.0.retry_after_secs
+    }
+
+    /// Returns the sentence for the operator, where the cause is one; no caller sees it.
+    pub fn told(&self) -> Option<&str> {
+        let source = self.0.source.as_deref()?;
+        source.downcast_ref::<Told>().map(|told| told.0.as_str())
     }
 
     /// Returns the private cause for the log.

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use provost_kernel::auth::{SCOPES, ScopeSet};
-use provost_kernel::db::{Access, Conn, Engine, Location, Param, Statement, to_postgres};
+use provost_kernel::db::{Access, Conn, Engine, Location, Param, PostgresUrl, Statement, to_postgres};
 use provost_kernel::{Secret, Timestamp, params};
 use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor, SessionId};
 use std::collections::{HashMap, HashSet};
@@ -35,7 +35,7 @@ fn main() -> Outcome {
     };
     let location = match engine.as_str() {
         "sqlite" => Location::Sqlite(place.into()),
-        _ => Location::Postgres(Secret::new(place.clone())),
+        _ => Location::Postgres(PostgresUrl::new(Secret::new(place.clone()))),
     };
     let mut conn = Conn::open(&location, Access::Write).map_err(said)?;
     match task.as_str() {

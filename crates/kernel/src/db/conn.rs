@@ -51,10 +51,17 @@ enum Phase {
 }
 
 impl Driver {
-    fn open(location: &Location, access: Access) -> Result<Self, Fault> {
+    /// Opens a connection: to the schema of an earlier one, if there was one (SU-1).
+    fn open(location: &Location, access: Access, before: Option<&Self>) -> Result<Self, Fault> {
         Ok(match location {
             Location::Sqlite(file) => Driver::Sqlite(Box::new(Sqlite::open(file, access)?)),
-            Location::Postgres(url) => Driver::Postgres(Box::new(Postgres::open(url.expose(), access)?)),
+            Location::Postgres(url) => {
+                let schema = match before {
+                    Some(Driver::Postgres(before)) => Some(before.schema()),
+                    _ => None,
+                };
+                Driver::Postgres(Box::new(Postgres::open(url, access, schema)?))
+            }
         })
     }
 }
@@ -68,7 +75,7 @@ impl Conn {
         Ok(Self {
             location: location.clone(),
             access,
-            driver: Driver::open(location, access)?,
+            driver: Driver::open(location, access, None)?,
             phase: Phase::Idle,
             poison: None,
             watch: None,
@@ -260,7 +267,7 @@ impl Conn {
     ///
     /// Errors: `Unavailable` when the store cannot be reached; those of [`Watch::look`].
     pub fn reconnect(&mut self) -> Result<()> {
-        self.driver = Driver::open(&self.location, self.access)?;
+        self.driver = Driver::open(&self.location, self.access, Some(&self.driver))?;
         (self.phase, self.poison) = (Phase::Idle, None);
         if let Some(watch) = self.watch.clone() {
             self.is_unproven = true;

@@ -4,7 +4,7 @@
 //! DETAIL, CONTEXT and HINT are dropped, and so is the message of a data exception (SQLSTATE class 22), which
 //! quotes the value.
 
-use crate::error::{Class, Code, Error};
+use crate::error::{Class, Code, Error, Told};
 use rusqlite::ffi::ErrorCode;
 use std::error::Error as _;
 
@@ -13,17 +13,32 @@ use std::error::Error as _;
 pub(super) struct Fault {
     pub class: Class,
     detail: String,
+    /// Whether the detail is a sentence for the operator.
+    is_told: bool,
 }
 
 impl Fault {
     pub fn new(class: Class, detail: impl Into<String>) -> Self {
-        let detail = detail.into();
-        Self { class, detail }
+        Self {
+            class,
+            detail: detail.into(),
+            is_told: false,
+        }
     }
 
-    /// Adds what was being done.
+    /// Returns that no connection can be had, with a sentence that says to the operator what to do.
+    pub fn told(sentence: impl Into<String>) -> Self {
+        Self {
+            is_told: true,
+            ..Self::new(Class::Unavailable, sentence)
+        }
+    }
+
+    /// Adds what was being done. A sentence stays as it is.
     pub fn during(mut self, what: &str) -> Self {
-        self.detail = format!("{what}: {}", self.detail);
+        if !self.is_told {
+            self.detail = format!("{what}: {}", self.detail);
+        }
         self
     }
 
@@ -117,10 +132,13 @@ impl From<Fault> for Error {
             Class::Unavailable => "the store cannot take the request now; try again",
             Class::Broken => "the store cannot be written",
         };
-        Error::new(Code::Unavailable, public)
+        let error = Error::new(Code::Unavailable, public)
             .class(fault.class)
-            .retry_after(1)
-            .caused_by(fault.detail)
+            .retry_after(1);
+        if fault.is_told {
+            return error.caused_by(Told(fault.detail));
+        }
+        error.caused_by(fault.detail)
     }
 }
 

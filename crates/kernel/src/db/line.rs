@@ -1,7 +1,9 @@
 //! The line to one PostgreSQL server: a socket and the runtime that this thread drives it with.
 
 use super::fault::Fault;
-use super::tls::{self, Settings};
+use super::plain::{ASKED_IN_CLEAR, Watching, is_asked_in_clear};
+use super::tls::{Connector, is_not_offered};
+use super::url::{Mode, PostgresUrl, Read};
 use crate::error::Class;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -9,9 +11,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{SslMode, SslNegotiation};
 use tokio_postgres::tls::TlsStream;
-use tokio_postgres::{Client, Connection, NoTls, Socket};
+use tokio_postgres::{Client, Config, Connection, NoTls, Socket};
 
 const OLDEST: u32 = 15;
 
@@ -36,14 +38,14 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub fn open(url: &str) -> Result<(Client, Self), Fault> {
-        let settings = tls::settings(url)?;
+    pub fn open(url: &PostgresUrl) -> Result<(Client, Self), Fault> {
+        let read = url.read().map_err(Fault::told)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Fault::new(Class::Unavailable, error.to_string()))?;
         let (client, link) = runtime
-            .block_on(async { timeout(CONNECT, connect(settings)).await })
+            .block_on(async { timeout(CONNECT, connect(read)).await })
             .unwrap_or_else(|_| Err(Fault::new(Class::Unavailable, "no answer in time")))
             .map_err(|fault| fault.of_connecting().during("connect to PostgreSQL"))?;
         Ok((
@@ -122,23 +124,61 @@ impl Drop for Line {
     }
 }
 
-async fn connect(settings: Settings) -> Result<(Client, Link), Fault> {
-    let Settings { mut config, tls } = settings;
-    if let Some(tls) = tls {
-        match config.connect(tls).await {
-            Ok((client, connection)) => return accept(client, connection),
-            // `prefer` promises nothing: a server whose certificate nobody signed is used without TLS.
-            Err(error) if config.get_ssl_mode() == SslMode::Prefer && error.as_db_error().is_none() => {
-                config.ssl_mode(SslMode::Disable);
-            }
-            Err(error) => return Err(Fault::of_postgres(&error)),
-        }
+async fn connect(read: Read) -> Result<(Client, Link), Fault> {
+    let Read {
+        mut config,
+        mode,
+        is_remote,
+        root,
+    } = read;
+    if mode == Mode::Plain {
+        return connect_plain(config, is_remote).await;
     }
-    let (client, connection) = config
-        .connect(NoTls)
-        .await
-        .map_err(|error| Fault::of_postgres(&error))?;
-    accept(client, connection)
+    let tls = Connector::new(root.as_deref())?;
+    config.ssl_mode(SslMode::Require);
+    match config.connect(tls.clone()).await {
+        Ok((client, connection)) => accept(client, connection),
+        // Said by one of several hosts it says nothing of another, whose handshake failed.
+        Err(error) if is_not_offered(&error) && mode == Mode::Offered && !tls.is_begun() => {
+            connect_plain(config, is_remote).await
+        }
+        Err(error) if is_not_offered(&error) => Err(Fault::told(
+            "the PostgreSQL server offers no TLS; switch it on there (ssl = on), or, where nobody can listen on the way, write \
+             sslmode=disable into the url and allow it with --database-plaintext",
+        )),
+        Err(error) if tls.is_begun() && is_handshake(&error) => Err(Fault::told(format!(
+            "no TLS with the PostgreSQL server: {}; the host in the url must be a name in its certificate, and sslrootcert=FILE \
+             names who signed it, where the system does not know",
+            error
+                .into_source()
+                .map(|source| source.to_string())
+                .unwrap_or_default()
+        ))),
+        Err(error) => Err(Fault::of_postgres(&error)),
+    }
+}
+
+/// The driver keeps the kind of its errors to itself.
+fn is_handshake(error: &tokio_postgres::Error) -> bool {
+    error.to_string() == "error performing TLS handshake"
+}
+
+async fn connect_plain(mut config: Config, is_remote: bool) -> Result<(Client, Link), Fault> {
+    if !is_remote {
+        config.ssl_mode(SslMode::Disable);
+        return match config.connect(NoTls).await {
+            Ok((client, connection)) => accept(client, connection),
+            Err(error) => Err(Fault::of_postgres(&error)),
+        };
+    }
+    // "Direct" TLS is asked of nobody: the driver goes from the open socket straight to who watches it.
+    config.ssl_mode(SslMode::Require);
+    config.ssl_negotiation(SslNegotiation::Direct);
+    match config.connect(Watching).await {
+        Ok((client, connection)) => accept(client, connection),
+        Err(error) if is_asked_in_clear(&error) => Err(Fault::told(ASKED_IN_CLEAR)),
+        Err(error) => Err(Fault::of_postgres(&error)),
+    }
 }
 
 fn accept<T>(client: Client, connection: Connection<Socket, T>) -> Result<(Client, Link), Fault>
@@ -153,10 +193,9 @@ where
     // CockroachDB reports the PostgreSQL version that it was first compatible with.
     let cockroach = connection.parameter("crdb_version").is_some();
     if !cockroach && major.parse::<u32>().is_ok_and(|major| major < OLDEST) {
-        return Err(Fault::new(
-            Class::Refused,
-            format!("PostgreSQL {version} is older than {OLDEST}"),
-        ));
+        return Err(Fault::told(format!(
+            "PostgreSQL {version} is too old; the store needs {OLDEST} or newer"
+        )));
     }
     Ok((client, Box::pin(connection)))
 }

@@ -20,6 +20,7 @@ mod fault;
 mod line;
 pub mod migrate;
 mod param;
+mod plain;
 mod postgres;
 pub mod readers;
 #[cfg(test)]
@@ -28,11 +29,17 @@ mod row;
 mod sqlite;
 mod statement;
 mod step;
+#[cfg(test)]
+mod strangers;
+mod surroundings;
+#[cfg(test)]
+mod surroundings_tests;
 #[doc(hidden)]
 pub mod testing;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod url;
 mod wire;
 
 pub use conn::{Conn, Tx, Watch};
@@ -41,10 +48,11 @@ pub use param::Param;
 pub use readers::Readers;
 pub use row::{FromColumn, Row, Rows, Value};
 pub use statement::{Call, Statement, to_postgres};
+pub use surroundings::look_around;
+pub use url::PostgresUrl;
 
 pub use crate::{params, statements};
 
-use crate::secret::Secret;
 use crate::sync;
 use std::path::PathBuf;
 
@@ -53,8 +61,8 @@ use std::path::PathBuf;
 pub enum Location {
     /// A database file; it is created when it is opened for writing.
     Sqlite(PathBuf),
-    /// A PostgreSQL url or `key=value` text. It holds a password, so nothing shows it.
-    Postgres(Secret<String>),
+    /// A PostgreSQL url or `key=value` text, and whether it may do without TLS.
+    Postgres(PostgresUrl),
 }
 
 /// Which engine answers.

@@ -20,13 +20,15 @@ use super::param::Param;
 use super::row::{Kept, Rows};
 use super::statement::{Call, Statement};
 use super::step::{Answer, Params, Step, address, ask};
+use super::url::PostgresUrl;
 use crate::error::Class;
 use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use tokio_postgres::Client;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// `idle_in_transaction_session_timeout`: a frozen server must not stall the others through its locks. `jit`: compiling a
 /// statement takes longer than any of ours runs.
@@ -35,6 +37,19 @@ const SESSION: &str = "SET lock_timeout = '5s'; SET statement_timeout = '10s';
     SET TimeZone = 'UTC'";
 
 const SESSION_READ: &str = "SET default_transaction_read_only = on";
+
+/// The schema that URL and role give, and the first one on their path that has tables of a store.
+const SCHEMAS: &str = "SELECT current_schema(), (SELECT p.name FROM unnest(current_schemas(false)) WITH ORDINALITY AS p (name, place)
+    JOIN pg_namespace n ON n.nspname = p.name
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'schema_lease' AND c.relkind IN ('r', 'p')
+    ORDER BY p.place LIMIT 1)";
+
+/// The one schema, and after it what would come before it unnamed: nobody's temporary table stands in a table's place.
+const PIN: &str = "SELECT set_config('search_path', quote_ident(nspname) || ', pg_temp', false) FROM pg_namespace WHERE nspname = $1";
+
+const NAME_SESSION: &str = "SELECT set_config('provost.session', $1, false)";
+
+const SESSION_NAME: &str = "SELECT current_setting('provost.session', true)";
 
 type Unanswered = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>;
 
@@ -47,6 +62,8 @@ pub(super) struct Postgres {
     /// What rides with the next statement.
     deferred: Vec<Step<'static>>,
     savepoint: Savepoint,
+    /// Where the tables lie.
+    schema: String,
     /// The end of the last read, which was sent but whose answer nobody waited for.
     unanswered: Option<Unanswered>,
 }
@@ -60,7 +77,10 @@ enum Savepoint {
 }
 
 impl Postgres {
-    pub fn open(url: &str, access: Access) -> Result<Self, Fault> {
+    /// Opens a connection to the schema that URL and role give, or to the one that an earlier connection was given.
+    ///
+    /// Errors: whatever keeps it from being used, as `Unavailable`.
+    pub fn open(url: &PostgresUrl, access: Access, schema: Option<&str>) -> Result<Self, Fault> {
         let (client, line) = Line::open(url)?;
         let mut made = Self {
             client: Arc::new(client),
@@ -68,6 +88,7 @@ impl Postgres {
             prepared: HashMap::new(),
             deferred: Vec::new(),
             savepoint: Savepoint::None,
+            schema: String::new(),
             unanswered: None,
         };
         made.defer(SESSION);
@@ -75,7 +96,89 @@ impl Postgres {
             made.defer(SESSION_READ);
         }
         made.flush(&[], None).map_err(Fault::of_connecting)?;
+        let schema = match schema {
+            Some(known) => known.to_owned(),
+            None => made.given_schema().map_err(Fault::of_connecting)?,
+        };
+        made.pin(schema).map_err(Fault::of_connecting)?;
         Ok(made)
+    }
+
+    /// Returns the schema in which the tables lie, or will.
+    pub fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    fn given_schema(&mut self) -> Result<String, Fault> {
+        let mut row = self.ask(SCHEMAS)?.into_iter();
+        let (given, held) = (row.next().flatten(), row.next().flatten());
+        let given = given.ok_or_else(|| {
+            Fault::told(
+                "search_path of the PostgreSQL url and role names no schema that is there and that the role may use; create one, \
+                 or name one with options=-csearch_path=SCHEMA in the url",
+            )
+        })?;
+        match held {
+            Some(held) if held != given => Err(Fault::told(format!(
+                "the tables of this store lie in the schema {held}, and PostgreSQL url and role give {given} first; name the one \
+                 that is meant with options=-csearch_path=SCHEMA in the url"
+            ))),
+            _ => Ok(given),
+        }
+    }
+
+    fn pin(&mut self, schema: String) -> Result<(), Fault> {
+        let client = Arc::clone(&self.client);
+        let name = schema.clone();
+        let pinned = self
+            .line
+            .drive(async move { client.query_typed(PIN, &[(&name, Type::TEXT)]).await })?
+            .map_err(|error| Fault::of_postgres(&error).during("pin the schema"))?;
+        if pinned.is_empty() {
+            return Err(Fault::told(format!(
+                "the schema {schema}, in which the tables of this store lie, is not there any more; bring it back, or restart the \
+                 server with the one that is meant"
+            )));
+        }
+        self.schema = schema;
+        Ok(())
+    }
+
+    /// Returns the first row of an answer as texts; nothing is prepared.
+    fn ask(&mut self, sql: &'static str) -> Result<Vec<Option<String>>, Fault> {
+        let client = Arc::clone(&self.client);
+        let answer = self
+            .line
+            .drive(async move { client.simple_query(sql).await })?
+            .map_err(|error| Fault::of_postgres(&error).during(sql))?;
+        let row = answer.into_iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        Ok(row.map_or_else(Vec::new, |row| {
+            (0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect()
+        }))
+    }
+
+    /// Returns what the first column of an answer says.
+    pub fn text(&mut self, sql: &'static str) -> Result<Option<String>, Fault> {
+        let row = self.ask(sql).map_err(Fault::of_connecting)?;
+        Ok(row.into_iter().next().flatten())
+    }
+
+    /// Gives the session a name of its own.
+    pub fn name_session(&mut self, name: &str) -> Result<(), Fault> {
+        let client = Arc::clone(&self.client);
+        let name = name.to_owned();
+        self.line
+            .drive(async move { client.query_typed(NAME_SESSION, &[(&name, Type::TEXT)]).await })?
+            .map(drop)
+            .map_err(|error| Fault::of_postgres(&error).during("name the session"))
+    }
+
+    /// Returns the name that was given to the session, whoever gave it.
+    pub fn session_name(&mut self) -> Result<Option<String>, Fault> {
+        self.text(SESSION_NAME)
     }
 
     /// Opens the transaction together with the next statement.

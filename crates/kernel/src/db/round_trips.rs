@@ -11,7 +11,7 @@ use tokio_postgres::config::Host;
 
 /// Who spoke last, and how often the client spoke after the server.
 #[derive(Default)]
-struct Talk {
+pub(super) struct Talk {
     client_spoke: bool,
     round_trips: usize,
 }
@@ -37,16 +37,16 @@ fn relay_both<S: Read + Write + Send + 'static>(client: TcpStream, server: [S; 2
     std::thread::spawn(move || relay(from_server, client, false, &down));
 }
 
-/// Returns the same store behind a proxy that serves one connection.
-fn behind_proxy(url: &str, talk: Arc<Mutex<Talk>>) -> Location {
+/// Returns the same store behind a proxy, under this name of this machine, that serves one connection.
+pub(super) fn behind_proxy(host: &str, url: &str, talk: Arc<Mutex<Talk>>) -> Location {
     let config: Config = url.parse().expect("the url was used before");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let listener = TcpListener::bind((host, 0)).expect("there is a free port");
     let port = listener.local_addr().expect("it is bound").port();
     let password = config
         .get_password()
         .map(|word| format!(" password='{}'", String::from_utf8_lossy(word)));
     let proxied = format!(
-        "host=127.0.0.1 port={port} sslmode=disable user={} dbname={} options={}{}",
+        "host={host} port={port} sslmode=disable user={} dbname={} options={}{}",
         config.get_user().unwrap_or("postgres"),
         config.get_dbname().unwrap_or("postgres"),
         config.get_options().expect("the schema of the test"),
@@ -69,7 +69,7 @@ fn behind_proxy(url: &str, talk: Arc<Mutex<Talk>>) -> Location {
             }
         }
     });
-    Location::Postgres(crate::Secret::new(proxied))
+    Location::Postgres(PostgresUrl::new(crate::Secret::new(proxied)).allow_plaintext(true))
 }
 
 #[test]
@@ -79,8 +79,11 @@ fn a_unit_costs_the_round_trips_that_it_must() {
             continue;
         };
         let talk = Arc::new(Mutex::new(Talk::default()));
-        let mut conn =
-            Conn::open(&behind_proxy(url.expose(), Arc::clone(&talk)), Access::Write).expect("opens");
+        let mut conn = Conn::open(
+            &behind_proxy("127.0.0.1", url.expose(), Arc::clone(&talk)),
+            Access::Write,
+        )
+        .expect("opens");
         conn.batch("CREATE TABLE things (id BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL)")
             .expect("creates");
         let add = |id: i64| Call {

@@ -1,6 +1,6 @@
 //! Empty stores for tests, on SQLite always and on PostgreSQL where there is one.
 
-use super::{Access, Conn, Location};
+use super::{Access, Conn, Location, PostgresUrl};
 use crate::secret::Secret;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -69,7 +69,7 @@ pub fn locations(name: &str) -> Vec<TestStore> {
             let fresh = format!("DROP SCHEMA IF EXISTS {unique} CASCADE; CREATE SCHEMA {unique}");
             on(&url, &fresh).expect("the PostgreSQL for tests answers");
             stores.push(TestStore {
-                location: Location::Postgres(Secret::new(in_schema(&url, &unique))),
+                location: Location::Postgres(PostgresUrl::new(Secret::new(in_schema(&url, &unique)))),
                 leftover: Leftover::Schema { url, schema: unique },
             });
         }
@@ -90,7 +90,11 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn on(url: &str, sql: &str) -> crate::Result<()> {
-    Conn::open(&Location::Postgres(Secret::new(url.to_owned())), Access::Write)?.batch(sql)
+    Conn::open(
+        &Location::Postgres(PostgresUrl::new(Secret::new(url.to_owned()))),
+        Access::Write,
+    )?
+    .batch(sql)
 }
 
 fn in_schema(url: &str, schema: &str) -> String {

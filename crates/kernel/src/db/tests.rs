@@ -26,6 +26,10 @@ crate::statements! {
     LIST = "SELECT id, name FROM things ORDER BY id";
     /// Counts things.
     COUNT = "SELECT COUNT(*) FROM things";
+    /// Names the first thing.
+    WHICH = "SELECT name FROM things WHERE id = 1";
+    /// Where a connection looks for a table.
+    PATH = { sqlite: "SELECT ''", postgres: "SELECT current_setting('search_path')" };
     /// Parameters out of order, repeated, and a quoted one.
     JUMBLED = "SELECT CAST(?2 AS TEXT), CAST(?1 AS TEXT), CAST(?2 AS TEXT), '?1', 'it''s ?2'";
     /// Cannot be prepared.
@@ -201,7 +205,7 @@ fn parameters_are_numbered_and_quoted_text_is_left_alone() {
 
 #[test]
 fn a_statement_list_knows_its_statements() {
-    assert_eq!(STATEMENTS.len(), 18);
+    assert_eq!(STATEMENTS.len(), 20);
     assert_eq!(ADD.name, "provost_kernel::db::tests::ADD");
     assert_eq!(ADD.unscoped, None);
     assert_eq!(LOCK.unscoped, Some("to test the second form"));
@@ -408,8 +412,11 @@ fn a_read_does_not_stay_open() {
         let name = format!("idle-{}", std::process::id());
         let separator = if url.expose().contains("://") { '&' } else { ' ' };
         let named = format!("{}{separator}application_name={name}", url.expose());
-        let mut reader =
-            Conn::open(&Location::Postgres(crate::Secret::new(named)), Access::Read).expect("opens");
+        let mut reader = Conn::open(
+            &Location::Postgres(PostgresUrl::new(crate::Secret::new(named))),
+            Access::Read,
+        )
+        .expect("opens");
         for _ in 0..20 {
             reader
                 .read(|tx| tx.query_opt(&GET_ALL, params!["x"], read_all))
@@ -470,7 +477,7 @@ fn a_server_that_kills_an_idle_connection_is_survived() {
         let name = format!("killed-{}", std::process::id());
         let separator = if url.expose().contains("://") { '&' } else { ' ' };
         let named = format!("{}{separator}application_name={name}", url.expose());
-        let location = Location::Postgres(crate::Secret::new(named));
+        let location = Location::Postgres(PostgresUrl::new(crate::Secret::new(named)));
         let mut other = Conn::open(&location, Access::Write).expect("opens");
         assert_eq!(count(&mut other), 0);
         conn.tx()
@@ -547,7 +554,9 @@ fn errors_hold_no_bound_value() {
             assert!(all.contains("tests::"), "{all}");
         }
         assert!(!format!("{:?}", params![secret, 7, true]).contains(secret));
-        let location = Location::Postgres(crate::Secret::new("postgres://u:hunter2@h/x".into()));
+        let location = Location::Postgres(PostgresUrl::new(crate::Secret::new(
+            "postgres://u:hunter2@h/x".into(),
+        )));
         assert!(!format!("{location:?}").contains(secret));
     });
 }
@@ -619,7 +628,9 @@ fn a_connection_may_be_opened_on_one_thread_and_used_on_another() {
 
 #[test]
 fn a_store_that_cannot_be_reached_is_unavailable() {
-    let nowhere = Location::Postgres(crate::Secret::new("host=/nonexistent user=nobody".into()));
+    let nowhere = Location::Postgres(PostgresUrl::new(crate::Secret::new(
+        "host=/nonexistent user=nobody".into(),
+    )));
     assert_eq!(
         class(Conn::open(&nowhere, Access::Read)),
         Some(Class::Unavailable)

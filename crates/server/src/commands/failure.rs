@@ -74,7 +74,7 @@ impl std::fmt::Display for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self {
-            message: error.message().to_owned(),
+            message: error.told().unwrap_or_else(|| error.message()).to_owned(),
             cause: error.private(),
             code: 1,
         }

@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::logging;
 use crate::config::{Config, Environment};
 use crate::{app, store};
-use provost_kernel::db::Location;
+use provost_kernel::db::{self, Location};
 use provost_kernel::durable::make_folder;
 use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::kernel::{Extras, Settings};
@@ -32,6 +32,10 @@ pub struct StoreFlags {
     /// Keep the data in the PostgreSQL database whose URL is in this file [env: PROVOST_DATABASE_URL_FILE]
     #[arg(long, value_name = "FILE")]
     database_url_file: Option<PathBuf>,
+    /// Let the connection to a PostgreSQL database on another machine go without TLS where its URL says so: everybody on the
+    /// way can read and change what passes [env: PROVOST_DATABASE_PLAINTEXT]
+    #[arg(long)]
+    database_plaintext: bool,
     /// Keep the keys in this folder [env: PROVOST_KEYS_DIR] [default: keys in the data folder]
     #[arg(long, value_name = "DIR")]
     keys_dir: Option<PathBuf>,
@@ -58,6 +62,7 @@ impl StoreFlags {
             store.database_url = None;
             store.database_url_file = Some(file.clone());
         }
+        store.database_plaintext |= self.database_plaintext;
         if let Some(dir) = &self.keys_dir {
             store.keys_dir = Some(dir.clone());
         }
@@ -99,6 +104,7 @@ impl Place {
     /// A store that knows keys never gets new ones: its tokens and its audit log would be worthless (D12.8).
     pub fn find(config: &Config, absent: Absent) -> Result<Self, Failure> {
         let location = config.store.location()?;
+        look_around(&location)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let data_dir = match &location {
             Location::Sqlite(file) => Some(file.parent().unwrap_or(Path::new(".")).to_owned()),
@@ -188,10 +194,19 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(runtime.block_on(future))
 }
 
+/// Refuses what a store must not lie in, before anything is done to it.
+pub fn look_around(location: &Location) -> Result<(), Failure> {
+    db::look_around(location).map_err(|error| opening(error, location))
+}
+
 /// Says of a store that cannot be opened which one it is; a URL is not shown, it may hold a password.
 pub fn opening(error: provost_kernel::Error, location: &Location) -> Failure {
     use provost_kernel::error::Class;
     let failure_class = error.work_class();
+    if error.told().is_some() {
+        return error.into();
+    }
+    let cause = error.private().unwrap_or_else(|| error.message().to_owned());
     let failure = Failure::from(error);
     match (failure_class, location) {
         (Class::Refused, _) => failure,
@@ -201,9 +216,9 @@ pub fn opening(error: provost_kernel::Error, location: &Location) -> Failure {
         (_, Location::Sqlite(file)) => {
             failure.during(&format!("the store {} cannot be opened", file.display()))
         }
-        (_, Location::Postgres(_)) => {
-            failure.during("the PostgreSQL database cannot be reached; check its URL and that it runs")
-        }
+        (_, Location::Postgres(_)) => failure.said(format!(
+            "the PostgreSQL database cannot be reached; check its URL and that it runs: {cause}"
+        )),
     }
 }
 

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 /// Names beside the pattern, because operators and drivers type them often.
-const SHORT: [(&str, &str); 4] = [
+const SHORT: [(&str, &str); 5] = [
     ("PROVOST_DATA_DIR", "PROVOST_STORE_DATA_DIR"),
     ("PROVOST_KEYS_DIR", "PROVOST_STORE_KEYS_DIR"),
     ("PROVOST_DATABASE_URL_FILE", "PROVOST_STORE_DATABASE_URL_FILE"),
+    ("PROVOST_DATABASE_PLAINTEXT", "PROVOST_STORE_DATABASE_PLAINTEXT"),
     ("PROVOST_LOG", "PROVOST_LOG_FILTER"),
 ];
 

@@ -19,7 +19,7 @@ pub use sign_in::{SignIn, check_public_url, declared as sign_in_providers};
 
 use crate::areas::resource_credentials::external::ExternalManagers;
 use provost_kernel::Secret;
-use provost_kernel::db::Location;
+use provost_kernel::db::{Location, PostgresUrl};
 use provost_kernel::expose::edge::{Network, Tls};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -257,9 +257,11 @@ impl Store {
     }
 
     /// Returns where the store is; reads the file that holds the database's URL.
+    ///
+    /// Errors: a URL that cannot be read, or that lets the connection do without TLS where nobody allowed it.
     pub fn location(&self) -> Result<Location, Problem> {
         if let Some(url) = &self.database_url {
-            return Ok(Location::Postgres(url.clone()));
+            return self.postgres(url.clone());
         }
         let Some(path) = &self.database_url_file else {
             return Ok(Location::Sqlite(self.data_dir().join("provost.db")));
@@ -277,6 +279,12 @@ impl Store {
                 path.display()
             )));
         }
-        Ok(Location::Postgres(Secret::new(url.to_owned())))
+        self.postgres(Secret::new(url.to_owned()))
+    }
+
+    fn postgres(&self, url: Secret<String>) -> Result<Location, Problem> {
+        let url = PostgresUrl::new(url).allow_plaintext(self.database_plaintext);
+        url.check().map_err(Problem)?;
+        Ok(Location::Postgres(url))
     }
 }

@@ -54,6 +54,9 @@ pub struct Store {
     pub data_dir: Option<PathBuf>,
     /// A file with the URL of a PostgreSQL database. The URL may hold a password; the file keeps it out of here.
     pub database_url_file: Option<PathBuf>,
+    /// Lets the connection to a PostgreSQL database on another machine go without TLS where its URL says so
+    /// (`sslmode=disable`, `prefer`, `allow`). Whoever is on the way then reads what the store holds, and changes it.
+    pub database_plaintext: bool,
     /// The folder of the keys. Default: `keys` in the data folder; another disk is better.
     pub keys_dir: Option<PathBuf>,
     /// The URL itself, from the environment or a flag; never from the file.

@@ -1,6 +1,7 @@
 //! What is refused before anything happens, with a sentence.
 
 use crate::harness::{bare, home, homes, refuse, succeed};
+use provost_kernel::db::{Access, Conn, Location};
 use std::path::Path;
 
 #[test]
@@ -188,7 +189,10 @@ fn a_password_in_the_url_is_shown_nowhere() {
         command.current_dir(&home.dir).env("PROVOST_LOG", "trace");
         let (code, said) = refuse(command);
         assert!(
-            code == 1 && said.contains("cannot be reached") && !said.contains("hunter2"),
+            code == 1
+                && said.contains("cannot be reached")
+                && said.contains("refused")
+                && !said.contains("hunter2"),
             "{said}"
         );
     }
@@ -201,6 +205,134 @@ fn a_password_in_the_url_is_shown_nowhere() {
         file.to_str().unwrap(),
     ]));
     assert!(!said.contains("hunter2"), "{said}");
+}
+
+#[test]
+fn a_database_elsewhere_without_tls_is_refused_until_it_is_allowed() {
+    let home = home("plaintext");
+    let url = "postgres://provost:hunter2@192.0.2.1/provost?sslmode=disable";
+    let file = home.path("url");
+    std::fs::write(&file, url).unwrap();
+    let data = home.path("none");
+    let at = ["--database-url-file", file.to_str().unwrap()];
+    for words in [
+        [&["serve", "--listen", "127.0.0.1:0"][..], &at].concat(),
+        [&["init", "--organization", "A"][..], &at].concat(),
+        [&["config", "check"][..], &at].concat(),
+        [&["store", "check"][..], &at].concat(),
+        vec!["store", "move", "--from", data.to_str().unwrap(), "--to", url],
+    ] {
+        let (code, said) = refuse(bare(&words));
+        assert!(
+            code == 2 && said.contains("sslmode=disable") && said.contains("--database-plaintext"),
+            "{words:?}: {said}"
+        );
+        assert!(
+            said.contains("PROVOST_DATABASE_PLAINTEXT") && !said.contains("hunter2"),
+            "{said}"
+        );
+    }
+    let config = home.path("provost.toml");
+    std::fs::write(&config, "[store]\ndatabase_plaintext = true\n").unwrap();
+    let check = [&["config", "check"][..], &at].concat();
+    let mut by_variable = bare(&check);
+    by_variable.env("PROVOST_DATABASE_PLAINTEXT", "true");
+    for command in [
+        by_variable,
+        bare(&[&check[..], &["--database-plaintext"]].concat()),
+        bare(&[&check[..], &["--config", config.to_str().unwrap()]].concat()),
+    ] {
+        let shown = succeed(command);
+        assert!(
+            shown.contains("database_plaintext = true") && !shown.contains("hunter2"),
+            "{shown}"
+        );
+    }
+}
+
+/// Returns the schema that a test's url names at its end.
+fn own_schema(url: &str) -> &str {
+    let (_, own) = url.rsplit_once("search_path").unwrap();
+    own.trim_start_matches("%3D").trim_start_matches('=')
+}
+
+/// Returns the url of another database of the same server.
+fn in_database(url: &str, database: &str) -> String {
+    if url.contains("://") {
+        let (server, _) = url.split_once('?').unwrap();
+        return format!("{}/{database}", server.rsplit_once('/').unwrap().0);
+    }
+    let words = url.split_whitespace();
+    let kept = words.filter(|word| !word.starts_with("options=") && !word.starts_with("dbname="));
+    format!("{} dbname={database}", kept.collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn a_schema_that_lies_before_the_stores_own_is_refused() {
+    for home in homes("schemas") {
+        if home.is_sqlite() {
+            continue;
+        }
+        home.init();
+        let Location::Postgres(url) = home.location() else {
+            panic!("the second engine is PostgreSQL")
+        };
+        // What happens when somebody makes a schema of the role's own name, which comes before `public`.
+        let own = own_schema(url.expose());
+        let before = format!("{own}_before");
+        let path = url.expose().replace(own, &format!("{before},{own}"));
+        let mut conn = Conn::open(&home.location(), Access::Write).unwrap();
+        conn.batch(&format!("CREATE SCHEMA {before}")).unwrap();
+        for words in [
+            &["serve", "--listen", "127.0.0.1:0"][..],
+            &["init", "--organization", "B"],
+            &["recover", "--organization", "acme"],
+        ] {
+            let mut command = home.command(words);
+            command.env("PROVOST_DATABASE_URL", &path);
+            let (code, said) = refuse(command);
+            assert!(
+                code == 1 && said.contains(&format!("lie in the schema {own},")),
+                "{words:?}: {said}"
+            );
+        }
+        conn.batch(&format!("DROP SCHEMA {before} CASCADE")).unwrap();
+        home.run(&["init", "--organization", "B"]);
+    }
+}
+
+#[test]
+fn a_database_that_is_not_utf8_is_not_served() {
+    for home in homes("latin") {
+        let Location::Postgres(url) = home.location() else {
+            continue;
+        };
+        let database = format!("{}_latin", own_schema(url.expose()));
+        let mut conn = Conn::open(&home.location(), Access::Write).unwrap();
+        conn.hurry(false).unwrap();
+        conn.batch(&format!("DROP DATABASE IF EXISTS {database}"))
+            .unwrap();
+        conn.batch(&format!(
+            "CREATE DATABASE {database} TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"
+        ))
+        .unwrap();
+        for words in [
+            &["serve", "--listen", "127.0.0.1:0"][..],
+            &["init", "--organization", "B"],
+        ] {
+            let mut command = home.command(words);
+            command.env("PROVOST_DATABASE_URL", in_database(url.expose(), &database));
+            let (code, said) = refuse(command);
+            let last = said.lines().last().unwrap_or_default();
+            assert!(
+                code == 1 && last.starts_with("provost: the PostgreSQL database has the encoding LATIN1"),
+                "{said}"
+            );
+        }
+        assert!(!home.path("keys").exists(), "nothing was made");
+        conn.batch(&format!("DROP DATABASE {database} WITH (FORCE)"))
+            .unwrap();
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! two servers on one store, jobs and warnings (invariants WK-1 to WK-3, JB-1).
 
 use crate::support::{App, Dice, each, fresh_key, number, with_trio};
-use provost_kernel::db::{Access as Mode, Conn, Location};
+use provost_kernel::db::{Access as Mode, Conn, Location, PostgresUrl};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::fence::{EventKind, Readers, TargetKind};
 use provost_kernel::jobs::{self, Handler, NewJob, Work};
@@ -331,7 +331,7 @@ fn a_lost_connection_loses_and_doubles_nothing() {
         } else {
             format!("{} application_name={name}", url.expose())
         };
-        let location = Location::Postgres(Secret::new(own));
+        let location = Location::Postgres(PostgresUrl::new(Secret::new(own)));
         let app = outer.beside(
             vec![Entry::of::<Act>()],
             Arc::new(SystemClock::new()),

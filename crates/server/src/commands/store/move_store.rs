@@ -5,7 +5,7 @@ use crate::areas::audit;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::logging;
-use crate::commands::store_flags::opening;
+use crate::commands::store_flags::{look_around, opening};
 use crate::config::{Config, Environment, Log, Store};
 use crate::migrations;
 use provost_kernel::Secret;
@@ -49,22 +49,29 @@ pub struct Move {
     /// A file with the database's URL
     #[arg(long, value_name = "FILE")]
     to_file: Option<PathBuf>,
+    /// Let the connection to a database on another machine go without TLS where its URL says so: everybody on the way can
+    /// read and change what passes [env: PROVOST_DATABASE_PLAINTEXT]
+    #[arg(long)]
+    database_plaintext: bool,
 }
 
 impl Move {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         logging::start(&Log::default(), logging::BRIEF)?;
+        let configured = Config::load(None, &Environment::of_process())?.store;
         let target = Store {
             database_url: self.to.clone().map(Secret::new),
             database_url_file: self.to_file.clone(),
+            database_plaintext: self.database_plaintext || configured.database_plaintext,
             ..Store::default()
         };
         let target = target.location()?;
         let source = Location::Sqlite(self.from.join("provost.db"));
         let mut from = backup::open(&source)?;
         let _lock = lock::take(&self.from)?;
-        self.compare(&mut from)?;
+        self.compare(&mut from, configured.keys_dir)?;
+        look_around(&target)?;
         let mut to = Conn::open(&target, Access::Write).map_err(|error| opening(error, &target))?;
         migrate(&mut to, migrations::ALL, SystemClock::new().now())
             .map_err(|error| opening(error, &target))?;
@@ -85,8 +92,7 @@ impl Move {
     }
 
     /// Refuses a store that is behind the last checkpoint beside its keys, or disagrees with it.
-    fn compare(&self, from: &mut Conn) -> Outcome {
-        let configured = Config::load(None, &Environment::of_process())?.store.keys_dir;
+    fn compare(&self, from: &mut Conn, configured: Option<PathBuf>) -> Outcome {
         let folder = self.keys_dir.clone().or(configured);
         let folder = folder.unwrap_or_else(|| self.from.join("keys"));
         if !Keys::exists(&folder) {

@@ -18,7 +18,7 @@ use crate::areas::{mcp_sessions, oauth, restore, service_accounts, skill_registr
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
-use crate::commands::store_flags::{Place, StoreFlags, block_on, brief, make_private, opening};
+use crate::commands::store_flags::{Place, StoreFlags, block_on, brief, look_around, make_private, opening};
 use crate::{migrations, store};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn, Location, migrate};
@@ -75,6 +75,7 @@ impl Restore {
         let folder = config.store.data_dir();
         let keys_dir = config.store.keys_dir().0;
         Keys::open(&keys_dir)?;
+        look_around(&target)?;
         make_private(&folder)?;
         let _lock = lock::take(&folder)?;
         if let Location::Sqlite(file) = &target
