@@ -155,6 +155,11 @@ impl Plan {
         Ok((Some(older), Some(newer)))
     }
 
+    /// Returns the name of the chunk or segment that a unit is a part of.
+    pub fn name(&self, unit: &Unit) -> &str {
+        self.source(unit.source).name()
+    }
+
     pub(crate) fn source(&self, index: usize) -> &Source {
         &self.sources[index]
     }

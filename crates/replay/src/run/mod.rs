@@ -251,7 +251,8 @@ pub fn run(job: &Job, resume: Option<&[u8]>, control: &Control<'_>) -> Result<Ou
         Some(Some(progress)) => (progress, Began::Resumed),
         Some(None) => (Progress::new(), Began::Over),
     };
-    let done = usize::try_from(progress.totals.read + lost).unwrap_or(usize::MAX);
+    let unopened: u64 = lost.iter().map(|lost| lost.rows).sum();
+    let done = usize::try_from(progress.totals.read + unopened).unwrap_or(usize::MAX);
     control.watch.add(done);
     let frame = Frame::new(
         &job.baseline,
@@ -264,7 +265,9 @@ pub fn run(job: &Job, resume: Option<&[u8]>, control: &Control<'_>) -> Result<Ou
     } else {
         work::run(&engine, &plan, &frame, progress, control)?
     };
-    totals.lose(lost);
+    for lost in &lost {
+        totals.lose(&lost.name, lost.rows);
+    }
     let finished = match is_whole {
         true => Finished::Whole,
         false if control.watch.cancel.load(Ordering::Relaxed) => Finished::Canceled,
@@ -273,7 +276,7 @@ pub fn run(job: &Job, resume: Option<&[u8]>, control: &Control<'_>) -> Result<Ou
     Ok(Outcome {
         finished,
         began,
-        events_total: plan.events() + lost,
+        events_total: plan.events() + unopened,
         events_processed: totals.read,
         truncated_by_events: plan.is_truncated(),
         dataset_digest,
@@ -320,10 +323,10 @@ fn dataset(job: &Job) -> String {
     }))
 }
 
-/// Returns the plan over what can be read, those sources, and how many events cannot be.
-fn plan(job: &Job, question: provost_history::Question) -> Result<(Plan, Vec<Source>, u64)> {
+/// Returns the plan over what can be read, those sources, and what cannot be.
+fn plan(job: &Job, question: provost_history::Question) -> Result<(Plan, Vec<Source>, Vec<Unreadable>)> {
     let schema = crate::record::schema();
-    let lost = job.unreadable.iter().map(|lost| lost.rows).sum();
+    let lost = job.unreadable.clone();
     match Plan::new(Arc::clone(&schema), job.sources.clone(), question) {
         Ok(plan) => return Ok((plan, job.sources.clone(), lost)),
         Err(cause) if work::is_lost(&cause) => {}
@@ -338,7 +341,10 @@ fn plan(job: &Job, question: provost_history::Question) -> Result<(Plan, Vec<Sou
         };
         match Plan::new(Arc::clone(&schema), vec![source.clone()], all) {
             Ok(_) => sources.push(source.clone()),
-            Err(cause) if work::is_lost(&cause) => lost += u64::from(source.rows()),
+            Err(cause) if work::is_lost(&cause) => lost.push(Unreadable {
+                name: source.name().to_owned(),
+                rows: source.rows().into(),
+            }),
             Err(cause) => return Err(cause),
         }
     }

@@ -196,6 +196,7 @@ impl Walk<'_> {
             return Err(cause);
         }
         let rows = unit.rows.len() as u64;
+        let name = self.plan.name(unit);
         let unit = (unit.source, unit.group);
         let lost = if self.progress.lost.contains(&unit) {
             0
@@ -204,7 +205,7 @@ impl Walk<'_> {
             counted.get(&unit).map_or(0, |counted| (*counted).min(rows))
         };
         self.past = self.past.saturating_sub(rows - lost);
-        self.judge.totals().lose(lost);
+        self.judge.totals().lose(name, lost);
         self.control.watch.add(usize::try_from(lost).unwrap_or(0));
         Ok(())
     }

@@ -26,6 +26,10 @@ pub struct Results {
     pub changed: u64,
     /// Recorded events that cannot be read.
     pub errors: u64,
+    /// The chunks and segments in which they lie, those with the most first. An event that was read and names no occasion is
+    /// in none of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<Lost>,
     /// Events that one of the two sets could not judge.
     pub unknown: u64,
     /// Changed events by `<from>_to_<to>`; those that occur.
@@ -52,6 +56,15 @@ pub struct Results {
     /// Whether there were too many subjects or tools to count each: the breakdowns are those of a part.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub breakdowns_capped: bool,
+}
+
+/// A chunk or segment with events that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Lost {
+    /// Its name.
+    pub name: String,
+    /// How many of its events cannot be read.
+    pub events: u64,
 }
 
 /// Counts of changes, in the order of the actions, the baseline's first.
@@ -181,6 +194,7 @@ impl Results {
             unchanged: sums.unchanged,
             changed: sums.changed,
             errors: totals.errors,
+            unreadable: lost(&totals),
             unknown: sums.unknown,
             by_change: ByChange(changes),
             newest_event_at: totals.span.map(|span| instant(span.1)),
@@ -205,6 +219,17 @@ impl Results {
             breakdowns_capped: totals.subjects.is_capped() || totals.tools.is_capped(),
         })
     }
+}
+
+fn lost(totals: &Totals) -> Vec<Lost> {
+    let lost = totals.lost.iter().map(|(name, events)| Lost {
+        name: name.clone(),
+        events: *events,
+    });
+    let mut lost: Vec<Lost> = lost.collect();
+    lost.sort_by_key(|lost| std::cmp::Reverse(lost.events));
+    lost.truncate(LINES);
+    lost
 }
 
 fn policies(engine: &Engine<'_>, totals: &Totals) -> Vec<ByPolicy> {

@@ -20,6 +20,8 @@ pub(super) struct Totals {
     pub read: u64,
     /// Events that could not be read.
     pub errors: u64,
+    /// Where they lie, as far as that is known: names of chunks and segments.
+    pub lost: BTreeMap<String, u64>,
     pub comparison: Comparison,
     /// The instants of the oldest and the newest event that was read.
     pub span: Option<(i64, i64)>,
@@ -115,6 +117,7 @@ impl Totals {
         Self {
             read: 0,
             errors: 0,
+            lost: BTreeMap::new(),
             comparison: Comparison::default(),
             span: None,
             days: BTreeMap::new(),
@@ -140,10 +143,14 @@ impl Totals {
         *all = (all.0.min(span.0), all.1.max(span.1));
     }
 
-    /// Counts events that could not be read.
-    pub fn lose(&mut self, rows: u64) {
+    /// Counts events of a chunk or segment that could not be read.
+    pub fn lose(&mut self, name: &str, rows: u64) {
+        if rows == 0 {
+            return;
+        }
         self.read += rows;
         self.errors += rows;
+        *self.lost.entry(name.to_owned()).or_default() += rows;
     }
 
     /// Adds what was counted of other events of the same plan.
@@ -151,6 +158,9 @@ impl Totals {
         self.tell_ties(&mut part, plan)?;
         self.read += part.read;
         self.errors += part.errors;
+        for (name, rows) in part.lost {
+            *self.lost.entry(name).or_default() += rows;
+        }
         self.comparison.join(&part.comparison);
         if let Some(span) = part.span {
             self.saw(span);
@@ -247,6 +257,8 @@ pub(super) fn add_name(ours: &mut Kept<Name>, mark: Mark, name: Name) {
 pub(super) struct StoredTotals {
     read: u64,
     errors: u64,
+    #[serde(default)]
+    lost: BTreeMap<String, u64>,
     comparison: Comparison,
     span: Option<(i64, i64)>,
     days: Vec<(i64, (u64, u64))>,
@@ -260,6 +272,7 @@ impl From<&Totals> for StoredTotals {
         Self {
             read: totals.read,
             errors: totals.errors,
+            lost: totals.lost.clone(),
             comparison: totals.comparison.clone(),
             span: totals.span,
             days: totals.days.iter().map(|(day, sums)| (*day, *sums)).collect(),
@@ -275,6 +288,7 @@ impl From<StoredTotals> for Totals {
         Self {
             read: stored.read,
             errors: stored.errors,
+            lost: stored.lost,
             comparison: stored.comparison,
             span: stored.span,
             days: stored.days.into_iter().collect(),

@@ -212,7 +212,7 @@ fn stripe_totals(
                 return Ok((all, false));
             }
             Err(cause) if is_lost(&cause) => {
-                judge.totals().lose(unit.rows.len() as u64);
+                judge.totals().lose(plan.name(unit), unit.rows.len() as u64);
                 control.watch.add(unit.rows.len());
             }
             Err(cause) => return Err(cause),

@@ -2,7 +2,9 @@
 
 use crate::backtests::content;
 use crate::support::{App, Dice, each, number};
+use provost_kernel::db::{Access, Call, Conn};
 use provost_kernel::kernel::Extras;
+use provost_kernel::params;
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::time::ManualClock;
 use provost_policy::{Occasion, sha256_hex};
@@ -290,6 +292,76 @@ fn a_run_says_what_would_have_changed() {
     });
 }
 
+/// Damages the chunks with so many events, and returns the names of all.
+fn damage(app: &App, events: i64) -> Vec<String> {
+    let (location, org) = (app.location(), app.organization.clone());
+    std::thread::scope(|scope| {
+        let work = move || {
+            let mut conn = Conn::open(&location, Access::Write).unwrap();
+            let bytes: &[u8] = b"no chunk";
+            let damage = Call {
+                statement: &DAMAGE,
+                params: params![org.as_str(), events, bytes].to_vec(),
+            };
+            conn.begin(&[damage]).unwrap();
+            conn.commit(&[]).unwrap();
+            conn.read(|tx| tx.query(&NAMES, params![org.as_str()], |row| row.get(0)))
+                .unwrap()
+        };
+        scope.spawn(work).join().unwrap()
+    })
+}
+
+#[test]
+fn what_could_not_be_read_is_named_and_too_much_of_it_is_a_failure() {
+    each("backtest_unreadable", |app: Arc<App>| async move {
+        record(&app, 4_000).await;
+        record(&app, 20).await;
+        let worker = Worker::start(&app);
+        let id = ask(&app, asking(quick())).await;
+        let whole = ended(&app, &id).await;
+        assert_eq!(
+            (&whole["status"], &whole["partial"]),
+            (&json!("succeeded"), &json!(false))
+        );
+        assert_eq!(whole["results"]["unreadable"], Value::Null);
+        let names = damage(&app, 20);
+        let id = ask(&app, asking(quick())).await;
+        let some = ended(&app, &id).await;
+        assert_eq!(
+            (&some["status"], &some["partial"]),
+            (&json!("succeeded"), &json!(true)),
+            "{some}"
+        );
+        assert_eq!(some["results"]["errors"], 20);
+        assert_eq!(
+            some["results"]["unreadable"],
+            json!([{ "name": names[1], "events": 20 }])
+        );
+        adds_up(&some["results"]);
+        assert_ne!(some["resultDigest"], whole["resultDigest"]);
+        assert_eq!(told(&app, &id, "policy.backtest.succeeded").await, 1);
+        damage(&app, 4_000);
+        let id = ask(&app, asking(quick())).await;
+        let none = ended(&app, &id).await;
+        assert_eq!(
+            (&none["status"], &none["partial"]),
+            (&json!("failed"), &json!(true)),
+            "{none}"
+        );
+        assert_eq!(none["failure"]["code"], "unreadable_history");
+        assert_eq!(none["results"]["errors"], 4_020);
+        assert_eq!(
+            none["results"]["unreadable"],
+            json!([{ "name": names[0], "events": 4_000 }, { "name": names[1], "events": 20 }])
+        );
+        assert_eq!(none["resultDigest"], Value::Null);
+        assert_eq!(told(&app, &id, "policy.backtest.failed").await, 1);
+        assert_eq!(told(&app, &id, "policy.backtest.succeeded").await, 0);
+        worker.stop().await;
+    });
+}
+
 #[test]
 fn what_a_limit_leaves_out_is_said() {
     each("cut", |app: Arc<App>| async move {
@@ -363,6 +435,10 @@ async fn standing(app: &App) -> Vec<(String, Vec<u8>)> {
 }
 
 provost_kernel::statements! {
+    /// Damages the chunks with so many events.
+    DAMAGE = "UPDATE history_chunks SET content = ?3 WHERE organization_id = ?1 AND event_count = ?2";
+    /// The names of the chunks, those with the most events first.
+    NAMES = "SELECT id FROM history_chunks WHERE organization_id = ?1 ORDER BY event_count DESC, id";
     /// The recorded events, as they lie there.
     CHUNKS = "SELECT id, content FROM history_chunks WHERE organization_id = ?1 ORDER BY sequence";
     /// The versions of the policy set.

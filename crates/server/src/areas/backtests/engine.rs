@@ -277,6 +277,7 @@ fn judge(kernel: &Arc<Kernel>, task: Task) -> Result<End> {
                 total: whole(outcome.events_total),
                 evaluated: whole(outcome.results.events_evaluated),
             },
+            errors: whole(outcome.results.errors),
             cut,
             dataset_digest: outcome.dataset_digest,
             result_digest: outcome.results.digest(),

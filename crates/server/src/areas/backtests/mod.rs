@@ -16,6 +16,8 @@
 //! INVARIANT BT-8: a run whose sets differ in policies that read content is made, and what came of it is read, with the
 //! scope `policies:inspect` alone; others see totals, where none of them is small.
 //! INVARIANT BT-9: what a run asked is kept as long as its audit entry, for admins and auditors.
+//! INVARIANT BT-10: a run that could not read some of its events says so and names where they lie; one that could not read
+//! more than 1 % of them has failed.
 //!
 //! Absent on purpose: `canceling` (it would last milliseconds), results that outlive their record, notifications of
 //! progress (a poll with `If-None-Match` costs one indexed read), a run's own copy of the events.

@@ -21,6 +21,8 @@ pub const KEEP_SECS: i64 = 30 * 86_400;
 pub const MAX_ATTEMPTS: i64 = 4;
 /// How long a worker may be silent before another takes its run up. Units: milliseconds.
 pub const LEASE_MS: i64 = 10_000;
+/// LIMIT: how many of a hundred events may be unreadable before what was counted of the others says nothing.
+pub const UNREADABLE_PERCENT: i64 = 1;
 /// LIMIT: runs of an organization that are worked on at a time (D9.5).
 pub const MAX_RUNNING: i64 = 2;
 /// LIMIT: runs of an organization that wait (D9.5).
@@ -189,12 +191,29 @@ impl Progress {
 pub struct Verdict {
     /// How far the work came.
     pub progress: Progress,
+    /// How many of the evaluated events could not be read.
+    pub errors: i64,
     /// What cut the events short.
     pub cut: Option<Cut>,
     /// The digest of what was read.
     pub dataset_digest: String,
     /// The digest of the results.
     pub result_digest: String,
+}
+
+impl Verdict {
+    /// Returns why the results are none, if too much of the history could not be read. INVARIANT BT-10.
+    fn failure(&self) -> Option<Failure> {
+        let (errors, evaluated) = (i128::from(self.errors), i128::from(self.progress.evaluated));
+        let is_unreadable = errors * 100 > evaluated * i128::from(UNREADABLE_PERCENT);
+        is_unreadable.then(|| Failure {
+            code: "unreadable_history".to_owned(),
+            message: format!(
+                "more than {UNREADABLE_PERCENT} % of the recorded events could not be read; results.unreadable names where \
+                 they lie, and `provost store check` says what is wrong there"
+            ),
+        })
+    }
 }
 
 /// A run as it is stored, without its question and its results.
@@ -292,7 +311,7 @@ impl Run {
         self.finished_at.map(|at| at.plus_secs(KEEP_SECS))
     }
 
-    /// Says whether the results are those of a part: it ended early after it evaluated something (D9.8).
+    /// Says whether the results are those of a part because it did not succeed after it evaluated something (D9.8).
     pub const fn is_partial(&self) -> bool {
         matches!(self.state, State::Failed(_) | State::Canceled { .. }) && self.progress.evaluated > 0
     }
@@ -358,19 +377,20 @@ impl Run {
         true
     }
 
-    /// Ends the run with its results; false when the worker counts no more.
-    pub fn succeed(&mut self, epoch: i64, verdict: Verdict, worked_ms: i64, now: Timestamp) -> bool {
+    /// Ends the run with its results, as failed where too much could not be read; false when the worker counts no more.
+    pub fn conclude(&mut self, epoch: i64, verdict: Verdict, worked_ms: i64, now: Timestamp) -> bool {
         if !self.is_held(epoch) {
             return false;
         }
         self.progress.raise(verdict.progress);
         self.worked_ms = self.worked_ms.max(worked_ms);
         self.cut = verdict.cut;
+        let failure = verdict.failure();
         self.dataset_digest = Some(verdict.dataset_digest);
         // INVARIANT BT-5: a cut by duration depends on the machine, so its results have no digest (D9.6).
-        let is_reproducible = self.cut != Some(Cut::Duration);
+        let is_reproducible = self.cut != Some(Cut::Duration) && failure.is_none();
         self.result_digest = is_reproducible.then_some(verdict.result_digest);
-        self.end(State::Succeeded, now);
+        self.end(failure.map_or(State::Succeeded, State::Failed), now);
         true
     }
 

@@ -25,6 +25,9 @@ pub struct Results {
     pub changed: u64,
     /// Recorded events that could not be read.
     pub errors: u64,
+    /// Where they lie, at most 50 chunks and segments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<UnreadableSource>,
     /// Events that one of the sets could not judge, because a recorded attribute is missing.
     pub unknown: u64,
     /// Changed events by what became of what; changes that did not occur are left out.
@@ -52,6 +55,17 @@ pub struct Results {
     /// At most 100 examples of changed events, one for each distinct behaviour; a list of runs leaves them out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Vec<Sample>>,
+}
+
+/// A chunk or segment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct UnreadableSource {
+    /// Its name.
+    pub name: String,
+    /// Its lost events.
+    pub events: u64,
 }
 
 /// What a policy did.

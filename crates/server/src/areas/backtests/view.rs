@@ -55,7 +55,7 @@ pub struct RunView {
     /// What came of it: when it has succeeded, or for the part that was evaluated when it failed or was canceled.
     #[serde(skip_serializing_if = "Option::is_none")]
     results: Option<ResultsView>,
-    /// Whether the results are those of a part, because the run failed or was canceled.
+    /// Whether the results are those of a part: it failed, was canceled, or could not read all.
     partial: bool,
     /// Whether a limit left events out.
     truncated: bool,
@@ -226,7 +226,10 @@ impl RunView {
         };
         let is_whole = sight == Sight::Whole;
         let policy_set = PolicySetView::whole(question.baseline, question.candidate);
-        let (expires_at, partial, status) = (run.expires_at(), run.is_partial(), run.status());
+        // Whether something could not be read depends on the history alone, so that everybody may know it.
+        let lacks_some = results.as_ref().is_some_and(|results| results.errors > 0);
+        let partial = run.is_partial() || (run.shows_results() && lacks_some);
+        let (expires_at, status) = (run.expires_at(), run.status());
         let progress = ProgressView::of(&run, sight);
         let (mut failure, mut canceled_by, mut cancel_reason) = (None, None, None);
         match run.state {

@@ -249,7 +249,7 @@ async fn tend(
         Ok(end) if end.finished == Finished::Canceled => {
             save(kernel, &claimed, &control, worked(), true).await
         }
-        Ok(end) => succeed(kernel, &claimed, end, worked()).await,
+        Ok(end) => conclude(kernel, &claimed, end, worked()).await,
     }
 }
 
@@ -371,13 +371,31 @@ impl Written {
     }
 }
 
-async fn succeed(kernel: &Kernel, claimed: &Claimed, end: End, worked: Duration) -> Result<()> {
+/// Ends a run with what came of it: it has succeeded, or failed because too much could not be read.
+async fn conclude(kernel: &Kernel, claimed: &Claimed, end: End, worked: Duration) -> Result<()> {
+    if end.verdict.errors > 0 {
+        tracing::error!(
+            run = %claimed.id,
+            events = end.verdict.errors,
+            names = ?end.results.unreadable.iter().map(|lost| lost.name.as_str()).collect::<Vec<_>>(),
+            "a backtest could not read all of the history; `provost store check` says what is wrong"
+        );
+    }
     let (results, samples) = end.results.into_store()?;
     change(kernel, claimed, move |cx, run, epoch| {
-        let counts = run.succeed(epoch, end.verdict.clone(), in_ms(worked), cx.now());
+        let counts = run.conclude(epoch, end.verdict.clone(), in_ms(worked), cx.now());
         if counts {
             store::save_results(cx, &run.id, &results, &samples)?;
-            say(cx, &fences::SUCCEEDED, run);
+            let is_success = run.status() == Status::Succeeded;
+            say(
+                cx,
+                if is_success {
+                    &fences::SUCCEEDED
+                } else {
+                    &fences::FAILED
+                },
+                run,
+            );
         }
         Ok(counts)
     })

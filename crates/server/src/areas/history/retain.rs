@@ -1,11 +1,13 @@
 //! Removes what is needed no more: what is older than the retention, chunks that a segment stands for, files of
 //! segments that were given up.
 //!
+//! INVARIANT HS-12: no chunk goes whose segment was not read back before, whole, with the size and digest that the store knows.
+//!
 //! A file goes an hour after its row said so, and a chunk two hours after its segment was sealed: whoever began to
 //! read before has long finished, or finds the same events in the other form.
 
 use super::model::DAY_MS;
-use super::{Place, retention_days, store};
+use super::{Place, retention_days, store, vault};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
 use provost_kernel::{Cx, Kernel, Result, Timestamp};
@@ -41,8 +43,57 @@ async fn retain_one(kernel: &Arc<Kernel>, organization: &OrganizationId) -> Resu
     let oldest = now.plus_ms(-days * DAY_MS);
     let expire = move |cx: &mut Cx<'_>| store::expire(cx, oldest).map(drop);
     kernel.system(organization.clone(), None, expire).await?;
+    remove_sealed_chunks(kernel, organization, now).await?;
     remove_chunks(kernel, organization, now, oldest).await?;
     remove_files(kernel, organization, now).await
+}
+
+/// Removes chunks that a segment stands for, once the segment was read back: they are the last other copy (HS-12).
+async fn remove_sealed_chunks(
+    kernel: &Arc<Kernel>,
+    organization: &OrganizationId,
+    now: Timestamp,
+) -> Result<()> {
+    let Some(place) = kernel.extra::<Place>() else {
+        return Ok(());
+    };
+    let org = organization.clone();
+    let sealed = now.plus_secs(-CHUNK_SECS);
+    let standing = kernel
+        .read_system(move |tx| store::standing(tx, org.as_str(), sealed))
+        .await?;
+    for (segment, file) in standing {
+        let place = place.clone();
+        let fault = kernel.blocking(move || vault::verify(&place, &file)).await?;
+        if let Some(fault) = fault {
+            metrics::counter!("provost_history_not_kept_total").increment(1);
+            tracing::error!(
+                organization = organization.as_str(),
+                "{fault}; its events are still in the database and stay there: see that the place of the history is the right \
+                 one and keeps what it takes"
+            );
+            continue;
+        }
+        loop {
+            let (org, of) = (organization.clone(), segment.clone());
+            let gone = kernel
+                .read_system(move |tx| store::chunks_of(tx, org.as_str(), &of))
+                .await?;
+            if gone.is_empty() {
+                break;
+            }
+            delete_chunks(kernel, organization, gone).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn delete_chunks(kernel: &Arc<Kernel>, organization: &OrganizationId, gone: Vec<i64>) -> Result<()> {
+    let delete = move |cx: &mut Cx<'_>| {
+        gone.iter()
+            .try_for_each(|sequence| store::delete_chunk(cx, *sequence))
+    };
+    kernel.system(organization.clone(), None, delete).await
 }
 
 async fn remove_chunks(
@@ -60,11 +111,7 @@ async fn remove_chunks(
         if gone.is_empty() {
             break;
         }
-        let delete = move |cx: &mut Cx<'_>| {
-            gone.iter()
-                .try_for_each(|sequence| store::delete_chunk(cx, *sequence))
-        };
-        kernel.system(organization.clone(), None, delete).await?;
+        delete_chunks(kernel, organization, gone).await?;
     }
     Ok(())
 }

@@ -9,9 +9,9 @@
 //! The claim is the fence (HS-3): at most one row of an organization is `writing`, and only the one whose row still is
 //! may finish. A row that was given up keeps its name until its file is removed, an hour later (HS-4).
 
-use super::Place;
 use super::model::SegmentId;
 use super::store::{self, Unsealed, Waiting};
+use super::{Place, vault};
 use provost_history::{Sealed, Sealer, Storage, chunk};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Code, Error};
@@ -161,13 +161,13 @@ async fn write(
 ) -> Result<Option<(Sealed, Vec<Unsealed>)>> {
     let (kernel, storage, organization) = (kernel.clone(), storage.clone(), organization.clone());
     if let Threads::Inline(_) = kernel.settings.threads {
-        return collect(&kernel, storage.as_ref(), &organization, &name);
+        return collect(&kernel, &storage, &organization, &name);
     }
     let (reply, answer) = oneshot::channel();
     let work = move || {
         // The priority is the thread's own; where it cannot be lowered, sealing is merely less polite.
         let _ = rustix::process::setpriority_process(None, POLITE);
-        let _ = reply.send(collect(&kernel, storage.as_ref(), &organization, &name));
+        let _ = reply.send(collect(&kernel, &storage, &organization, &name));
     };
     std::thread::Builder::new()
         .name("history-sealer".into())
@@ -182,7 +182,7 @@ const POLITE: i32 = 10;
 
 fn collect(
     kernel: &Arc<Kernel>,
-    storage: &dyn Storage,
+    storage: &Arc<dyn Storage>,
     organization: &OrganizationId,
     name: &str,
 ) -> Result<Option<(Sealed, Vec<Unsealed>)>> {
@@ -222,6 +222,15 @@ fn collect(
     if taken.is_empty() {
         return Ok(None);
     }
-    let segment = sealer.seal(storage, name).map_err(Error::internal)?;
-    Ok(Some((segment, taken)))
+    let segment = sealer.seal(storage.as_ref(), name).map_err(Error::internal)?;
+    // A storage that says yes and keeps nothing, or something else, must cost nothing (HS-12).
+    match vault::fault(storage, name, segment.size_bytes, &segment.digest) {
+        None => Ok(Some((segment, taken))),
+        Some(fault) => {
+            metrics::counter!("provost_history_not_kept_total").increment(1);
+            let said =
+                format!("the segment {name} {fault}, although its storage took it; nothing was sealed");
+            Err(Error::internal(said))
+        }
+    }
 }

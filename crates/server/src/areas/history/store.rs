@@ -55,8 +55,12 @@ provost_kernel::statements! {
     REMOVABLE = "SELECT id, name FROM history_segments WHERE organization_id = ?1 AND state = 'removing' AND updated_at < ?2 ORDER BY id LIMIT 100";
     /// Forgets a segment whose file is gone.
     FORGET_SEGMENT = "DELETE FROM history_segments WHERE organization_id = ?1 AND id = ?2 AND state = 'removing'";
-    /// Chunks that a segment has stood for long enough, and chunks whose newest event is too old.
-    GONE_CHUNKS = "SELECT sequence FROM history_chunks WHERE organization_id = ?1 AND ((segment_id IS NOT NULL AND sealed_at < ?2) OR (segment_id IS NULL AND max_at < ?3)) ORDER BY sequence LIMIT 200";
+    /// Segments that have stood for chunks long enough, while the chunks are still there.
+    STANDING = "SELECT DISTINCT s.id, s.name, s.size_bytes, s.digest FROM history_chunks c JOIN history_segments s ON s.organization_id = c.organization_id AND s.id = c.segment_id WHERE c.organization_id = ?1 AND c.segment_id IS NOT NULL AND c.sealed_at < ?2 AND s.state = 'sealed' ORDER BY s.id";
+    /// Chunks of a segment.
+    CHUNKS_OF = "SELECT sequence FROM history_chunks WHERE organization_id = ?1 AND segment_id = ?2 ORDER BY sequence LIMIT 200";
+    /// Chunks whose newest event is too old, and chunks of segments that are given up.
+    GONE_CHUNKS = "SELECT c.sequence FROM history_chunks c WHERE c.organization_id = ?1 AND ((c.segment_id IS NULL AND c.max_at < ?3) OR (c.segment_id IS NOT NULL AND c.sealed_at < ?2 AND NOT EXISTS (SELECT 1 FROM history_segments s WHERE s.organization_id = ?1 AND s.id = c.segment_id AND s.state = 'sealed'))) ORDER BY c.sequence LIMIT 200";
     /// Removes a chunk that does not wait to be sealed while somebody seals.
     DELETE_CHUNK = "DELETE FROM history_chunks WHERE organization_id = ?1 AND sequence = ?2 AND (segment_id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM history_segments s WHERE s.organization_id = ?1 AND s.state = 'writing'))";
     /// Forgets imports.
@@ -390,7 +394,25 @@ pub(super) fn forget_segment(cx: &mut Cx<'_>, id: &str) -> Result<()> {
     cx.queue(&FORGET_SEGMENT, params![org, id])
 }
 
-/// Returns the numbers of chunks that are needed no more.
+/// Returns the files of segments that have stood for chunks long enough, while the chunks are still there, with their ids.
+pub(super) fn standing(tx: &mut Tx<'_>, org: &str, sealed: Timestamp) -> Result<Vec<(String, File)>> {
+    tx.query(&STANDING, params![org, sealed], |row| {
+        let file = File {
+            organization: org.to_owned(),
+            name: row.get(1)?,
+            size_bytes: row.get(2)?,
+            digest: row.get(3)?,
+        };
+        Ok((row.get(0)?, file))
+    })
+}
+
+/// Returns the numbers of some of the chunks of a segment.
+pub(super) fn chunks_of(tx: &mut Tx<'_>, org: &str, segment: &str) -> Result<Vec<i64>> {
+    tx.query(&CHUNKS_OF, params![org, segment], |row| row.get(0))
+}
+
+/// Returns the numbers of chunks that are needed no more, whatever a segment holds.
 pub(super) fn gone_chunks(
     tx: &mut Tx<'_>,
     org: &str,

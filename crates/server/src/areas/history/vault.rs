@@ -2,10 +2,11 @@
 
 use super::Place;
 use super::store::{self, File};
-use provost_history::Segment;
+use provost_history::{Segment, Storage};
 use provost_kernel::Result;
 use provost_kernel::db::Tx;
 use provost_replay::record;
+use std::sync::Arc;
 
 /// Returns the files of every organization's sealed segments, as of one snapshot.
 pub fn files(tx: &mut Tx<'_>) -> Result<Vec<File>> {
@@ -14,25 +15,28 @@ pub fn files(tx: &mut Tx<'_>) -> Result<Vec<File>> {
 
 /// Reads a whole file and returns what is wrong with it, as a sentence.
 pub fn verify(place: &Place, file: &File) -> Option<String> {
-    let name = &file.name;
-    let fault = |fault: String| Some(format!("the segment {name} of {} {fault}", file.organization));
-    match place.0.size(name) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return fault("is not there".into());
-        }
-        Err(error) => return fault(format!("cannot be read: {error}")),
-        Ok(size) if i64::try_from(size) != Ok(file.size_bytes) => {
-            return fault(format!(
-                "has {size} bytes, and the store says {}",
-                file.size_bytes
-            ));
+    let size_bytes = u64::try_from(file.size_bytes).unwrap_or(0);
+    let fault = fault(&place.0, &file.name, size_bytes, &file.digest)?;
+    Some(format!(
+        "the segment {} of {} {fault}",
+        file.name, file.organization
+    ))
+}
+
+/// Reads a whole segment back, of which size and digest are known, and returns what is wrong with it, as the end of a sentence.
+pub(super) fn fault(storage: &Arc<dyn Storage>, name: &str, size_bytes: u64, digest: &str) -> Option<String> {
+    match storage.size(name) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some("is not there".into()),
+        Err(error) => return Some(format!("cannot be read: {error}")),
+        Ok(size) if size != size_bytes => {
+            return Some(format!("has {size} bytes, and the store says {size_bytes}"));
         }
         Ok(_) => {}
     }
-    let opened = Segment::open(place.0.clone(), name, &record::schema());
+    let opened = Segment::open(storage.clone(), name, &record::schema());
     match opened.and_then(|segment| segment.verify().map(|()| segment)) {
-        Ok(segment) if segment.digest() == file.digest => None,
-        Ok(_) => fault("is not the one that was sealed".into()),
-        Err(error) => fault(format!("is damaged: {error}")),
+        Ok(segment) if segment.digest() == digest => None,
+        Ok(_) => Some("is not the one that was sealed".into()),
+        Err(error) => Some(format!("is damaged: {error}")),
     }
 }

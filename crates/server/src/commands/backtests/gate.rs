@@ -54,6 +54,11 @@ impl Gate {
         })
     }
 
+    /// Says whether the condition is about events that could not be read.
+    pub fn is_about_errors(&self) -> bool {
+        self.name == "errors"
+    }
+
     /// Returns the figure if the condition holds, which fails the command.
     pub fn caught(&self, results: &Results) -> Option<u64> {
         let value = match self.name.as_str() {

@@ -134,6 +134,7 @@ pub struct Results {
     pub unchanged: u64,
     pub changed: u64,
     pub errors: u64,
+    pub unreadable: Vec<UnreadableRow>,
     pub unknown: u64,
     pub by_change: BTreeMap<String, u64>,
     pub newest_event_at: Option<String>,
@@ -148,6 +149,14 @@ pub struct Results {
     /// Whether it shows no figure at all: what is absent is then not known, and no zero.
     #[serde(skip)]
     pub is_withheld: bool,
+}
+
+/// A piece of the history with events that could not be read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct UnreadableRow {
+    pub name: String,
+    pub events: u64,
 }
 
 /// What one policy did.

@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::gate::Gate;
 use super::view::RunView;
-use super::words::number;
+use super::words::{events, number};
 use crate::cli::{Client, Exit, Failure, Progress, Request, per_second};
 use clap::{Arg, ArgAction, ArgMatches};
 use provost_kernel::time::Timestamp;
@@ -35,7 +35,8 @@ pub fn args() -> Vec<Arg> {
             .value_parser(Gate::parse)
             .help(
                 "Waits, and exits with 10 if this holds, such as 'block_to_allow>0'; may be repeated. Figures: \
-                 changed, unknown, errors, two actions with _to_ between; operators: > >= < <= == !=",
+                 changed, unknown, errors, two actions with _to_ between; operators: > >= < <= == !=. Without a \
+                 condition on errors it fails as well where events could not be read",
             ),
     ]
 }
@@ -171,13 +172,20 @@ fn judge(run: &RunView, gates: &[Gate]) -> Result<(), Failure> {
         let failure = Failure::new(Exit::Refused, message);
         return Err(failure.and("it reads content: ask with a token that has the scope policies:inspect"));
     }
-    let caught: Vec<String> = gates
+    let mut caught: Vec<String> = gates
         .iter()
         .filter_map(|gate| {
             let figure = gate.caught(results)?;
             Some(format!("--fail-on {gate} holds: it is {}", number(figure)))
         })
         .collect();
+    // What could not be read might have been what a condition is about.
+    if !gates.is_empty() && results.errors > 0 && !gates.iter().any(Gate::is_about_errors) {
+        caught.push(format!(
+            "{} could not be read, and --fail-on wants none: --fail-on 'errors>N' says how many may be",
+            events(results.errors)
+        ));
+    }
     let mut caught = caught.into_iter();
     match caught.next() {
         None => Ok(()),
@@ -232,6 +240,31 @@ mod tests {
         assert!(judge(&withheld, &[]).is_ok());
         let totals = of(json!({ "restricted": true, "eventsEvaluated": 9, "unchanged": 9, "byChange": {} }));
         assert!(judge(&totals, &gates).is_ok());
+    }
+
+    #[test]
+    fn a_condition_wants_everything_read_unless_it_says_otherwise() {
+        let run = RunView::read(&json!({
+            "id": "btr_1", "status": "succeeded", "partial": true,
+            "results": { "eventsEvaluated": 500, "changed": 2, "errors": 3 },
+        }))
+        .unwrap();
+        let lines = |gates: &[&str]| {
+            let gates: Vec<Gate> = gates.iter().map(|gate| Gate::parse(gate).unwrap()).collect();
+            judge(&run, &gates)
+                .err()
+                .map(|failure| (failure.exit, failure.lines.join("\n")))
+        };
+        assert_eq!(lines(&[]), None);
+        let (exit, said) = lines(&["changed>2"]).unwrap();
+        assert!(
+            exit == Exit::Gate && said.starts_with("3 events could not be read") && said.contains("errors>N"),
+            "{said}"
+        );
+        let (_, both) = lines(&["changed>1"]).unwrap();
+        assert_eq!(both.lines().count(), 2, "{both}");
+        assert_eq!(lines(&["changed>2", "errors>3"]), None);
+        assert!(lines(&["changed>2", "errors>2"]).is_some());
     }
 
     #[test]

@@ -231,7 +231,13 @@ pub fn caveats(run: &RunView) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if run.partial && run.is_final() && !results.is_withheld {
+    // Where it was read to its end, what is missing is what could not be read, and that is said below.
+    let is_read = run.status == "succeeded"
+        || run
+            .failure
+            .as_ref()
+            .is_some_and(|failure| failure.code == "unreadable_history");
+    if run.partial && run.is_final() && !results.is_withheld && !is_read {
         all.push("The figures cover only the events that were evaluated before it ended.".to_owned());
     }
     if run.truncated {
@@ -257,7 +263,7 @@ pub fn caveats(run: &RunView) -> Vec<String> {
         ));
     }
     if results.errors > 0 {
-        all.push(format!("{} could not be read.", events(results.errors)));
+        all.push(unreadable(results, evaluated));
     }
     let sampled = results
         .samples
@@ -273,7 +279,33 @@ pub fn caveats(run: &RunView) -> Vec<String> {
     all
 }
 
-fn events(count: u64) -> String {
+/// How many names of what could not be read are said; the run has more.
+const NAMES: usize = 5;
+
+fn unreadable(results: &Results, evaluated: u64) -> String {
+    let mut text = format!(
+        "{} ({}) could not be read, and the figures lack {}",
+        events(results.errors),
+        percent(results.errors, evaluated),
+        if results.errors == 1 { "it" } else { "them" }
+    );
+    let listed = results.unreadable.iter().take(NAMES);
+    let mut names: Vec<String> = listed
+        .map(|lost| format!("{} in {}", number(lost.events), lost.name))
+        .collect();
+    let more = results.unreadable.len().saturating_sub(NAMES);
+    if more > 0 {
+        names.push(format!("{} more places", number(more as u64)));
+    }
+    if !names.is_empty() {
+        text.push_str(": ");
+        text.push_str(&names.join(", "));
+    }
+    text.push('.');
+    text
+}
+
+pub fn events(count: u64) -> String {
     format!(
         "{} {}",
         number(count),
@@ -400,7 +432,8 @@ mod tests {
     #[test]
     fn what_limits_the_figures_is_said() {
         let mut run = run(
-            &json!({ "eventsEvaluated": 10, "unknown": 1, "errors": 2, "changed": 3, "samples": [{ "count": 2 }] }),
+            &json!({ "eventsEvaluated": 10, "unknown": 1, "errors": 2, "changed": 3,
+                "unreadable": [{ "name": "segment-a.parquet", "events": 2 }], "samples": [{ "count": 2 }] }),
         );
         run.status = "canceled".into();
         run.partial = true;
@@ -413,7 +446,8 @@ mod tests {
             "before it ended",
             "might read 10 events",
             "1 event (10.0",
-            "2 events could",
+            "2 events (20.0",
+            "2 in segment-a.parquet.",
             "stand for 2 of the 3",
         ] {
             assert!(said.contains(words), "{words} in {said}");

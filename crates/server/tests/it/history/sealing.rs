@@ -286,6 +286,100 @@ fn a_writer_that_dies_or_is_overdue_costs_nothing_and_its_file_goes() {
     }
 }
 
+/// What a storage makes of what it says that it took.
+#[derive(Clone, Copy, Debug)]
+enum Lie {
+    Nothing,
+    Half,
+    Other,
+}
+
+struct Lying {
+    inner: Place,
+    lie: Lie,
+}
+
+impl Storage for Lying {
+    fn size(&self, name: &str) -> io::Result<u64> {
+        self.inner.0.size(name)
+    }
+
+    fn read(&self, name: &str, offset: u64, length: usize) -> io::Result<Bytes> {
+        self.inner.0.read(name, offset, length)
+    }
+
+    fn put(
+        &self,
+        name: &str,
+        write: &mut dyn FnMut(&mut (dyn Write + Send)) -> provost_history::Result<()>,
+    ) -> provost_history::Result<()> {
+        let mut bytes: Vec<u8> = Vec::new();
+        write(&mut bytes)?;
+        match self.lie {
+            Lie::Nothing => return Ok(()),
+            Lie::Half => bytes.truncate(bytes.len() / 2),
+            // Its size and its end are those that were written.
+            Lie::Other => bytes[40] ^= 1,
+        }
+        self.inner.0.put(name, &mut |out| Ok(out.write_all(&bytes)?))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.0.remove(name)
+    }
+}
+
+#[test]
+fn a_storage_that_does_not_keep_what_it_takes_costs_nothing() {
+    for lie in [Lie::Nothing, Lie::Half, Lie::Other] {
+        each("history_lies", |app: Arc<App>| async move {
+            import(&app, "lies", lines(&app, 0, 5_000)).await.ok();
+            app.advance(601);
+            let inner = place(&app);
+            let lying = app
+                .restarted(Extras::default().with(Place(Arc::new(Lying { inner, lie }))))
+                .unwrap();
+            history::seal(&lying.kernel).await.unwrap();
+            assert_eq!(states(&app), ["removing"], "{lie:?}");
+            assert_eq!(numbers(&app), [(1, false)], "{lie:?}");
+            app.advance(3 * 3_600);
+            history::retain(&lying.kernel).await.unwrap();
+            assert_all(&all_events(&app, "").await, 0..5_000);
+            lying.kernel.stop().await;
+            // One that keeps it seals what waited.
+            history::seal(&app.kernel).await.unwrap();
+            assert_eq!(numbers(&app), [(1, true)], "{lie:?}");
+            assert_all(&all_events(&app, "").await, 0..5_000);
+        });
+    }
+}
+
+#[test]
+fn a_chunk_stays_until_its_segment_was_read_back() {
+    each("history_read_back", |app: Arc<App>| async move {
+        import(&app, "back", lines(&app, 0, 5_000)).await.ok();
+        seal(&app).await;
+        assert_eq!(numbers(&app), [(1, true)]);
+        let file = app.keys_dir.join("history").join(&files(&app)[0]);
+        let whole = std::fs::read(&file).unwrap();
+        app.advance(2 * 3_600 + 1);
+        let mut other = whole.clone();
+        other[40] ^= 1;
+        for damaged in [None, Some(&whole[..whole.len() - 1]), Some(&other[..])] {
+            std::fs::remove_file(&file).unwrap();
+            if let Some(bytes) = damaged {
+                std::fs::write(&file, bytes).unwrap();
+            }
+            history::retain(&app.kernel).await.unwrap();
+            assert_eq!(numbers(&app), [(1, true)], "the last other copy stays");
+            std::fs::write(&file, &whole).unwrap();
+        }
+        history::retain(&app.kernel).await.unwrap();
+        assert_eq!(numbers(&app), []);
+        assert_all(&all_events(&app, "").await, 0..5_000);
+    });
+}
+
 #[test]
 fn what_is_older_than_the_retention_goes_whole() {
     each("history_retention", |app: Arc<App>| async move {

@@ -25,6 +25,7 @@ fn verdict(cut: Option<Cut>) -> Verdict {
             total: 7,
             evaluated: 7,
         },
+        errors: 0,
         cut,
         dataset_digest: "data".to_owned(),
         result_digest: "results".to_owned(),
@@ -102,7 +103,7 @@ proptest! {
                 }
                 Act::Release(epoch) => prop_assert_eq!(run.release(epoch, now), before.is_held(epoch)),
                 Act::Succeed(epoch, cut) => {
-                    prop_assert_eq!(run.succeed(epoch, verdict(cut), 1, now), before.is_held(epoch));
+                    prop_assert_eq!(run.conclude(epoch, verdict(cut), 1, now), before.is_held(epoch));
                 }
                 Act::Fail(epoch) => prop_assert_eq!(run.fail(epoch, failure(), now), before.is_held(epoch)),
                 Act::Cancel => match run.cancel(somebody(), "enough", now) {
@@ -151,7 +152,7 @@ fn every_state_that_is_not_terminal_accepts_cancel() {
     // A worker that did not hear of it writes nothing any more.
     let ended = running.clone();
     assert!(!running.advance(1, Progress::default(), 1, START));
-    assert!(!running.succeed(1, verdict(None), 1, START));
+    assert!(!running.conclude(1, verdict(None), 1, START));
     assert!(!running.fail(1, failure(), START));
     assert!(!running.release(1, START));
     assert_eq!(running.claim(START.plus_secs(3600)), Claim::Refused);
@@ -204,7 +205,50 @@ fn a_run_is_partial_iff_it_ended_early_with_something_evaluated() {
     }
     let mut succeeded = run();
     succeeded.claim(START);
-    succeeded.succeed(1, verdict(Some(Cut::Duration)), 1, START);
+    succeeded.conclude(1, verdict(Some(Cut::Duration)), 1, START);
     assert!(!succeeded.is_partial() && succeeded.shows_results());
     assert_eq!(succeeded.result_digest, None);
+}
+
+#[test]
+fn what_could_not_be_read_is_not_a_success() {
+    for (errors, evaluated, succeeds) in [
+        (0, 0, true),
+        (0, 100, true),
+        (1, 100, true),
+        (2, 200, true),
+        (1, 99, false),
+        (3, 200, false),
+        (2_080, 2_080, false),
+        (i64::MAX, i64::MAX, false),
+    ] {
+        let mut run = run();
+        run.claim(START);
+        let found = Verdict {
+            progress: Progress {
+                processed: evaluated,
+                total: evaluated,
+                evaluated,
+            },
+            errors,
+            ..verdict(None)
+        };
+        assert!(run.conclude(run.epoch, found, 1, START));
+        let expected = if succeeds {
+            Status::Succeeded
+        } else {
+            Status::Failed
+        };
+        assert_eq!(run.status(), expected, "{errors} of {evaluated}");
+        assert_eq!(run.result_digest.is_some(), succeeds, "{errors} of {evaluated}");
+        assert!(run.shows_results(), "{errors} of {evaluated}");
+        if let State::Failed(failure) = run.state {
+            assert_eq!(failure.code, "unreadable_history");
+            assert!(
+                failure.message.contains("provost store check"),
+                "{}",
+                failure.message
+            );
+        }
+    }
 }
