@@ -553,6 +553,13 @@ impl Meta {
             .collect()
     }
 
+    /// Returns the parameter that may hold slashes, if the path has one. Behind [`IN_QUERY`] in the path its value stands in
+    /// the query, under the same name.
+    pub fn greedy_parameter(&self) -> Option<&'static str> {
+        let mut segments = self.path.split('/');
+        segments.find_map(|segment| segment.strip_prefix("{*")?.strip_suffix('}'))
+    }
+
     /// Returns the path as documents show it, where a greedy parameter looks like any other.
     pub fn shown_path(&self) -> String {
         self.path.replace("{*", "{")
@@ -574,6 +581,9 @@ impl Meta {
         statuses
     }
 }
+
+/// What stands in a path for an id that is said in the query, because proxies would make another path of it: `a//b`, `a/..`.
+pub const IN_QUERY: &str = "-";
 
 /// One ability of the product.
 pub trait Operation: 'static {

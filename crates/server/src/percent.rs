@@ -13,9 +13,24 @@ pub fn encoded(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, ESCAPED)
 }
 
+/// Says whether a text means the same in a path wherever it passes: proxies take out empty segments and those of a dot or two.
+pub fn fits_path(text: &str) -> bool {
+    text.split('/').all(|segment| !matches!(segment, "" | "." | ".."))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::encoded;
+    use super::{encoded, fits_path};
+
+    #[test]
+    fn a_path_carries_what_has_neither_empty_segments_nor_dots_alone() {
+        for fits in ["a", "a/b", "a.b/..c/d..", "...", "a/.b"] {
+            assert!(fits_path(fits), "{fits}");
+        }
+        for other in ["", "a/", "/a", "a//b", "a/.", "./a", "a/../b", ".."] {
+            assert!(!fits_path(other), "{other}");
+        }
+    }
 
     #[test]
     fn everything_but_the_unreserved_is_escaped() {

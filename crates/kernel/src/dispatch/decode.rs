@@ -6,7 +6,7 @@ use crate::error::{Code, Error, Result};
 use crate::idempotency::KeyUse;
 use crate::json;
 use crate::kernel::Kernel;
-use crate::operation::{Consent, Content, Entry, Meta, Precondition, Raw, authorize_performance};
+use crate::operation::{Consent, Content, Entry, IN_QUERY, Meta, Precondition, Raw, authorize_performance};
 use crate::text::IdempotencyKey;
 use crate::wire::{MANAGER_HEADERS, Trio};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -171,12 +171,37 @@ fn essence(request: &Request) -> &str {
     media_type.split(';').next().unwrap_or("").trim()
 }
 
-pub(super) fn path_of(request: &Request) -> Value {
-    let members = request
-        .path
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), Value::from(value.as_str())));
+/// Returns the parameters of the path. The one that may hold slashes comes from the query where the path says so.
+pub(super) fn path_of(entry: &Entry, request: &Request) -> Value {
+    let members = request.path.iter().map(|(name, value)| {
+        let said = is_in_query(entry, request, name).then(|| said_in_query(request, name));
+        let value = said.flatten().unwrap_or_else(|| value.clone());
+        ((*name).to_owned(), Value::from(value))
+    });
     Value::Object(members.collect())
+}
+
+/// Says whether the path leaves the word to the query: it has a dash where an id with slashes may stand.
+fn is_in_query(entry: &Entry, request: &Request, name: &str) -> bool {
+    entry.meta.greedy_parameter() == Some(name)
+        && request
+            .path
+            .iter()
+            .any(|(known, value)| *known == name && value == IN_QUERY)
+}
+
+/// Returns the first value of this name in the query. What is wrong with the query is said when the rest of it is read, after
+/// the rights of the caller were judged (DP-2).
+fn said_in_query(request: &Request, wanted: &str) -> Option<String> {
+    pairs(request)
+        .find_map(|(name, value)| (decode_query(name).ok()? == wanted).then(|| decode_query(value).ok())?)
+}
+
+/// Returns the names and values of the query as they were sent.
+fn pairs(request: &Request) -> impl Iterator<Item = (&str, &str)> {
+    let query = request.query.as_deref().unwrap_or_default();
+    let parts = query.split('&').filter(|part| !part.is_empty());
+    parts.map(|part| part.split_once('=').unwrap_or((part, "")))
 }
 
 fn body_of(entry: &Entry, request: &Request) -> Result<Map<String, Value>> {
@@ -201,15 +226,24 @@ fn body_of(entry: &Entry, request: &Request) -> Result<Map<String, Value>> {
 
 fn query_of(entry: &Entry, request: &Request) -> Result<Value> {
     let mut members = Map::new();
-    for pair in request
-        .query
-        .as_deref()
-        .unwrap_or("")
-        .split('&')
-        .filter(|p| !p.is_empty())
-    {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    let mut is_named = false;
+    for (name, value) in pairs(request) {
         let (name, value) = (decode_query(name)?, decode_query(value)?);
+        if entry.meta.greedy_parameter() == Some(name.as_str()) {
+            let refused = |message: &str| Err(Error::invalid(format!("/query/{name}"), message));
+            if !is_in_query(entry, request, &name) {
+                return refused(
+                    "the path names it already; with - in its place the path leaves it to the query",
+                );
+            }
+            if value.is_empty() {
+                return refused("must not be empty");
+            }
+            if std::mem::replace(&mut is_named, true) {
+                return refused("is given twice");
+            }
+            continue;
+        }
         if !entry.query_names.contains(&name) {
             let known = if entry.query_names.is_empty() {
                 "none".into()

@@ -293,7 +293,7 @@ pub async fn precheck(
 ) -> std::result::Result<Arc<Presented>, Outcome> {
     let identity = identify::identify_for(kernel, request.knock(), Some(request.place)).await?;
     let entry = &kernel.registry.entries()[request.place];
-    admit(entry, &request, &identity.actor, &path_of(&request)).map_err(|error| {
+    admit(entry, &request, &identity.actor, &path_of(entry, &request)).map_err(|error| {
         note_denial(kernel, entry, &request, &identity.actor, &error);
         Outcome::refused(error, peek_rate(kernel, entry, &identity.actor))
     })?;
@@ -367,7 +367,7 @@ fn proceed(
         return Ok(Step::First(actor.organization, First::Use(credential.token_id)));
     }
     note_use(kernel, &request.origin, presented.kind(), &credential, now);
-    let path = path_of(request);
+    let path = path_of(entry, request);
     if let Err(error) = admit(entry, request, &actor, &path) {
         note_denial(kernel, entry, request, &actor, &error);
         return Ok(refused(error, peek_rate(kernel, entry, &actor)));
@@ -426,7 +426,7 @@ fn fetch_lost_answer(
             error,
         ))
     };
-    let path = path_of(request);
+    let path = path_of(entry, request);
     if !entry.meta.reveals_secret || admit(entry, request, &actor, &path).is_err() {
         return dead();
     }

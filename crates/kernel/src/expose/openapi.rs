@@ -6,7 +6,7 @@
 mod headers;
 
 use super::http::BASE;
-use crate::operation::{Access, BodyLimit, Consent, Entry, Kind, Registry};
+use crate::operation::{Access, BodyLimit, Consent, Entry, IN_QUERY, Kind, Registry};
 use crate::text::{IdempotencyKey, Reason};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -157,8 +157,13 @@ fn operation(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
     let order = meta.path_parameters();
     let mut in_path = parameters_of(&path(generator), "path");
     in_path.sort_by_key(|parameter| order.iter().position(|name| parameter["name"] == *name));
+    let in_query = meta
+        .greedy_parameter()
+        .and_then(|name| in_path.iter().find(|parameter| parameter["name"] == name));
+    let in_query = in_query.cloned().map(left_to_the_query);
     parameters.extend(in_path);
     parameters.extend(parameters_of(&query(generator), "query"));
+    parameters.extend(in_query);
     if meta.kind == Kind::Write {
         parameters.extend(trio_headers(entry, generator));
     }
@@ -271,6 +276,18 @@ fn parameters_of(schema: &Schema, place: &str) -> Vec<Value> {
     members
         .map(|m| m.iter().map(parameter).collect())
         .unwrap_or_default()
+}
+
+/// Returns the parameter under which the query says what no path can carry.
+fn left_to_the_query(mut parameter: Value) -> Value {
+    parameter["in"] = "query".into();
+    parameter["required"] = false.into();
+    parameter["description"] = format!(
+        "An id that no path carries unchanged, because it has an empty segment, one of a dot or two, or a slash at its end. The \
+         path then has {IN_QUERY} in its place."
+    )
+    .into();
+    parameter
 }
 
 /// Takes `null` out of the schema of an answer, at every depth: what has no value is absent (D1.2).

@@ -29,6 +29,8 @@ pub(super) struct Operation {
     pub(super) description: String,
     pub(super) path_parameters: Vec<Field>,
     pub(super) query: Vec<Field>,
+    /// The path parameter that the query takes as well, for what no path carries unchanged.
+    pub(super) slashed: Option<String>,
     pub(super) body: Option<Body>,
     pub(super) kind: Effect,
     pub(super) reveals_secret: bool,
@@ -208,6 +210,16 @@ fn operation(schemas: &Schemas<'_>, path: &str, method: &str, found: &Value) -> 
     } else {
         Effect::Read
     };
+    let path_parameters = parameters(schemas, found, "path");
+    let mut query = parameters(schemas, found, "query");
+    let mut slashed = None;
+    query.retain(|field| {
+        let is_twice = path_parameters.iter().any(|other| other.path == field.path);
+        if is_twice {
+            slashed = Some(field.name());
+        }
+        !is_twice
+    });
     Some(Operation {
         group: word(0)?,
         verb: word(1)?,
@@ -215,8 +227,9 @@ fn operation(schemas: &Schemas<'_>, path: &str, method: &str, found: &Value) -> 
         path: path.to_owned(),
         summary: text(found, "summary").unwrap_or_default(),
         description: text(found, "description").unwrap_or_default(),
-        path_parameters: parameters(schemas, found, "path"),
-        query: parameters(schemas, found, "query"),
+        path_parameters,
+        query,
+        slashed,
         body: match body_schema {
             Some(schema) => Some(body(schemas, schema)),
             None => content(found),

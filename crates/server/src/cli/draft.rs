@@ -4,18 +4,22 @@ use super::api::{Effect, Operation, Trio};
 use super::connection::Connection;
 use super::consent::Consent;
 use super::content;
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use super::flags::{self, Place};
-use super::server::Call;
+use super::server::{Call, Reply};
 use super::terminal::Terminal;
-use crate::percent::encoded;
+use crate::percent::{encoded, fits_path};
 use clap::ArgMatches;
 use http::{HeaderMap, header};
+use provost_kernel::operation::IN_QUERY;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
 /// LIMIT: larger than any body that a server takes (D1.10).
 const MAX_BODY_BYTES: u64 = 32 << 20;
+
+/// The header that names what an answer is about, where its body does not.
+const NAMED: &str = "x-policy-id";
 
 /// A request whose query can still change, from page to page.
 #[derive(Clone)]
@@ -23,6 +27,8 @@ pub(super) struct Draft {
     path: String,
     query: Vec<(String, String)>,
     call: Call,
+    /// What an id with slashes said, for a look at the answer.
+    named: Option<String>,
 }
 
 impl Draft {
@@ -33,6 +39,8 @@ impl Draft {
         connection: &Connection,
         terminal: &Terminal,
     ) -> Result<Self, Failure> {
+        let mut query = Vec::new();
+        let mut named = None;
         let mut path = operation
             .path
             .replace("{organizationId}", &encoded(&connection.organization).to_string());
@@ -40,9 +48,18 @@ impl Draft {
             let value = matches
                 .get_one::<String>(&Place::Path.id(field))
                 .map_or("", String::as_str);
-            path = path.replace(&format!("{{{}}}", field.name()), &encoded(value).to_string());
+            let name = field.name();
+            let mut shown = value;
+            if operation.slashed.as_ref() == Some(&name) {
+                named = Some(value.to_owned());
+                if !fits_path(value) {
+                    // Something between here and the server would make another id of it.
+                    query.push((name.clone(), value.to_owned()));
+                    shown = IN_QUERY;
+                }
+            }
+            path = path.replace(&format!("{{{name}}}"), &encoded(shown).to_string());
         }
-        let mut query = Vec::new();
         for field in &operation.query {
             if let Some(value) = flags::value(Place::Query, field, matches)? {
                 query.push((field.name(), plain(&value)));
@@ -64,7 +81,34 @@ impl Draft {
             headers,
             body,
         };
-        Ok(Self { path, query, call })
+        Ok(Self {
+            path,
+            query,
+            call,
+            named,
+        })
+    }
+
+    /// Looks whether the answer is about what was asked for: a path that was rewritten on its way names something else.
+    ///
+    /// Errors: a fault of what stands between, with what the server did.
+    pub(super) fn must_be_about(&self, reply: &Reply) -> Result<(), Failure> {
+        let Some(asked) = &self.named else {
+            return Ok(());
+        };
+        let said = reply.headers.get(NAMED).and_then(|id| id.to_str().ok());
+        let answered = said.map(str::to_owned).or_else(|| {
+            let answer: Value = serde_json::from_slice(&reply.body).ok()?;
+            answer.pointer("/item/id")?.as_str().map(str::to_owned)
+        });
+        match answered {
+            Some(answered) if answered != *asked => {
+                let line = format!("the server answered for {answered}, and {asked} was asked for");
+                let failure = Failure::new(Exit::ServerFault, line);
+                Err(failure.and("something between here and the server rewrites paths; look at what became of the other one"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Adds the trio where the operation takes it.

@@ -175,6 +175,7 @@ async fn one(
     };
     let reserved = path.map(|path| Reserved::new(path)).transpose()?;
     let reply = sender.send(&draft.call()).await?;
+    draft.must_be_about(&reply)?;
     if reply
         .headers
         .get("idempotent-replayed")

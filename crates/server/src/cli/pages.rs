@@ -74,7 +74,9 @@ pub(super) async fn list(
     }
     let mut whole: Option<Value> = None;
     loop {
-        let mut page = parsed(&sender.send(&draft.call()).await?)?;
+        let reply = sender.send(&draft.call()).await?;
+        draft.must_be_about(&reply)?;
+        let mut page = parsed(&reply)?;
         let count = page.get(member).and_then(Value::as_array).map_or(0, Vec::len);
         let next = paging.and_then(|paging| paging.next(&draft, &page, count));
         if printer.form == Form::JsonLines {

@@ -23,5 +23,6 @@ mod retries;
 mod secrets;
 mod signer;
 mod skills;
+mod slashes;
 mod tls;
 mod writes;

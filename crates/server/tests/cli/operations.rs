@@ -28,6 +28,8 @@ pub fn api() -> Api {
         Entry::of::<Download>(),
         Entry::of::<Forget>(),
         Entry::of::<Resolve>(),
+        Entry::of::<DropThing>(),
+        Entry::of::<RenameThing>(),
     ];
     Api::parse(&openapi::document(&Registry::default().with(entries))).expect("a document with commands")
 }
@@ -215,7 +217,19 @@ const fn write(id: &'static str, method: Method, path: &'static str) -> Meta {
     Meta::write(id, method, path, "settings").access("widgets:write", ALL)
 }
 
+/// An id that may hold slashes.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "see ListQuery")]
+struct ThingPath {
+    thing_id: String,
+}
+
 declared! {
+    DropThing write("dropThing", Method::Delete, "/things/{*thingId}").command("things", "drop").status(204)
+        .says("Drops a thing", ""), ThingPath, UploadQuery, Empty => NoContent;
+    RenameThing write("renameThing", Method::Put, "/things/{*thingId}").command("things", "rename")
+        .says("Renames a thing", ""), ThingPath, Empty, RevertBody => Items;
     List read("listWidgets", "/widgets").command("widgets", "list").says("Lists widgets", ""),
         Empty, ListQuery, Empty => Page;
     Create write("createWidget", Method::Post, "/widgets").command("widgets", "create").status(201).reveals_secret()

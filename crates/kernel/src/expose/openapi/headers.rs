@@ -4,7 +4,7 @@ use crate::operation::{Kind, Meta, Precondition};
 use serde_json::{Map, Value, json};
 
 /// Every header of answers: its name, its schema, what it says.
-const ANSWERS: [(&str, &str, &str); 10] = [
+const ANSWERS: [(&str, &str, &str); 11] = [
     (
         "ETag",
         "string",
@@ -27,6 +27,11 @@ const ANSWERS: [(&str, &str, &str); 10] = [
         "WWW-Authenticate",
         "string",
         "how to authenticate, and which scopes are needed",
+    ),
+    (
+        "X-Policy-Id",
+        "string",
+        "the policy that the answer is about, which a rewritten path may have made another than was asked for",
     ),
     (
         "X-Provost-Next-After",

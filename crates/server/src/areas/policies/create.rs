@@ -51,7 +51,8 @@ impl<C: Collection> Operation for CreatePolicy<C> {
     type Output = OnePolicy;
 
     fn validate(input: &Input<Self>) -> Result<()> {
-        input.body.definition.definition(C::FAMILY).map(drop)
+        let definition = input.body.definition.definition(C::FAMILY)?;
+        super::inputs::must_fit_a_path(definition.id())
     }
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OnePolicy> {

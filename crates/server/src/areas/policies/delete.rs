@@ -2,7 +2,7 @@
 
 use super::collections::Collection;
 use super::inputs::RevisionNumber;
-use super::model::PolicyPath;
+use super::model::{NAMED, PolicyPath, name};
 use super::{admission, write};
 use crate::areas::policies::fences;
 use provost_kernel::auth::Role::Admin;
@@ -28,6 +28,7 @@ impl<C: Collection> Operation for DeletePolicy<C> {
         .access("policies:write", &[Admin])
         .command(C::GROUP, "delete")
         .status(204)
+        .answers(&[NAMED])
         .says(
             C::SAYS[3],
             "It decides nothing from now on. Its revisions are kept, and its id stays taken: its owner can create it again, \
@@ -44,6 +45,7 @@ impl<C: Collection> Operation for DeletePolicy<C> {
         let (manager, expected) = (input.manager.as_ref(), input.query.expected_revision.get());
         let (policy, owner) = admission::existing(cx, C::FAMILY, id, manager, expected)?;
         write::delete(cx, &policy, owner)?;
+        name(cx, &policy.id);
         Ok(NoContent {})
     }
 }

@@ -2,6 +2,7 @@
 
 use super::model::Document;
 use super::references;
+use crate::percent::fits_path;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use provost_kernel::Result;
@@ -152,6 +153,21 @@ impl JsonSchema for PlanToken {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "minLength": 1, "maxLength": Self::LIMIT })
     }
+}
+
+/// Refuses the id of a new policy that proxies would make another policy's: a request for `a//b` is one for `a/b` behind an
+/// ordinary proxy, and a deletion deletes that.
+///
+/// Errors: `InvalidDefinition`.
+pub fn must_fit_a_path(id: &str) -> Result<()> {
+    if fits_path(id) {
+        return Ok(());
+    }
+    let message = "must have no empty segment, none of a dot or two, and no slash at its end: proxies would make another id of it";
+    Err(references::refusal([(
+        "/definition/id".to_owned(),
+        message.to_owned(),
+    )]))
 }
 
 /// Returns the stale-revision refusal of every write.

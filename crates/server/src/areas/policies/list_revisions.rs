@@ -2,7 +2,7 @@
 
 use super::inputs::RevisionNumber;
 use super::list::page;
-use super::model::PolicyPath;
+use super::model::{NAMED, PolicyPath, name};
 use super::views::RevisionView;
 use super::{admission, store};
 use provost_kernel::auth::Role;
@@ -52,6 +52,7 @@ impl Operation for ListRevisions {
     )
     .access("policies:read", &Role::ALL)
     .command("policies", "revisions")
+    .answers(&[NAMED])
     .says(
         "List the revisions of a policy, the newest first",
         "Those of a deleted policy are kept; ask for them with deleted=true. With revision, that one alone is answered, with \
@@ -65,7 +66,8 @@ impl Operation for ListRevisions {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RevisionPage> {
         let (id, query) = (&input.path.policy_id, &input.query);
         let found = store::find(cx, id)?.filter(|policy| policy.is_there() || query.deleted);
-        found.ok_or_else(admission::absent)?;
+        let found = found.ok_or_else(admission::absent)?;
+        name(cx, &found.id);
         if let Some(number) = query.revision {
             let found = store::revisions(cx, id, number.get() + 1, 1)?.into_iter().next();
             let found = found.filter(|past| past.revision == number.get());

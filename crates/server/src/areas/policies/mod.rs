@@ -17,6 +17,7 @@
 //! INVARIANT PO-6: a stored definition that cannot be read stops every decision of its set; it is never left out.
 //! INVARIANT PO-7: a policy of a living Terraform owner is changed by that principal with its labels alone.
 //! INVARIANT PO-8: an id names one policy of the organization for ever, whatever its family, deleted or not.
+//! INVARIANT PO-9: no policy is made whose id a path cannot carry unchanged; one that exists is named in the query.
 //!
 //! Absent on purpose: break glass (a person's act in a console, which this server does not have); MCP ACLs as a family
 //! of their own (clients write them as content policies); records of agents, products, devices, integrations and MCP
@@ -53,7 +54,7 @@ pub use mentions::{Kind as NamedKind, Mention, Record, mentions, opened_to};
 pub use ports::{
     Bound, Change, Live, at_sequence, bind, bind_at, family_of, live, stored, version, with_changes,
 };
-pub use store::STATEMENTS;
+pub use store::{STATEMENTS, ids_no_path_carries};
 
 use collections::{AccessPolicies, Collection, ContentPolicies, ResourcePolicies, SkillAcls};
 use provost_kernel::operation::Entry;

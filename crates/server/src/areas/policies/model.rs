@@ -1,7 +1,7 @@
 //! The words of policies and of the versions of their set, without storage.
 
 use crate::areas::resources::ownership::Owner;
-use provost_kernel::{Timestamp, id};
+use provost_kernel::{Cx, Timestamp, id};
 use provost_policy::contract::{MANAGED_BY_SERVICE, MANAGED_BY_TERRAFORM};
 use provost_policy::{Definition, Family};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -76,6 +76,14 @@ impl JsonSchema for PolicyId {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "minLength": 1, "maxLength": MAX_ID })
     }
+}
+
+/// The header that says which policy was found, in answers whose body does not.
+pub const NAMED: &str = "X-Policy-Id";
+
+/// Says in the answer which policy was found. Only what an id may hold can stand there.
+pub fn name(cx: &mut Cx<'_>, id: &PolicyId) {
+    cx.header("x-policy-id", id.as_str().to_owned());
 }
 
 /// A policy as it is stored, without its definition.
@@ -187,7 +195,8 @@ pub struct SetVersion {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline)]
 pub struct PolicyPath {
-    /// The policy. An id that holds slashes may be written with or without escaping them.
+    /// The policy. An id that holds slashes may be written with or without escaping them; one that no path carries unchanged
+    /// stands in the query, with - in its place.
     pub policy_id: PolicyId,
 }
 

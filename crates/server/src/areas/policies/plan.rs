@@ -69,11 +69,13 @@ impl Operation for ValidatePlan {
     type Output = Plan;
 
     fn validate(input: &Input<Self>) -> Result<()> {
-        input
-            .body
-            .definition
-            .definition(input.body.family.into())
-            .map(drop)
+        let body = &input.body;
+        let definition = body.definition.definition(body.family.into())?;
+        // One that exists with such an id can still be changed.
+        if body.expected_revision.get() > 0 {
+            return Ok(());
+        }
+        super::inputs::must_fit_a_path(definition.id())
     }
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Plan> {

@@ -2,6 +2,7 @@
 
 use super::model::{Policy, PolicyId, Revision, SetVersion};
 use crate::areas::resources::ownership::Owner;
+use crate::percent::fits_path;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::Error;
 use provost_kernel::text::name_key;
@@ -42,6 +43,8 @@ statements! {
     NEWEST = "SELECT p.id, p.family, p.action, p.enabled, COALESCE(r.bound, r.definition) FROM policies p JOIN policy_revisions r ON r.organization_id = p.organization_id AND r.policy_id = p.id AND r.revision = p.current_revision WHERE p.organization_id = ?1 AND p.deleted_at IS NULL ORDER BY p.seq, p.id";
     /// The same, of one page of the list.
     NEWEST_OF_PAGE = "SELECT p.id, p.family, p.action, p.enabled, COALESCE(r.bound, r.definition) FROM policies p JOIN policy_revisions r ON r.organization_id = p.organization_id AND r.policy_id = p.id AND r.revision = p.current_revision WHERE p.organization_id = ?1 AND p.seq >= ?2 AND p.seq <= ?3 AND p.deleted_at IS NULL ORDER BY p.seq, p.id";
+    /// Every policy with an id that a proxy may make another of; the program looks again.
+    HARD_TO_NAME = unscoped("the store is looked through as a whole") "SELECT organization_id, id FROM policies WHERE deleted_at IS NULL AND (id LIKE '%/' OR id LIKE '%//%' OR id LIKE '%/.%') ORDER BY organization_id, id";
     /// Adds a version.
     INSERT_VERSION = "INSERT INTO policy_set_versions (organization_id, sequence, id, digest, policy_count, created_at, created_by_type, created_by_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     /// The newest version.
@@ -80,6 +83,21 @@ fn policy(row: &Row<'_>) -> Result<Policy> {
 pub fn find(cx: &mut Cx<'_>, id: &PolicyId) -> Result<Option<Policy>> {
     let org = cx.org();
     cx.query_opt(&GET, params![org, id.as_str()], policy)
+}
+
+/// Returns a sentence about every policy whose id no path carries unchanged (PO-9).
+pub fn ids_no_path_carries(tx: &mut Tx<'_>) -> Result<Vec<String>> {
+    let found = tx.query(&HARD_TO_NAME, params![], |row| {
+        Ok((row.get::<String>(0)?, row.get::<String>(1)?))
+    })?;
+    let hard = found.into_iter().filter(|(_, id)| !fits_path(id));
+    let sentence = |(organization, id): (String, String)| {
+        format!(
+            "the policy {id} of {organization} has an id that proxies may make another of: read and delete it with - in the path \
+             and policyId={id} in the query, and create it anew under an id without empty segments and dots"
+        )
+    };
+    Ok(hard.map(sentence).collect())
 }
 
 /// What a list shows of all policies.

@@ -1,7 +1,7 @@
 //! `provost store check`: is the store whole?
 
 use super::{segments, unhurried};
-use crate::areas::{mcp_sessions, oauth, service_accounts, skill_registry, words};
+use crate::areas::{mcp_sessions, oauth, policies, service_accounts, skill_registry, words};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::store_flags::StoreFlags;
 use crate::{closing, migrations};
@@ -39,7 +39,8 @@ statements! {
 /// tokens, the counts of sessions, the segments of recorded history, and that a closed store is what it was. `provost audit verify` reads the audit log itself.
 ///
 /// Runs beside a server. Exit code 0: nothing was found; 1: every finding is a sentence on standard error. What is no damage and
-/// should be known is a line on standard error that begins with `note:`, such as users who share an e-mail address.
+/// should be known is a line on standard error that begins with `note:`, such as users who share an e-mail address, and policies
+/// whose ids proxies may make others of.
 #[derive(clap::Parser)]
 #[command(
     name = "check",
@@ -96,6 +97,7 @@ fn notes(location: &Location) -> Result<Vec<String>, Failure> {
     Ok(conn.read(|tx| {
         let mut notes = words::addresses_of_others(tx)?;
         notes.extend(oauth::wider_than_granted(tx)?);
+        notes.extend(policies::ids_no_path_carries(tx)?);
         Ok(notes)
     })?)
 }

@@ -1,7 +1,7 @@
 //! `POST …/policy-authority/{policyId}/release`
 
 use super::super::inputs::RevisionNumber;
-use super::super::model::PolicyPath;
+use super::super::model::{NAMED, PolicyPath, name};
 use super::super::{store, write};
 use super::seen;
 use crate::areas::policies::fences;
@@ -35,6 +35,7 @@ impl Operation for ReleaseAuthority {
     .access("policies:write", &[Admin])
     .command("policy-authority", "release")
     .status(204)
+    .answers(&[NAMED])
     .says(
         "Give a policy back to the service",
         "Its owner alone may, with the manager headers under which it was claimed or made. The policy and its revision stay \
@@ -60,6 +61,7 @@ impl Operation for ReleaseAuthority {
         store::save(cx, &policy)?;
         write::note_owner(cx, Some(&before), &policy.owner);
         write::emit(cx, &fences::RELEASED, &policy);
+        name(cx, &policy.id);
         Ok(NoContent {})
     }
 }
