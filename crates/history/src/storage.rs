@@ -83,8 +83,12 @@ impl Folder {
         fs::create_dir_all(path)?;
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            if entry.file_name().to_string_lossy().ends_with(PARTIAL) {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.ends_with(PARTIAL) {
                 fs::remove_file(entry.path())?;
+            } else if is_plain(&name) {
+                close_to_others(&entry);
             }
         }
         Ok(Self {
@@ -171,6 +175,21 @@ impl Listable for Folder {
         Ok(stored)
     }
 }
+
+/// Takes a file away from everybody but its owner, as far as it is ours to take: copied ones may have come with other modes.
+#[cfg(unix)]
+fn close_to_others(entry: &fs::DirEntry) {
+    use std::os::unix::fs::PermissionsExt;
+    let Ok(metadata) = entry.metadata() else { return };
+    let mode = metadata.permissions().mode();
+    if metadata.is_file() && mode & 0o177 != 0 {
+        let own = fs::Permissions::from_mode(mode & 0o600);
+        drop(fs::set_permissions(entry.path(), own));
+    }
+}
+
+#[cfg(not(unix))]
+fn close_to_others(_: &fs::DirEntry) {}
 
 /// Makes a file for its owner alone: events may hold what people wrote.
 fn create(path: &Path) -> io::Result<File> {

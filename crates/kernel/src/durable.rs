@@ -1,11 +1,13 @@
 //! Names that outlive a loss of power: what `fsync` of a file does not cover.
 //!
+//! INVARIANT DU-2: a file of the store, of a segment, of a backup and of a kept release is its owner's alone, whatever the mask of
+//!   the process that makes it; a start takes it from others.
 //! INVARIANT DU-1: a folder that [`make_folder`] returned from is on the disk with its name, and so are those above it that
 //!   it made; what is made durable inside it later cannot be lost with it.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Creates a folder for its owner alone, and those above it that are missing; each name is durable before the next is made.
@@ -26,6 +28,42 @@ pub fn make_folder(dir: &Path) -> io::Result<()> {
     }
 }
 
+/// Makes an empty file for its owner alone, whatever the mask of the process says, and says whether it was made. One that
+/// is there is left as it is.
+///
+/// Errors: those of the file system.
+pub fn make_private_file(path: &Path) -> io::Result<bool> {
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
+    match made {
+        Ok(file) => file.set_permissions(Permissions::from_mode(0o600)).map(|()| true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes a file away from everybody but its owner, and says whether it was open to others. One that is not there is left so.
+///
+/// The file is not opened: to close it would end the locks that SQLite has on it.
+///
+/// Errors: those of the file system; a file of somebody else stays as it is.
+pub fn close_to_others(path: &Path) -> io::Result<bool> {
+    let mode = match fs::metadata(path) {
+        Ok(metadata) => metadata.permissions().mode(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let is_open = mode & 0o177 != 0;
+    if is_open {
+        // INVARIANT DU-2: what the owner may do stays, but for running it.
+        fs::set_permissions(path, Permissions::from_mode(mode & 0o600))?;
+    }
+    Ok(is_open)
+}
+
 /// Returns the folder in which a file or folder lies.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent()
@@ -44,8 +82,6 @@ pub fn sync_folder(dir: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::keys::tests::Scratch;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -64,6 +100,32 @@ mod tests {
         let modes = [&there, &there.join("a"), &deep].map(|folder| mode(folder));
         assert_eq!(modes, [0o750, 0o700, 0o700]);
         assert_eq!(fs::read(deep.join("file")).unwrap(), b"text");
+    }
+
+    #[test]
+    fn a_file_is_made_for_its_owner_and_taken_from_others() {
+        let scratch = Scratch::new();
+        let file = folder_of(&scratch.keys()).join("file");
+        assert!(!close_to_others(&file).unwrap(), "it is not there");
+        assert!(make_private_file(&file).unwrap());
+        assert_eq!(mode(&file), 0o600);
+        fs::write(&file, "text").unwrap();
+        assert!(!make_private_file(&file).unwrap());
+        assert_eq!(fs::read(&file).unwrap(), b"text", "what is there stays");
+        for (before, after, was_open) in [
+            (0o644, 0o600, true),
+            (0o660, 0o600, true),
+            (0o601, 0o600, true),
+            (0o755, 0o600, true),
+            (0o444, 0o400, true),
+            (0o600, 0o600, false),
+            (0o400, 0o400, false),
+        ] {
+            fs::set_permissions(&file, Permissions::from_mode(before)).unwrap();
+            assert_eq!(close_to_others(&file).unwrap(), was_open, "{before:o}");
+            assert_eq!(mode(&file), after, "{before:o}");
+        }
+        assert!(make_private_file(&file.join("below")).is_err());
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod backtests;
 mod closing;
 #[path = "binary/decisions.rs"]
 mod decisions;
+#[path = "binary/files.rs"]
+mod files;
 #[path = "binary/first_start.rs"]
 mod first_start;
 #[path = "binary/harness.rs"]

@@ -5,7 +5,7 @@ use super::fault::Fault;
 use super::param::Param;
 use super::row::{Kept, Row, Rows};
 use super::statement::{Call, Statement};
-use crate::durable::sync_folder;
+use crate::durable::{make_private_file, sync_folder};
 use crate::error::Class;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -106,6 +106,11 @@ impl Sqlite {
                 WRITER,
             ),
         };
+        if access == Access::Write {
+            // INVARIANT DU-2: SQLite would make the file as the mask of the process says, and gives its log and its index the
+            // modes of the file. Why it cannot be made, SQLite says below.
+            drop(make_private_file(file));
+        }
         let opened = Self::configured(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, settings, access)
             .map_err(|error| Fault::of_sqlite(&error, false).during("open SQLite"))?;
         if access == Access::Write {

@@ -5,7 +5,7 @@ use super::logging;
 use crate::config::{Config, Environment};
 use crate::{app, store};
 use provost_kernel::db::{self, Location};
-use provost_kernel::durable::make_folder;
+use provost_kernel::durable::{close_to_others, make_folder};
 use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
@@ -112,8 +112,11 @@ impl Place {
         };
         if let (Location::Sqlite(file), Some(dir)) = (&location, &data_dir) {
             match absent {
-                Absent::Make => make_private(dir)?,
-                Absent::Refuse if file.is_file() => {}
+                Absent::Make => {
+                    make_private(dir)?;
+                    warn_of_open(dir)?;
+                }
+                Absent::Refuse if file.is_file() => make_private(dir)?,
                 Absent::Refuse => {
                     return Err(Failure::new(format!("there is no store at {}", file.display())));
                 }
@@ -222,16 +225,60 @@ pub fn opening(error: provost_kernel::Error, location: &Location) -> Failure {
     }
 }
 
-/// Makes a folder for its owner alone; warns of one that is open to others.
+/// Makes a folder for its owner alone.
+///
+/// Errors: one that everybody may write to: whoever may could put another store into its place.
 pub fn make_private(dir: &Path) -> Result<(), Failure> {
-    let failed = |error| Failure::of_file("the data folder cannot be made", dir, &error);
-    make_folder(dir).map_err(failed)?;
-    let metadata = std::fs::metadata(dir).map_err(failed)?;
-    if metadata.mode() & 0o077 != 0 {
-        tracing::warn!(
-            "the data folder {} is open to others; give it mode 0700",
+    make_folder(dir).map_err(|error| Failure::of_file("the data folder cannot be made", dir, &error))?;
+    if mode(dir)? & 0o002 != 0 {
+        return Err(Failure::new(format!(
+            "everybody on this machine may write to the data folder {0}, and could put another store into its place; take that \
+             away with chmod 0700 {0}, and look at what lies in it",
             dir.display()
-        );
+        )));
     }
     Ok(())
+}
+
+/// Warns of a folder that a group may write to, or that everybody may look into.
+fn warn_of_open(dir: &Path) -> Result<(), Failure> {
+    let mode = mode(dir)?;
+    let who = match (mode & 0o020 != 0, mode & 0o005 != 0) {
+        (true, true) => "its group may write to it, and everybody may look into it",
+        (true, false) => "its group may write to it",
+        (false, true) => "everybody may look into it",
+        (false, false) => return Ok(()),
+    };
+    tracing::warn!(
+        "the data folder {} is open to others: {who}; give it mode 0700",
+        dir.display()
+    );
+    Ok(())
+}
+
+fn mode(dir: &Path) -> Result<u32, Failure> {
+    let metadata = std::fs::metadata(dir);
+    metadata
+        .map(|metadata| metadata.mode())
+        .map_err(|error| Failure::of_file("the data folder cannot be looked at", dir, &error))
+}
+
+/// Takes the files of a SQLite store from everybody but their owner (DU-2). The log and its index are there after a crash.
+pub fn close_store(store: &Path) {
+    for end in ["", "-wal", "-shm"] {
+        let mut file = store.as_os_str().to_owned();
+        file.push(end);
+        let file = PathBuf::from(file);
+        match close_to_others(&file) {
+            Ok(false) => {}
+            Ok(true) => tracing::warn!(
+                "the file {} of the store was open to others; it is its owner's alone now",
+                file.display()
+            ),
+            Err(error) => tracing::warn!(
+                "the file {} of the store may be open to others, and that cannot be changed: {error}; give it mode 0600",
+                file.display()
+            ),
+        }
+    }
 }

@@ -208,7 +208,12 @@ async fn a_pull_writes_the_signed_file_and_reports_it() {
     );
     let pins = machine.home.join(".config/provost/known-keys.json");
     assert_eq!(mode(&pins), 0o600);
+    let kept = machine.file.with_file_name(".managed.json.provost.json");
+    assert_eq!(mode(&kept), 0o600);
+    // An earlier version made it open to others.
+    fs::set_permissions(&kept, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("the file");
     assert_eq!(machine.verifies().await.code, 0);
+    assert_eq!(mode(&kept), 0o600);
 }
 
 #[tokio::test]

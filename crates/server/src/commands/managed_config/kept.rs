@@ -5,7 +5,7 @@ use crate::cli::{Exit, Failure, replace_file};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use provost_kernel::Timestamp;
-use provost_kernel::durable::folder_of;
+use provost_kernel::durable::{close_to_others, folder_of};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::{self, File, TryLockError};
@@ -48,6 +48,8 @@ impl Kept {
             Failure::new(Exit::Conflict, format!("{}: {what}", path.display()))
                 .and("it holds the last applied release; remove it only if any release may follow")
         };
+        // INVARIANT DU-2: an earlier version made it open to others. Who does not own it leaves it so.
+        drop(close_to_others(&path));
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
@@ -57,11 +59,11 @@ impl Kept {
         }
     }
 
-    /// Writes what is kept for FILE, readable by those who may read FILE.
+    /// Writes what is kept for FILE, for whoever pulls alone: others read FILE.
     pub fn save(&self, file: &Path) -> Result<(), Failure> {
         let path = Self::path(file);
         let bytes = serde_json::to_vec_pretty(self).map_err(io::Error::other);
-        let written = bytes.and_then(|bytes| replace_file(&path, &bytes, 0o644));
+        let written = bytes.and_then(|bytes| replace_file(&path, &bytes, 0o600));
         written
             .map_err(|error| Failure::new(Exit::Output, format!("cannot write {}: {error}", path.display())))
     }

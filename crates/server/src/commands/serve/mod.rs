@@ -12,7 +12,7 @@ mod stop;
 
 use super::failure::{Failure, Outcome};
 use super::lock::{self, FolderLock};
-use super::store_flags::{Absent, Place, StoreFlags, make_private};
+use super::store_flags::{Absent, Place, StoreFlags, close_store, make_private};
 use super::{logging, metrics};
 use crate::areas::audit;
 use crate::config::{Config, check_public_url, sign_in_providers};
@@ -290,10 +290,12 @@ impl Server<'_> {
 
 fn take_folder(config: &Config) -> Result<Option<FolderLock>, Failure> {
     match config.store.location()? {
-        Location::Sqlite(_) => {
+        Location::Sqlite(file) => {
             let dir = config.store.data_dir();
             make_private(&dir)?;
-            lock::take(&dir).map(Some)
+            let lock = lock::take(&dir)?;
+            close_store(&file);
+            Ok(Some(lock))
         }
         // Any number of servers may share a database.
         Location::Postgres(_) => Ok(None),

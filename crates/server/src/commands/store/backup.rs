@@ -6,10 +6,10 @@ use crate::commands::store_flags::{StoreFlags, opening};
 use crate::migrations;
 use provost_kernel::Timestamp;
 use provost_kernel::db::{Access, Conn, Engine, Location, is_migrated, migrate};
+use provost_kernel::durable::make_private_file;
 use provost_kernel::time::{Clock, SystemClock};
 use provost_kernel::{params, statements};
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 statements! {
@@ -100,13 +100,11 @@ pub fn open(location: &Location) -> Result<Conn, Failure> {
 
 /// Creates a file for its owner alone; one that is there is never overwritten.
 pub fn create(file: &Path) -> Outcome {
-    let made = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file);
-    made.map(drop)
-        .map_err(|error| Failure::of_file("the file cannot be made", file, &error))
+    let failed = |error: &std::io::Error| Failure::of_file("the file cannot be made", file, error);
+    if make_private_file(file).map_err(|error| failed(&error))? {
+        return Ok(());
+    }
+    Err(failed(&std::io::Error::from(std::io::ErrorKind::AlreadyExists)))
 }
 
 fn fill(conn: &mut Conn, file: &Path, now: Timestamp) -> Outcome {
