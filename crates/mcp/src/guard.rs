@@ -9,8 +9,10 @@ use http::{HeaderMap, Uri};
 use provost_kernel::{Code, Error, Result};
 
 /// Who may be named as host, and who as origin.
-pub(crate) struct Guard {
+pub struct Guard {
     hosts: Vec<Host>,
+    /// Every address may be named: what such a page needs is a name.
+    takes_addresses: bool,
     origins: Vec<Origin>,
 }
 
@@ -51,8 +53,17 @@ impl Guard {
         });
         Self {
             hosts: hosts.collect(),
+            takes_addresses: false,
             origins: origins.collect(),
         }
+    }
+
+    /// Lets everybody in who names the server by an address, whatever it is: for what is reached over a network without a name. A page
+    /// in a browser gets here under a name that its maker controls.
+    #[must_use]
+    pub fn or_any_address(mut self) -> Self {
+        self.takes_addresses = true;
+        self
     }
 
     /// Says whether a request may come in.
@@ -68,7 +79,11 @@ impl Guard {
                 .authority()
                 .and_then(|authority| Host::parse(authority.as_str())),
         };
-        if !host.is_some_and(|host| self.hosts.iter().any(|allowed| allowed.allows(&host))) {
+        let is_allowed = |host: &Host| {
+            self.hosts.iter().any(|allowed| allowed.allows(host))
+                || (self.takes_addresses && host.name.parse::<std::net::IpAddr>().is_ok())
+        };
+        if !host.as_ref().is_some_and(is_allowed) {
             return refused("this server is not reached by the name in the header Host");
         }
         let origin = match Header::read(headers, &ORIGIN) {
@@ -193,6 +208,35 @@ mod tests {
         }
         assert!(!check(&[]));
         assert!(!check(&[("host", "provost.example"), ("host", "evil.example")]));
+    }
+
+    #[test]
+    fn any_address_is_taken_where_it_was_said_and_no_name() {
+        let guard = Guard::new(&["provost.example".to_owned()], &[]).or_any_address();
+        let is_let_in = |host: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_str(host).unwrap());
+            guard.check(&Uri::from_static("/metrics"), &headers).is_ok()
+        };
+        for host in [
+            "10.1.2.3:9464",
+            "10.1.2.3",
+            "[2001:db8::1]:9464",
+            "provost.example",
+        ] {
+            assert!(is_let_in(host), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "10.1.2.3.evil.example",
+            "10.1.2",
+            "1",
+            "0x7f.1",
+            "[::1",
+            "",
+        ] {
+            assert!(!is_let_in(host), "{host}");
+        }
     }
 
     #[test]

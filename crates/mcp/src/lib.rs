@@ -42,6 +42,7 @@ mod splice;
 
 pub use content::{Argument, Document, Prompt};
 pub use endpoint::service;
+pub use guard::Guard;
 
 /// What the server says of itself, and what it offers beside the operations.
 pub struct Options {

@@ -49,8 +49,8 @@ const GUIDES: &[(&str, &str, &str)] = guides! {
     "mcp-sessions": "Sessions of MCP clients",
 };
 
-/// Returns the routes of `/mcp`.
-pub fn router(kernel: &Arc<Kernel>) -> Router {
+/// Returns the hosts by which this server may be named, and the origins of pages that may call it.
+pub fn names(kernel: &Kernel) -> (Vec<String>, Vec<String>) {
     let names = kernel.extra::<Names>().cloned().unwrap_or_default();
     let public = &kernel.settings.public_url;
     let host = public.split_once("://").map_or("", |(_, rest)| rest);
@@ -59,11 +59,20 @@ pub fn router(kernel: &Arc<Kernel>) -> Router {
     let own = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
     let hosts = std::iter::once(host.to_owned()).chain(own).chain(names.hosts);
     let origin = public.split('/').take(3).collect::<Vec<_>>().join("/");
+    (
+        hosts.filter(|host| !host.is_empty()).collect(),
+        std::iter::once(origin).chain(names.origins).collect(),
+    )
+}
+
+/// Returns the routes of `/mcp`.
+pub fn router(kernel: &Arc<Kernel>) -> Router {
+    let (allowed_hosts, allowed_origins) = names(kernel);
     provost_mcp::service(
         kernel.clone(),
         Options {
-            allowed_hosts: hosts.filter(|host| !host.is_empty()).collect(),
-            allowed_origins: std::iter::once(origin).chain(names.origins).collect(),
+            allowed_hosts,
+            allowed_origins,
             documents: documents(kernel),
             prompts: prompts(),
             server_name: "provost".into(),

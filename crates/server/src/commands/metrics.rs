@@ -2,13 +2,18 @@
 
 use super::failure::Failure;
 use crate::config::Config;
+use crate::mcp;
 use axum::Router;
+use axum::extract::Request;
+use axum::response::IntoResponse;
 use axum::routing::get;
 use http::header;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use provost_kernel::Kernel;
-use provost_kernel::expose::edge::{Edge, EdgeSettings, Tls, serve};
+use provost_kernel::expose::edge::{Edge, EdgeSettings, RequestId, Tls, respond, serve};
 use provost_kernel::supervisor::Supervisor;
+use provost_mcp::Guard;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -60,7 +65,7 @@ pub async fn start(config: &Config, kernel: &Arc<Kernel>, supervisor: &Superviso
     tracing::info!("metrics on http://{address}/metrics");
     let settings = EdgeSettings::default();
     let edge = Edge::new(settings.clone(), kernel.clock.clone(), kernel.entropy.clone());
-    let router = edge.wrap(router(handle.clone(), kernel.clone()));
+    let router = edge.wrap(router(handle.clone(), kernel.clone(), guard(kernel, address)));
     let stop = supervisor.token();
     supervisor.spawn("metrics", async move {
         if let Err(error) = serve(listener, router, &settings, Tls::Off, stop).await {
@@ -117,14 +122,34 @@ fn seconds(ms: i64) -> f64 {
     ms as f64 / 1000.0
 }
 
-fn router(handle: PrometheusHandle, kernel: Arc<Kernel>) -> Router {
-    let answer = move || {
-        measure(&kernel);
-        let text = handle.render();
-        std::future::ready((
-            [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-            text,
-        ))
+/// Returns who may be named: the hosts of `/mcp`, and beyond this machine every address, because whoever collects figures there
+/// often knows no name.
+fn guard(kernel: &Kernel, address: SocketAddr) -> Guard {
+    let (hosts, origins) = mcp::names(kernel);
+    let guard = Guard::new(&hosts, &origins);
+    if address.ip().is_loopback() {
+        return guard;
+    }
+    guard.or_any_address()
+}
+
+fn router(handle: PrometheusHandle, kernel: Arc<Kernel>, guard: Guard) -> Router {
+    let guard = Arc::new(guard);
+    let answer = move |request: Request| {
+        // INVARIANT ME-5: a page in somebody's browser must not read the figures under a name of its own.
+        let response = match guard.check(request.uri(), request.headers()) {
+            Ok(()) => {
+                measure(&kernel);
+                let form = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+                (form, handle.render()).into_response()
+            }
+            Err(error) => {
+                let id = request.extensions().get::<RequestId>().cloned();
+                let id = id.unwrap_or_else(|| RequestId(String::new()));
+                respond(&error, &id, request.headers().get(header::ACCEPT))
+            }
+        };
+        std::future::ready(response)
     };
     Router::new().route("/metrics", get(answer))
 }

@@ -13,8 +13,8 @@ pub struct Http {
     pub listen: String,
     /// Where clients reach this server, for example `https://provost.example.com`. Default: made from `listen`.
     pub public_url: Option<String>,
-    /// Hosts, beside that of the public URL and this machine's own names, under which `/mcp` answers; a page in a
-    /// browser must not reach it under a name of its own (DNS rebinding).
+    /// Hosts, beside that of the public URL and this machine's own names, under which `/mcp` and `/metrics` answer; a page
+    /// in a browser must not reach them under a name of its own (DNS rebinding).
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages, beside that of the public URL, from which `/mcp` may be called.
     pub allowed_origins: Vec<String>,

@@ -207,6 +207,23 @@ fn metrics_count_requests_and_name_nobody() {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(!text.contains("default") && !text.contains("sa_"), "{text}");
+    // A page in somebody's browser gets here under a name of its own.
+    for (head, status) in [
+        ("Host: localhost", 200),
+        ("Host: 127.0.0.1:1", 200),
+        ("Host: evil.example", 403),
+        ("Host: 192.0.2.1", 403),
+        ("Host: localhost\r\nOrigin: https://evil.example", 403),
+        ("Host: localhost\r\nOrigin: null", 403),
+    ] {
+        let (answered, body) = crate::harness::ask(port, &format!("GET /metrics HTTP/1.1\r\n{head}"));
+        assert_eq!(answered, status, "{head}: {body}");
+        assert_eq!(
+            body.contains("provost_build_info"),
+            status == 200,
+            "{head}: {body}"
+        );
+    }
     // The operator chose the port, so it must not be silently left out.
     let in_use = format!("127.0.0.1:{port}");
     let other = crate::harness::home("metrics2");

@@ -245,6 +245,19 @@ pub fn get(port: u16, path: &str, token: Option<&str>) -> (u16, String) {
     (status, body)
 }
 
+/// Returns status and body of what answers a request with this head, which closes its connection.
+pub fn ask(port: u16, head: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+        .write_all(format!("{head}\r\nConnection: close\r\n\r\n").as_bytes())
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+}
+
 /// Returns status and body of a POST.
 pub fn post(port: u16, path: &str, token: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
