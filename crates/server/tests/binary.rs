@@ -20,6 +20,8 @@ mod harness;
 mod history;
 #[path = "binary/keys.rs"]
 mod keys;
+#[path = "binary/log.rs"]
+mod log;
 #[path = "binary/refusals.rs"]
 mod refusals;
 #[path = "binary/skills.rs"]

@@ -1,5 +1,6 @@
 //! How a command ends when it does not succeed.
 
+use super::{logging, show};
 use crate::config::Problem;
 use provost_kernel::Error;
 use std::process::ExitCode;
@@ -60,7 +61,8 @@ impl Failure {
         if let Some(cause) = &self.cause {
             tracing::error!(target: FATAL, cause, "{}", self.message);
         }
-        eprintln!("provost: {}", self.message);
+        logging::flush();
+        show::note(&format!("provost: {}", self.message));
         ExitCode::from(self.code)
     }
 }

@@ -1,6 +1,7 @@
 //! `/metrics` for Prometheus, on an address of its own. No label names an organization or a principal.
 
 use super::failure::Failure;
+use super::logging;
 use crate::config::Config;
 use crate::mcp;
 use axum::Router;
@@ -103,6 +104,10 @@ fn describe(kernel: &Kernel) {
         "provost_store_broken",
         "1 after a failed write to the store, until a restart."
     );
+    metrics::describe_counter!(
+        "provost_log_lines_lost_total",
+        "Lines of the log that standard error did not take: closed, full, or read too slowly."
+    );
     metrics::describe_gauge!("provost_build_info", "Always 1; the label names the version.");
     metrics::describe_gauge!("process_resident_memory_bytes", "Memory that is in RAM.");
     metrics::describe_gauge!("process_open_fds", "Open file descriptors.");
@@ -162,6 +167,7 @@ fn router(handle: PrometheusHandle, kernel: Arc<Kernel>, guard: Guard) -> Router
 fn measure(kernel: &Kernel) {
     metrics::gauge!("provost_waiting_units").set(kernel.waiting_units() as f64);
     metrics::gauge!("provost_store_broken").set(f64::from(u8::from(kernel.is_broken())));
+    metrics::counter!("provost_log_lines_lost_total").absolute(logging::lost_lines());
     if let Some(bytes) = resident_bytes() {
         metrics::gauge!("process_resident_memory_bytes").set(bytes as f64);
     }

@@ -49,10 +49,12 @@ pub fn main() -> ExitCode {
     if let Some(code) = client::run(&matches) {
         return code;
     }
-    match run(&matches) {
+    let code = match run(&matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
-    }
+    };
+    logging::flush();
+    code
 }
 
 /// Returns the whole command line: the program's own commands and those of the API's client.

@@ -26,6 +26,12 @@ pub fn out(text: &str) -> Outcome {
     }
 }
 
+/// Writes a line to standard error. Whether somebody reads it changes nothing.
+pub fn note(line: &str) {
+    let mut err = std::io::stderr().lock();
+    drop(writeln!(err, "{line}"));
+}
+
 /// Writes a token to standard output, where a reader that is gone is a failure: the token is lost.
 pub fn token(text: &str, organization: &OrganizationId) -> Outcome {
     let mut out = std::io::stdout().lock();

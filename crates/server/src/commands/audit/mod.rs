@@ -6,6 +6,7 @@ mod stored;
 pub use stored::STATEMENTS;
 
 use super::failure::{Failure, Outcome};
+use super::show;
 use super::store_flags::StoreFlags;
 use crate::areas::audit::{Report, Verifier};
 use anchors::Trusted;
@@ -61,7 +62,7 @@ impl Verify {
         };
         if let Some(export) = &self.export {
             let report = verify_export(export, self.organization.as_deref(), &given)?;
-            println!("{report}");
+            show::out(&format!("{report}\n"))?;
             return Ok(());
         }
         stored::verify(&config, self.organization.as_deref(), trusted.as_ref(), &given)

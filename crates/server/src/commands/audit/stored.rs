@@ -3,6 +3,7 @@
 use super::anchors::{Trusted, about};
 use crate::areas::audit::{Finding, Verifier};
 use crate::commands::failure::{Failure, Outcome};
+use crate::commands::show;
 use crate::commands::store;
 use crate::config::Config;
 use provost_kernel::audit::{Head, hex};
@@ -63,16 +64,15 @@ pub fn verify(
         let organization = chain.organization.clone();
         if let Err(failure) = judge(chain, trusted, &lines, given) {
             changed += 1;
-            eprintln!("{organization}: {failure}");
+            show::note(&format!("{organization}: {failure}"));
         }
     }
     if changed > 0 {
         return Err(Failure::new("the audit log was changed"));
     }
-    println!(
-        "No checkpoint on this machine excludes that the machine was rolled back as a whole; one that was kept elsewhere does (--checkpoint)."
-    );
-    Ok(())
+    show::out(
+        "No checkpoint on this machine excludes that the machine was rolled back as a whole; one that was kept elsewhere does (--checkpoint).\n",
+    )
 }
 
 fn read(tx: &mut Tx<'_>, organization: String) -> Result<Chain> {
@@ -161,6 +161,6 @@ fn judge(mut chain: Chain, trusted: Option<&Trusted>, lines: &[String], given: &
         Some(_) => "its head carries this installation's MAC",
         None => "the MAC of its head was not checked: the keys are not here",
     };
-    println!("{report}; {mac}");
+    show::out(&format!("{report}; {mac}\n"))?;
     Ok(())
 }

@@ -73,7 +73,9 @@ impl Rotate {
     pub fn run(&self) -> Outcome {
         let (dir, _) = self.store.load_quietly()?.store.keys_dir();
         let id = Keys::rotate(&dir, &self.purpose, SystemClock::new().now(), &SystemEntropy)?;
-        println!("{id} was made. Restart the server to use it, and export the keys again.");
+        show::out(&format!(
+            "{id} was made. Restart the server to use it, and export the keys again.\n"
+        ))?;
         Ok(())
     }
 }

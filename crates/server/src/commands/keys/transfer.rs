@@ -2,6 +2,7 @@
 
 use super::passphrase;
 use crate::commands::failure::{Failure, Outcome};
+use crate::commands::show;
 use crate::commands::store_flags::StoreFlags;
 use age::{Decryptor, Encryptor, scrypt};
 use provost_kernel::Secret;
@@ -68,11 +69,11 @@ impl Export {
             let _ = std::fs::remove_file(&self.file);
             return Err(failed(error));
         }
-        println!(
-            "{} keys were written to {}. Keep it apart from the backups.",
+        show::out(&format!(
+            "{} keys were written to {}. Keep it apart from the backups.\n",
             keys.ids().len(),
             self.file.display()
-        );
+        ))?;
         Ok(())
     }
 }
@@ -108,7 +109,11 @@ impl Import {
         let passphrase = passphrase::known(self.passphrase_file.as_deref())?;
         let plain = decrypt(&self.file, passphrase)?;
         let keys = Keys::import_plain(&dir, &plain)?;
-        println!("{} keys were brought into {}.", keys.ids().len(), dir.display());
+        show::out(&format!(
+            "{} keys were brought into {}.\n",
+            keys.ids().len(),
+            dir.display()
+        ))?;
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{copy, segments, unhurried};
 use crate::commands::failure::{Failure, Outcome};
+use crate::commands::show;
 use crate::commands::store_flags::{StoreFlags, opening};
 use crate::migrations;
 use provost_kernel::Timestamp;
@@ -60,15 +61,18 @@ impl Backup {
         let segments = segments::back_up(&config, &file).inspect_err(|_| {
             let _ = std::fs::remove_file(&file);
         })?;
-        println!("{}  {size_bytes} bytes", file.display());
+        show::out(&format!("{}  {size_bytes} bytes\n", file.display()))?;
         if segments > 0 {
             let folder = segments::beside(&file);
-            println!("{}  {segments} segments of recorded history", folder.display());
+            show::out(&format!(
+                "{}  {segments} segments of recorded history\n",
+                folder.display()
+            ))?;
         }
-        println!(
-            "A restore needs these keys, which are not in the backup: {}",
+        show::out(&format!(
+            "A restore needs these keys, which are not in the backup: {}\n",
             keys.join(", ")
-        );
+        ))?;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::{segments, unhurried};
 use crate::areas::{mcp_sessions, oauth, policies, service_accounts, skill_registry, words};
 use crate::commands::failure::{Failure, Outcome};
+use crate::commands::show;
 use crate::commands::store_flags::StoreFlags;
 use crate::{closing, migrations};
 use provost_kernel::audit::Head;
@@ -67,7 +68,7 @@ impl Check {
         let mut findings = findings(&location, &keys, SystemClock::new().now());
         if findings.is_empty() {
             for note in notes(&location)? {
-                eprintln!("note: {note}");
+                show::note(&format!("note: {note}"));
             }
             let files = segments::named(&location)?;
             if !files.is_empty() {
@@ -77,13 +78,10 @@ impl Check {
             }
         }
         for finding in &findings {
-            eprintln!("{finding}");
+            show::note(finding);
         }
         match findings.len() {
-            0 => {
-                println!("the store is whole");
-                Ok(())
-            }
+            0 => show::out("the store is whole\n"),
             1 => Err(Failure::new("the store has 1 finding")),
             count => Err(Failure::new(format!("the store has {count} findings"))),
         }

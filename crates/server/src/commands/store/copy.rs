@@ -2,6 +2,7 @@
 
 use super::schema::{OF_TRIGGERS, Table, tables, with_booleans};
 use super::{Failure, unhurried};
+use crate::commands::show;
 use provost_kernel::db::{Call, Conn, Engine, FromColumn, Param, Row, Statement, Tx, Value};
 use provost_kernel::{Error, Result};
 use std::io::IsTerminal;
@@ -221,6 +222,6 @@ fn count(tx: &mut Tx<'_>, statements: &Statements) -> Result<u64> {
 fn progress(table: &str, copied: u64, expected: u64) {
     let is_news = copied == expected || copied.is_multiple_of(50 * PAGE as u64);
     if is_news && std::io::stderr().is_terminal() {
-        eprintln!("{table}: {copied} of {expected}");
+        show::note(&format!("{table}: {copied} of {expected}"));
     }
 }

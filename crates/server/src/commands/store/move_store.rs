@@ -5,6 +5,7 @@ use crate::areas::audit;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::logging;
+use crate::commands::show;
 use crate::commands::store_flags::{look_around, opening};
 use crate::config::{Config, Environment, Log, Store};
 use crate::migrations;
@@ -76,18 +77,18 @@ impl Move {
         migrate(&mut to, migrations::ALL, SystemClock::new().now())
             .map_err(|error| opening(error, &target))?;
         let rows = copy::all(&mut from, &mut to)?;
-        println!("{rows} rows were copied and counted.");
+        show::out(&format!("{rows} rows were copied and counted.\n"))?;
         if !segments::named(&source)?.is_empty() {
-            println!(
+            show::out(&format!(
                 "The segments of recorded history stay where they are: if that is {}, make it history.folder of the \
-                 server's configuration.",
+                 server's configuration.\n",
                 self.from.join("history").display()
-            );
+            ))?;
         }
-        println!(
-            "Start the server with --database-url-file and the same --keys-dir, and do not use {} again.",
+        show::out(&format!(
+            "Start the server with --database-url-file and the same --keys-dir, and do not use {} again.\n",
             self.from.display()
-        );
+        ))?;
         Ok(())
     }
 

@@ -180,10 +180,10 @@ impl Restore {
 
     fn tell(&self, made: &[Bootstrapped], epoch: i64) -> Outcome {
         if self.keep_tokens {
-            eprintln!(
+            show::note(
                 "warning: everybody and every token of the backup works again, those that were disabled, suspended, blocked or \
                  revoked after it included; look at the accounts, users, clients and tokens, and take away again what must \
-                 not work"
+                 not work",
             );
         }
         if self.json {
