@@ -30,3 +30,5 @@ mod skills;
 mod store;
 #[path = "binary/telemetry.rs"]
 mod telemetry;
+#[path = "binary/tls.rs"]
+mod tls;

@@ -11,7 +11,7 @@ use axum::routing::get;
 use http::header;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use provost_kernel::Kernel;
-use provost_kernel::expose::edge::{Edge, EdgeSettings, RequestId, Tls, respond, serve};
+use provost_kernel::expose::edge::{Certificates, Edge, EdgeSettings, RequestId, Tls, respond, serve};
 use provost_kernel::supervisor::Supervisor;
 use provost_mcp::Guard;
 use std::net::SocketAddr;
@@ -37,7 +37,12 @@ const UPKEEP: Duration = Duration::from_secs(10);
 ///
 /// Errors: the address that the operator chose cannot be used. When nobody chose one, a taken port is no
 /// error: several servers of one machine would otherwise need a flag each.
-pub async fn start(config: &Config, kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<(), Failure> {
+pub async fn start(
+    config: &Config,
+    kernel: &Arc<Kernel>,
+    supervisor: &Supervisor,
+    certificates: Option<Certificates>,
+) -> Result<(), Failure> {
     let Some((address, is_chosen)) = config.http.metrics_address()? else {
         return Ok(());
     };
@@ -66,7 +71,12 @@ pub async fn start(config: &Config, kernel: &Arc<Kernel>, supervisor: &Superviso
     tracing::info!("metrics on http://{address}/metrics");
     let settings = EdgeSettings::default();
     let edge = Edge::new(settings.clone(), kernel.clock.clone(), kernel.entropy.clone());
-    let router = edge.wrap(router(handle.clone(), kernel.clone(), guard(kernel, address)));
+    let router = edge.wrap(router(
+        handle.clone(),
+        kernel.clone(),
+        certificates,
+        guard(kernel, address),
+    ));
     let stop = supervisor.token();
     supervisor.spawn("metrics", async move {
         if let Err(error) = serve(listener, router, &settings, Tls::Off, stop).await {
@@ -104,6 +114,10 @@ fn describe(kernel: &Kernel) {
         "provost_store_broken",
         "1 after a failed write to the store, until a restart."
     );
+    metrics::describe_gauge!(
+        "provost_tls_certificate_expires_in_seconds",
+        "Until the TLS certificate in use ends; below 0 when it has."
+    );
     metrics::describe_counter!(
         "provost_log_lines_lost_total",
         "Lines of the log that standard error did not take: closed, full, or read too slowly."
@@ -138,13 +152,18 @@ fn guard(kernel: &Kernel, address: SocketAddr) -> Guard {
     guard.or_any_address()
 }
 
-fn router(handle: PrometheusHandle, kernel: Arc<Kernel>, guard: Guard) -> Router {
+fn router(
+    handle: PrometheusHandle,
+    kernel: Arc<Kernel>,
+    certificates: Option<Certificates>,
+    guard: Guard,
+) -> Router {
     let guard = Arc::new(guard);
     let answer = move |request: Request| {
         // INVARIANT ME-5: a page in somebody's browser must not read the figures under a name of its own.
         let response = match guard.check(request.uri(), request.headers()) {
             Ok(()) => {
-                measure(&kernel);
+                measure(&kernel, certificates.as_ref());
                 let form = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
                 (form, handle.render()).into_response()
             }
@@ -164,7 +183,11 @@ fn router(handle: PrometheusHandle, kernel: Arc<Kernel>, guard: Guard) -> Router
     clippy::cast_precision_loss,
     reason = "gauges are floats; these numbers are far below 2^52"
 )]
-fn measure(kernel: &Kernel) {
+fn measure(kernel: &Kernel, certificates: Option<&Certificates>) {
+    if let Some(end) = certificates.and_then(Certificates::expires_at) {
+        let left = end.as_ms() - kernel.clock.now().as_ms();
+        metrics::gauge!("provost_tls_certificate_expires_in_seconds").set(seconds(left));
+    }
     metrics::gauge!("provost_waiting_units").set(kernel.waiting_units() as f64);
     metrics::gauge!("provost_store_broken").set(f64::from(u8::from(kernel.is_broken())));
     metrics::counter!("provost_log_lines_lost_total").absolute(logging::lost_lines());

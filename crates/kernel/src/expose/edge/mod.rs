@@ -31,4 +31,4 @@ pub use layer::{Edge, RequestId};
 pub use respond::{Page, respond};
 pub use serve::serve;
 pub use settings::EdgeSettings;
-pub use tls::Tls;
+pub use tls::{Certificates, Tls};

@@ -4,7 +4,7 @@ use super::address::Peer;
 use super::guard::{Guard, Protocol};
 use super::link::{InFlight, Link};
 use super::settings::EdgeSettings;
-use super::tls::Tls;
+use super::tls::{Certificates, Tls};
 use crate::Result;
 use axum::body::Body;
 use bytes::Bytes;
@@ -23,7 +23,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
@@ -48,7 +47,7 @@ pub async fn serve(
     tls: Tls,
     stop: CancellationToken,
 ) -> Result<()> {
-    let server = Arc::new(Server::new(router, settings, tls.acceptor()?, stop.clone()));
+    let server = Arc::new(Server::new(router, settings, tls.certificates()?, stop.clone()));
     loop {
         let accepted = tokio::select! {
             biased;
@@ -90,7 +89,7 @@ pub async fn serve(
 struct Server {
     router: axum::Router,
     settings: EdgeSettings,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Certificates>,
     http_1: auto::Builder<Executor>,
     http_2: auto::Builder<Executor>,
     tasks: TaskTracker,
@@ -102,7 +101,7 @@ impl Server {
     fn new(
         router: axum::Router,
         settings: &EdgeSettings,
-        tls: Option<TlsAcceptor>,
+        tls: Option<Certificates>,
         stop: CancellationToken,
     ) -> Self {
         let (tasks, kill) = (TaskTracker::new(), CancellationToken::new());
@@ -150,7 +149,7 @@ impl Server {
         let Some(tls) = &self.tls else {
             return self.talk(stream, peer).await;
         };
-        let handshake = tokio::time::timeout(self.settings.request_timeout, tls.accept(stream));
+        let handshake = tokio::time::timeout(self.settings.request_timeout, tls.acceptor().accept(stream));
         tokio::select! {
             () = self.stop.cancelled() => {}
             outcome = handshake => match outcome {

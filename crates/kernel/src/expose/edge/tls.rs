@@ -1,12 +1,17 @@
 //! TLS of our own (D1.8).
+//!
+//! INVARIANT TC-1: a certificate and a key that are read anew take the place of the old ones together, or not at all: the old ones
+//!   stay in use where the new ones cannot be read, do not belong together, or have expired.
 
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, Timestamp};
 use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio_rustls::TlsAcceptor;
+use x509_cert::der::Decode;
 
 /// Whether connections are encrypted, and with what.
 #[derive(Clone, Debug)]
@@ -20,6 +25,80 @@ pub enum Tls {
         /// The private key; nobody but owner and group may read it.
         key: PathBuf,
     },
+    /// Files that were read, and can be read anew while they are served.
+    Read(Certificates),
+}
+
+/// A certificate with its chain and its key, as connections get them. Clones are the same ones.
+#[derive(Clone)]
+pub struct Certificates(Arc<Files>);
+
+struct Files {
+    cert: PathBuf,
+    key: PathBuf,
+    used: RwLock<Used>,
+}
+
+#[derive(Clone)]
+struct Used {
+    acceptor: TlsAcceptor,
+    /// When the certificate ends; absent where it does not say so readably.
+    expires_at: Option<Timestamp>,
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificates")
+            .field("cert", &self.0.cert)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Certificates {
+    /// Reads the files.
+    ///
+    /// Errors: `Internal` with a public sentence.
+    fn read(cert: &Path, key: &Path) -> Result<Self> {
+        Ok(Self(Arc::new(Files {
+            used: RwLock::new(Used::read(cert, key)?),
+            cert: cert.to_owned(),
+            key: key.to_owned(),
+        })))
+    }
+
+    /// Reads the files anew, for the connections from now on.
+    ///
+    /// Errors: `Internal` with a public sentence; the certificate and the key stay those that were in use.
+    pub fn read_anew(&self, now: Timestamp) -> Result<()> {
+        let read = Used::read(&self.0.cert, &self.0.key)?;
+        let mut used = self.0.used.write().unwrap_or_else(PoisonError::into_inner);
+        // INVARIANT TC-1: of two that have expired the newer one is taken.
+        if read.has_expired(now) && !used.has_expired(now) {
+            let cause = self.0.cert.display().to_string();
+            return Err(unusable("the new TLS certificate has expired", cause));
+        }
+        *used = read;
+        Ok(())
+    }
+
+    /// Returns when the certificate in use ends.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.used().expires_at
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        self.used().acceptor
+    }
+
+    fn used(&self) -> Used {
+        self.0.used.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Used {
+    fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
 }
 
 impl Tls {
@@ -27,14 +106,25 @@ impl Tls {
     ///
     /// Errors: `Internal` with a public sentence.
     pub fn check(&self) -> Result<()> {
-        self.acceptor().map(drop)
+        self.certificates().map(drop)
     }
 
-    pub(super) fn acceptor(&self) -> Result<Option<TlsAcceptor>> {
-        let Self::Files { cert, key } = self else {
-            return Ok(None);
-        };
+    /// Reads the files; none where connections are not encrypted.
+    ///
+    /// Errors: `Internal` with a public sentence.
+    pub fn certificates(&self) -> Result<Option<Certificates>> {
+        match self {
+            Self::Off => Ok(None),
+            Self::Files { cert, key } => Certificates::read(cert, key).map(Some),
+            Self::Read(certificates) => Ok(Some(certificates.clone())),
+        }
+    }
+}
+
+impl Used {
+    fn read(cert: &Path, key: &Path) -> Result<Self> {
         let chain = read_chain(cert)?;
+        let expires_at = chain.first().and_then(end_of);
         let key = read_key(key)?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
@@ -50,8 +140,18 @@ impl Tls {
                 error => unusable("the TLS certificate and key cannot be used", error),
             })?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Some(TlsAcceptor::from(Arc::new(config))))
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            expires_at,
+        })
     }
+}
+
+/// Returns when a certificate ends.
+fn end_of(certificate: &CertificateDer<'_>) -> Option<Timestamp> {
+    let read = x509_cert::Certificate::from_der(certificate).ok()?;
+    let end = read.tbs_certificate.validity.not_after.to_unix_duration();
+    i64::try_from(end.as_millis()).ok().map(Timestamp::from_ms)
 }
 
 fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {

@@ -17,12 +17,13 @@ use super::{logging, metrics};
 use crate::areas::audit;
 use crate::config::{Config, check_public_url, sign_in_providers};
 use crate::{app, background, closing, mcp};
-use provost_kernel::Kernel;
 use provost_kernel::db::Location;
-use provost_kernel::expose::edge::{Edge, EdgeSettings, Tls, serve};
+use provost_kernel::expose::edge::{Certificates, Edge, EdgeSettings, Tls, serve};
 use provost_kernel::expose::http::Reading;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::supervisor::Supervisor;
+use provost_kernel::time::{Clock, SystemClock};
+use provost_kernel::{Kernel, Timestamp};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::CommandExt;
@@ -39,7 +40,7 @@ const BACKGROUND_GRACE: Duration = Duration::from_secs(5);
 /// Run the server.
 ///
 /// On an empty store the first organization and its admin account are made, and the token is printed once.
-/// SIGTERM and SIGINT stop it gracefully; a second signal ends it at once.
+/// SIGTERM and SIGINT stop it gracefully; a second signal ends it at once. SIGHUP reads the TLS certificate and its key anew.
 #[derive(clap::Parser)]
 #[expect(clippy::doc_markdown, reason = "the texts are shown as they are, in the help")]
 #[command(
@@ -124,8 +125,9 @@ impl Serve {
         config.check()?;
         logging::start(&config.log, logging::SERVER)?;
         forbid_core_dumps();
-        let tls = config.http.tls()?;
-        tls.check()?;
+        let certificates = config.http.tls()?.certificates()?;
+        warn_of_end(certificates.as_ref(), SystemClock::new().now());
+        let tls = certificates.clone().map_or(Tls::Off, Tls::Read);
         let _lock = take_folder(&config)?;
         let place = Place::find(&config, Absent::Make)?;
         if config.store.keys_dir().1 && place.data_dir.is_some() {
@@ -163,6 +165,7 @@ impl Serve {
         let stopped = kernel.clone();
         let server = Server {
             config: &config,
+            certificates,
             tls,
             listener,
             address,
@@ -206,6 +209,7 @@ impl Serve {
 
 struct Server<'a> {
     config: &'a Config,
+    certificates: Option<Certificates>,
     tls: Tls,
     listener: TcpListener,
     address: SocketAddr,
@@ -217,13 +221,20 @@ impl Server<'_> {
     async fn run(self, flags: &Serve) -> Outcome {
         let mut signals = stop::Signals::listen()?;
         let (stop, supervisor) = (CancellationToken::new(), Supervisor::new());
-        let kernel = self.kernel.clone();
+        let (kernel, certificates) = (self.kernel.clone(), self.certificates.clone());
         let serving = self.serve(flags, stop.clone(), &supervisor);
         let mut serving = std::pin::pin!(serving);
         loop {
             tokio::select! {
                 outcome = serving.as_mut() => return outcome,
-                name = signals.next() => {
+                signal = signals.next() => {
+                    let name = match signal {
+                        stop::Received::ReadAnew => {
+                            read_anew(certificates.as_ref(), kernel.clock.now());
+                            continue;
+                        }
+                        stop::Received::Stop(name) => name,
+                    };
                     if stop.is_cancelled() {
                         // Nothing may wait any more, not even the storage threads' end.
                         std::mem::forget(kernel);
@@ -254,6 +265,7 @@ impl Server<'_> {
     async fn until_stopped(self, flags: &Serve, stop: CancellationToken, supervisor: &Supervisor) -> Outcome {
         let Self {
             config,
+            certificates,
             tls,
             listener,
             address,
@@ -261,7 +273,7 @@ impl Server<'_> {
             kernel,
         } = self;
         audit::verify_start(&kernel).await?;
-        metrics::start(config, &kernel, supervisor).await?;
+        metrics::start(config, &kernel, supervisor, certificates).await?;
         first::make(
             &kernel,
             flags.organization.as_deref(),
@@ -272,7 +284,7 @@ impl Server<'_> {
         background::start(&kernel, supervisor)?;
         let settings = EdgeSettings {
             trusted_proxies: config.http.networks()?,
-            tls_is_ours: matches!(tls, Tls::Files { .. }),
+            tls_is_ours: !matches!(tls, Tls::Off),
             ..EdgeSettings::default()
         };
         let reading = Reading {
@@ -285,6 +297,39 @@ impl Server<'_> {
         tracing::info!(target: logging::ANNOUNCE, "listening on {scheme}://{address}");
         tracing::info!(target: logging::ANNOUNCE, "ready");
         Ok(serve(listener, router, &settings, tls, stop).await?)
+    }
+}
+
+/// Reads the TLS certificate and its key anew, which a program that renews them asks for with a signal. What cannot be used
+/// changes nothing (TC-1).
+fn read_anew(certificates: Option<&Certificates>, now: Timestamp) {
+    let Some(certificates) = certificates else {
+        tracing::info!("SIGHUP: there is no TLS certificate to read anew");
+        return;
+    };
+    match certificates.read_anew(now) {
+        Ok(()) => {
+            tracing::info!("SIGHUP: the TLS certificate and its key were read anew");
+            warn_of_end(Some(certificates), now);
+        }
+        Err(error) => tracing::error!(
+            cause = error.private(),
+            "SIGHUP: {error}; the TLS certificate and the key that were read before stay in use: correct the files and send \
+             SIGHUP again"
+        ),
+    }
+}
+
+/// Warns of a certificate that nobody accepts any more.
+fn warn_of_end(certificates: Option<&Certificates>, now: Timestamp) {
+    if let Some(end) = certificates
+        .and_then(Certificates::expires_at)
+        .filter(|end| *end <= now)
+    {
+        tracing::warn!(
+            "the TLS certificate expired at {}: clients refuse it; renew it and send SIGHUP",
+            end.to_rfc3339()
+        );
     }
 }
 

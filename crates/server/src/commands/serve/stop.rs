@@ -1,12 +1,21 @@
-//! The signals that end the server.
+//! The signals that end the server, and the one that has it read its certificate anew.
 
 use crate::commands::failure::Failure;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM and SIGINT.
+/// SIGTERM, SIGINT and SIGHUP.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hang_up: Signal,
+}
+
+/// What a signal asks for.
+pub enum Received {
+    /// To stop, with the signal's name.
+    Stop(&'static str),
+    /// To read anew what can be read anew.
+    ReadAnew,
 }
 
 impl Signals {
@@ -16,14 +25,16 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate()).map_err(failed)?,
             interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
+            hang_up: signal(SignalKind::hangup()).map_err(failed)?,
         })
     }
 
-    /// Waits for the next one and returns its name.
-    pub async fn next(&mut self) -> &'static str {
+    /// Waits for the next one.
+    pub async fn next(&mut self) -> Received {
         tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => Received::Stop("SIGTERM"),
+            _ = self.interrupt.recv() => Received::Stop("SIGINT"),
+            _ = self.hang_up.recv() => Received::ReadAnew,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! TLS with a certificate of our own; it is valid for 100 years.
 
 use super::*;
-use crate::Error;
+use crate::{Error, Timestamp};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use std::os::unix::fs::PermissionsExt;
@@ -49,7 +49,14 @@ async fn start_tls(settings: EdgeSettings) -> Running {
 }
 
 async fn shake(running: &Running, alpn: &[&[u8]]) -> TlsStream<TcpStream> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls/localhost.pem");
+    shaken(running, "localhost.pem", alpn).await.unwrap()
+}
+
+/// Connects with trust in one certificate alone.
+async fn shaken(running: &Running, trusted: &str, alpn: &[&[u8]]) -> std::io::Result<TlsStream<TcpStream>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/tls")
+        .join(trusted);
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(path).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -61,10 +68,62 @@ async fn shake(running: &Running, alpn: &[&[u8]]) -> TlsStream<TcpStream> {
     config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
     let stream = TcpStream::connect(running.address).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
-    TlsConnector::from(Arc::new(config))
-        .connect(name, stream)
-        .await
-        .unwrap()
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
+}
+
+#[tokio::test]
+async fn what_is_read_anew_is_used_from_the_next_connection_on_and_what_is_unusable_is_not() {
+    let (cert, key) = (
+        File::copy("localhost.pem", 0o644),
+        File::copy("localhost.key", 0o600),
+    );
+    let certificates = files(&cert, &key).certificates().unwrap().unwrap();
+    let running = start_with(EdgeSettings::default(), Tls::Read(certificates.clone())).await;
+    let put = |file: &File, name: &str| {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name);
+        std::fs::write(&file.0, std::fs::read(from).unwrap()).unwrap();
+    };
+    let now = Timestamp::parse("2026-12-01T00:00:00Z").unwrap();
+    let first_end = certificates.expires_at().unwrap();
+    assert_eq!(first_end.to_rfc3339(), "2126-10-27T05:59:32.000Z");
+    drop(shake(&running, &[]).await);
+    // The key of another certificate, none, one that has expired: the old ones stay.
+    put(&cert, "other.pem");
+    let error = certificates.read_anew(now).unwrap_err();
+    assert_eq!(
+        error.message(),
+        "the TLS key does not belong to the TLS certificate"
+    );
+    std::fs::write(&key.0, "").unwrap();
+    let error = certificates.read_anew(now).unwrap_err();
+    assert_eq!(error.message(), "the TLS key file contains no PEM private key");
+    put(&key, "other.key");
+    put(&cert, "expired.pem");
+    let error = certificates.read_anew(now).unwrap_err();
+    assert_eq!(error.message(), "the new TLS certificate has expired");
+    drop(shake(&running, &[]).await);
+    assert_eq!(certificates.expires_at(), Some(first_end));
+    assert!(shaken(&running, "other.pem", &[]).await.is_err());
+    // Both at once: the next connection has them, an open one goes on.
+    let open = shake(&running, &[b"http/1.1"]).await;
+    put(&cert, "other.pem");
+    certificates.read_anew(now).unwrap();
+    drop(shaken(&running, "other.pem", &[]).await.unwrap());
+    assert!(shaken(&running, "localhost.pem", &[]).await.is_err());
+    let mut client = Raw {
+        stream: open,
+        buffer: Vec::new(),
+    };
+    let answer = client.ask("GET /ok HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    assert_eq!(answer.status, 200);
+    // Where the old one has expired as well, the newer one is no worse.
+    put(&cert, "expired.pem");
+    let late = Timestamp::parse("2127-01-01T00:00:00Z").unwrap();
+    certificates.read_anew(late).unwrap();
+    assert_eq!(
+        certificates.expires_at().unwrap().to_rfc3339(),
+        "2021-01-01T00:00:00.000Z"
+    );
 }
 
 #[tokio::test]
