@@ -3,7 +3,8 @@
 use super::connection::{self, Connection};
 use super::consent::Consent;
 use super::draft::target;
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
+use super::pages::Trail;
 use super::send::Sender;
 use super::server::{self, Call, Reply, Server};
 use super::terminal::Terminal;
@@ -50,6 +51,7 @@ impl Request {
             target: String::new(),
             headers: HeaderMap::new(),
             body: None,
+            is_download: false,
         };
         Self {
             path: below,
@@ -119,6 +121,13 @@ impl Request {
         }
         self.repeat = Some(consent.repeat());
         Ok(self)
+    }
+
+    /// Takes an answer that is content, which may be large.
+    #[must_use]
+    pub fn download(mut self) -> Self {
+        self.call.is_download = true;
+        self
     }
 
     /// Takes 304 for an answer, as a request with `If-None-Match` does.
@@ -203,7 +212,7 @@ impl<'a> Client<'a> {
 
     /// Sends a request until it is answered, and returns the answer of success.
     ///
-    /// Errors: what the server refused, or why there is no answer; see [`Exit`].
+    /// Errors: what the server refused, or why there is no answer; see [`super::Exit`].
     pub async fn send(&self, request: &Request) -> Result<Answer, Failure> {
         let path = request
             .path
@@ -240,7 +249,7 @@ impl<'a> Client<'a> {
         query: &[(&str, &str)],
         token: Option<&Secret<String>>,
     ) -> Result<Bytes, Failure> {
-        let request = asked(Request::get(path), query);
+        let request = asked(Request::get(path), query).download();
         let request = match token {
             Some(token) => request.token(token)?,
             None => request,
@@ -282,7 +291,7 @@ impl<'a> Client<'a> {
         query: &[(&str, &str)],
         member: &str,
     ) -> Result<Vec<Value>, Failure> {
-        let mut items = Vec::new();
+        let (mut items, mut trail) = (Vec::new(), Trail::default());
         let mut cursor: Option<String> = None;
         loop {
             let mut request = asked(Request::get(path), query);
@@ -290,20 +299,16 @@ impl<'a> Client<'a> {
                 request = request.query("cursor", cursor.as_str());
             }
             let mut page = self.send(&request).await?.json()?;
+            let before = items.len();
             if let Some(Value::Array(found)) = page.get_mut(member).map(Value::take) {
                 items.extend(found);
             }
             let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-            if next.is_none() {
+            let Some(next) = next else {
                 return Ok(items);
-            }
-            if next == cursor {
-                return Err(Failure::new(
-                    Exit::ServerFault,
-                    "the server names the same page again",
-                ));
-            }
-            cursor = next;
+            };
+            trail.go_on("page", &next, items.len() - before)?;
+            cursor = Some(next);
         }
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn args() -> Vec<Arg> {
             .value_name("SECONDS")
             .default_value("60")
             .value_parser(value_parser!(u64).range(1..=3600))
-            .help("Gives up waiting for one answer after this time"),
+            .help("Gives up on one request after this time, its repetitions and the waits between them included"),
         Arg::new("global.retries")
             .long("retries")
             .value_name("N")

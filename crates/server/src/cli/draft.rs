@@ -1,6 +1,6 @@
 //! From what was said on the command line to a request.
 
-use super::api::{Effect, Operation, Trio};
+use super::api::{Effect, Operation, Shape, Trio};
 use super::connection::Connection;
 use super::consent::Consent;
 use super::content;
@@ -80,6 +80,7 @@ impl Draft {
             target: String::new(),
             headers,
             body,
+            is_download: matches!(operation.answer, Shape::Bytes | Shape::Lines),
         };
         Ok(Self {
             path,

@@ -5,6 +5,7 @@
 use super::api::Operation;
 use super::draft::Draft;
 use super::failure::{Exit, Failure};
+use super::pages::Trail;
 use super::send::Sender;
 use super::server::Reply;
 use super::terminal::Terminal;
@@ -27,14 +28,16 @@ pub(super) async fn export(
     if let (true, None, Some(largest)) = (all, draft.query("limit"), operation.largest_page()) {
         draft.set_query("limit", largest.to_string());
     }
-    let mut lines = 0;
+    let (mut lines, mut trail) = (0, Trail::default());
+    let mut place = draft.query("after").unwrap_or_default().to_owned();
     loop {
         let reply = sender
             .send(&draft.call())
             .await
             .map_err(|failure| go_on(failure, lines, &draft))?;
         write(&reply, file.as_mut(), sender.terminal)?;
-        lines += reply.body.split(|byte| *byte == b'\n').count() - 1;
+        let found = reply.body.split(|byte| *byte == b'\n').count() - 1;
+        lines += found;
         if shows_progress {
             sender.terminal.progress(&format!("{lines} lines"));
         }
@@ -54,12 +57,14 @@ pub(super) async fn export(
             }
             break;
         }
-        if draft.query("after") == Some(next) {
+        if place == next {
             return Err(Failure::new(
                 Exit::ServerFault,
                 "the server names the same place again",
             ));
         }
+        trail.go_on("place", next, found)?;
+        next.clone_into(&mut place);
         draft.set_query("after", next.to_owned());
     }
     if shows_progress {

@@ -51,6 +51,7 @@ pub use escape::visible;
 pub use failure::{EXIT_CODES, Exit, Failure};
 pub use invoke::lost_references;
 pub use own::{Own, Running, report};
+pub use pages::Trail;
 pub use print::{Form, Printer};
 pub use progress::{Progress, per_second};
 pub use relay::relay;

@@ -6,6 +6,7 @@ use super::failure::{Exit, Failure};
 use super::print::{Form, Printer, parsed};
 use super::send::Sender;
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// How the next page is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,16 @@ impl Paging {
             .map(|(_, paging)| paging)
     }
 
+    /// Returns the place at which the walk begins, where the caller named one.
+    fn start(self, draft: &Draft) -> Option<String> {
+        let name = match self {
+            Self::Offset => "offset",
+            Self::Cursor => "cursor",
+            Self::After => "after",
+        };
+        draft.query(name).map(str::to_owned)
+    }
+
     /// Returns the parameter and its value for the page behind this one.
     fn next(self, draft: &Draft, page: &Value, items: usize) -> Option<(&'static str, String)> {
         let text = |member: &str| match page.get(member)? {
@@ -59,6 +70,36 @@ impl Paging {
     }
 }
 
+/// LIMIT: pages without an item, one behind the other; a list that is filtered has some, a server that leads nowhere has
+/// no end of them.
+const EMPTY_PAGES: u32 = 1000;
+
+/// The places of a list at which somebody was, so that a walk through it ends whatever the server says.
+#[derive(Default)]
+pub struct Trail {
+    seen: HashSet<String>,
+    empty: u32,
+}
+
+impl Trail {
+    /// Goes on to the next place, behind a page of so many items.
+    ///
+    /// Errors: a fault of the server, when the walk was there before, or finds nothing for too long.
+    pub fn go_on(&mut self, name: &str, next: &str, items: usize) -> Result<(), Failure> {
+        let fault = |line: String| Err(Failure::new(Exit::ServerFault, line));
+        if !self.seen.insert(next.to_owned()) {
+            return fault(format!("the server names the same {name} again"));
+        }
+        self.empty = if items > 0 { 0 } else { self.empty + 1 };
+        if self.empty >= EMPTY_PAGES {
+            return fault(format!(
+                "the server sent {EMPTY_PAGES} pages without anything in them"
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// Fetches one page, or all of them, and prints the items.
 pub(super) async fn list(
     sender: &Sender<'_>,
@@ -73,6 +114,8 @@ pub(super) async fn list(
         draft.set_query("limit", largest.to_string());
     }
     let mut whole: Option<Value> = None;
+    let mut trail = Trail::default();
+    trail.seen.extend(paging.and_then(|paging| paging.start(&draft)));
     loop {
         let reply = sender.send(&draft.call()).await?;
         draft.must_be_about(&reply)?;
@@ -98,12 +141,7 @@ pub(super) async fn list(
             }
             break;
         }
-        if draft.query(name) == Some(value.as_str()) {
-            return Err(Failure::new(
-                Exit::ServerFault,
-                format!("the server names the same {name} again"),
-            ));
-        }
+        trail.go_on(name, &value, count)?;
         draft.set_query(name, value);
     }
     match whole {

@@ -46,13 +46,46 @@ enum Wait {
     Told(Duration),
 }
 
+/// How far a request got, for whoever gives up on it.
+#[derive(Default)]
+struct Course {
+    /// The request is on its way.
+    is_asking: bool,
+    /// The server may have acted without our knowing.
+    is_unknown: bool,
+    /// What came of the attempt before.
+    setback: Option<String>,
+}
+
 impl Sender<'_> {
-    /// Returns the answer of success.
+    /// Returns the answer of success. All attempts and the waits between them have one time limit.
+    ///
+    /// INVARIANT CL-5: a command gives up on a request in time, whatever the server does.
     pub(super) async fn send(&self, call: &Call) -> Result<Reply, Failure> {
-        let mut is_unknown = false;
+        let mut course = Course::default();
+        let limit = self.server.timeout();
+        let done = tokio::time::timeout(limit, self.attempts(call, &mut course)).await;
+        if let Ok(done) = done {
+            return done;
+        }
+        let mut line = format!(
+            "{} gave no answer within {} s",
+            self.server.url(),
+            limit.as_secs()
+        );
+        if let Some(setback) = course.setback {
+            line = format!("{line}; before: {setback}");
+        }
+        let failure = Failure::new(Exit::Unreachable, line).and("--timeout SECONDS waits longer");
+        Err(self.end(failure, course.is_asking || course.is_unknown))
+    }
+
+    async fn attempts(&self, call: &Call, course: &mut Course) -> Result<Reply, Failure> {
         let mut attempt = 0;
         loop {
+            course.is_asking = true;
             let asked = self.unless_interrupted(self.server.ask(call)).await?;
+            course.is_asking = false;
             let setback = match asked {
                 Ok(reply)
                     if reply.status.is_success() || self.is_unmodified(&reply) || self.is_weighed(&reply) =>
@@ -62,18 +95,19 @@ impl Sender<'_> {
                 Ok(reply) => refused(&reply, self.server.url()),
                 Err(silence) => silent(silence, self.server.url()),
             };
-            is_unknown |= setback.is_unknown;
+            course.is_unknown |= setback.is_unknown;
+            course.setback = setback.failure.lines.first().cloned();
             let wait = match setback.wait {
                 Some(Wait::Told(wait)) => wait,
                 Some(Wait::Backoff) => backoff(attempt),
-                None => return Err(self.end(setback.failure, is_unknown)),
+                None => return Err(self.end(setback.failure, course.is_unknown)),
             };
             if attempt >= self.retries || wait > MAX_WAIT {
                 let mut failure = setback.failure;
                 if wait > MAX_WAIT {
                     failure = failure.and(format!("the server asks to wait {} s", wait.as_secs()));
                 }
-                return Err(self.end(failure, is_unknown));
+                return Err(self.end(failure, course.is_unknown));
             }
             attempt += 1;
             if !self.quiet {
@@ -158,6 +192,11 @@ fn silent(silence: Silence, url: &str) -> Setback {
             failure: unreachable(&words),
             wait: Some(Wait::Backoff),
             is_unknown: false,
+        },
+        Silence::TooLong(words) => Setback {
+            failure: Failure::new(Exit::ServerFault, format!("{url}: {words}")),
+            wait: None,
+            is_unknown: true,
         },
         Silence::Lost(words) => {
             let failure = Failure::new(

@@ -4,7 +4,7 @@ use super::connection::Connection;
 use super::failure::Failure;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -19,8 +19,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// LIMIT: an answer is held in memory before it is shown; a page of an export is the largest.
-const MAX_ANSWER_BYTES: usize = 256 << 20;
+/// LIMIT: an answer is held in memory before it is shown. The largest are pages of a list, a few MiB.
+const MAX_ANSWER_BYTES: usize = 16 << 20;
+/// LIMIT: what somebody asked to have: an archive, a page of an export.
+const MAX_DOWNLOAD_BYTES: usize = 256 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server that can be asked.
@@ -39,6 +41,8 @@ pub(super) struct Call {
     pub(super) target: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Bytes>,
+    /// The answer is content that was asked for, which may be large.
+    pub(super) is_download: bool,
 }
 
 /// A complete answer.
@@ -57,6 +61,8 @@ pub(super) enum Silence {
     NobodyThere(String),
     /// The request may have reached the server.
     Lost(String),
+    /// The server answered, with more than is read: the next time it would as well.
+    TooLong(String),
 }
 
 impl Server {
@@ -95,34 +101,40 @@ impl Server {
         &self.url
     }
 
-    /// Sends the request once and reads the whole answer.
+    /// Returns how long one request may take, its repetitions and the waits between them included.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Sends the request once and reads the whole answer, however long that takes: whoever asks has the clock.
     pub(super) async fn ask(&self, call: &Call) -> Result<Reply, Silence> {
         let request = self
             .request(call)
             .map_err(|error| Silence::NotSent(error.to_string()))?;
-        let exchange = async {
-            let response = self
-                .client
-                .request(request)
-                .await
-                .map_err(|error| silence(&error))?;
-            let (parts, body) = response.into_parts();
-            let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
-            let body = body
-                .map_err(|error| Silence::Lost(cause(error.as_ref())))?
-                .to_bytes();
-            Ok(Reply {
-                status: parts.status,
-                headers: parts.headers,
-                body,
-            })
+        let response = self
+            .client
+            .request(request)
+            .await
+            .map_err(|error| silence(&error))?;
+        let (parts, body) = response.into_parts();
+        let most = if call.is_download {
+            MAX_DOWNLOAD_BYTES
+        } else {
+            MAX_ANSWER_BYTES
         };
-        let waited = tokio::time::timeout(self.timeout, exchange).await;
-        waited.unwrap_or_else(|_| {
-            Err(Silence::Lost(format!(
-                "no answer within {} s",
-                self.timeout.as_secs()
-            )))
+        let body = Limited::new(body, most).collect().await;
+        let body = body
+            .map_err(|error| {
+                if error.is::<LengthLimitError>() {
+                    return Silence::TooLong(format!("the answer is longer than {} MiB", most >> 20));
+                }
+                Silence::Lost(cause(error.as_ref()))
+            })?
+            .to_bytes();
+        Ok(Reply {
+            status: parts.status,
+            headers: parts.headers,
+            body,
         })
     }
 

@@ -21,6 +21,8 @@ use tokio_rustls::TlsAcceptor;
 pub enum Answer {
     /// Reads it, acts for all that the client knows, and closes the connection.
     Lost,
+    /// Reads it and never answers.
+    Silent,
     /// Answers.
     Says {
         status: u16,
@@ -175,6 +177,7 @@ async fn answer(
     let next = answers.lock().expect("no panic").pop_front();
     match next.unwrap_or_else(|| empty(500)) {
         Answer::Lost => Err(io::Error::other("lost on purpose")),
+        Answer::Silent => std::future::pending().await,
         Answer::Says {
             status,
             headers,

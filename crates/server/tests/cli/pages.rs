@@ -71,6 +71,32 @@ async fn a_cursor_that_leads_in_a_circle_is_left() {
 }
 
 #[tokio::test]
+async fn a_walk_that_comes_to_where_it_was_ends() {
+    let at = |cursor: &str| json(200, &json!({ "entries": [{ "id": "a" }], "nextCursor": cursor }));
+    let server = Server::playing([at("b"), at("c"), at("b"), at("c")]).await;
+    let outcome = Provost::script().asks(&server, &["log", "list", "--all"]).await;
+    assert_eq!((outcome.code, server.asked().len()), (8, 3));
+    // Where it began counts as well.
+    let server = Server::playing([at("b"), at("a"), at("b")]).await;
+    let words = ["log", "list", "--all", "--cursor", "a"];
+    let outcome = Provost::script().asks(&server, &words).await;
+    assert_eq!((outcome.code, server.asked().len()), (8, 2));
+}
+
+#[tokio::test]
+async fn a_walk_that_finds_nothing_ends() {
+    let empty = |n: usize| json(200, &json!({ "entries": [], "nextCursor": format!("c{n}") }));
+    let server = Server::playing((0..2000).map(empty)).await;
+    let outcome = Provost::script().asks(&server, &["log", "list", "--all"]).await;
+    assert_eq!((outcome.code, server.asked().len()), (8, 1000), "{}", outcome.err);
+    assert!(
+        outcome.err.contains("1000 pages without anything"),
+        "{}",
+        outcome.err
+    );
+}
+
+#[tokio::test]
 async fn one_page_says_that_there_is_more() {
     let server = Server::playing([page(&["a", "b"], 3)]).await;
     let outcome = Provost::person(&[]).asks(&server, &["widgets", "list"]).await;

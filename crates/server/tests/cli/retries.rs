@@ -1,7 +1,8 @@
 //! The same request, with the same key, until there is an answer.
 
 use crate::http::{Answer, Server, empty, json, refusal};
-use crate::provost::Provost;
+use crate::provost::{Provost, folder};
+use provost_kernel::time::{Clock, SystemClock};
 use serde_json::json;
 
 const UPDATE: [&str; 8] = [
@@ -75,6 +76,94 @@ async fn a_write_that_is_given_up_names_the_flags_that_repeat_it() {
         "{}",
         outcome.err
     );
+}
+
+#[tokio::test]
+async fn a_server_that_is_silent_is_given_up_as_a_whole() {
+    let clock = SystemClock::new();
+    // The answer that is lost is asked for again, and then there is none.
+    let server = Server::playing([Answer::Lost, Answer::Silent, Answer::Silent]).await;
+    let outcome = Provost::script()
+        .asks(
+            &server,
+            &[&UPDATE[..], &["--timeout", "2", "--retries", "20"]].concat(),
+        )
+        .await;
+    assert_eq!((outcome.code, server.asked().len()), (7, 2), "{outcome:?}");
+    assert!(clock.monotonic() < std::time::Duration::from_secs(6));
+    for words in [
+        "gave no answer within 2 s; before: the answer of",
+        "the outcome is unknown",
+        "--timeout SECONDS",
+        "repeat the same command with --idempotency-key",
+    ] {
+        assert!(outcome.err.contains(words), "{words}: {}", outcome.err);
+    }
+}
+
+#[tokio::test]
+async fn the_waits_between_attempts_count() {
+    let busy = || refusal(503, "unavailable", "not now").with("retry-after", "1");
+    let server = Server::playing(std::iter::repeat_with(busy).take(20)).await;
+    let outcome = Provost::script()
+        .asks(&server, &["widgets", "list", "--timeout", "2", "--retries", "20"])
+        .await;
+    assert_eq!(outcome.code, 7, "{outcome:?}");
+    assert!(
+        (2..=3).contains(&server.asked().len()),
+        "{}",
+        server.asked().len()
+    );
+    // Nothing was on its way, and nothing was done.
+    assert!(outcome.err.contains("before: not now"), "{}", outcome.err);
+    assert!(!outcome.err.contains("the outcome is unknown"), "{}", outcome.err);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_not_asked_for_again() {
+    let long = || Answer::Says {
+        status: 200,
+        headers: vec![("content-type", "application/json".to_owned())],
+        body: vec![b' '; (16 << 20) + 1],
+    };
+    let server = Server::playing([long(), long()]).await;
+    let outcome = Provost::script().asks(&server, &["widgets", "list"]).await;
+    assert_eq!((outcome.code, server.asked().len()), (8, 1), "{}", outcome.err);
+    assert!(
+        outcome.err.contains("the answer is longer than 16 MiB"),
+        "{}",
+        outcome.err
+    );
+    let server = Server::playing([long(), long()]).await;
+    let outcome = Provost::script().asks(&server, &UPDATE).await;
+    assert_eq!((outcome.code, server.asked().len()), (8, 1), "{}", outcome.err);
+    assert!(outcome.err.contains("the outcome is unknown"), "{}", outcome.err);
+    // As much as is read is shown, and a download may be longer.
+    let mut most = br#"{"widgets":[],"total":0}"#.to_vec();
+    most.resize(16 << 20, b' ');
+    let headers = || vec![("content-type", "application/json".to_owned())];
+    let fits = Answer::Says {
+        status: 200,
+        headers: headers(),
+        body: most,
+    };
+    let server = Server::playing([fits]).await;
+    assert_eq!(
+        Provost::script().asks(&server, &["widgets", "list"]).await.code,
+        0
+    );
+    let server = Server::playing([long()]).await;
+    let file = folder().join("archive");
+    let words = [
+        "packages",
+        "download",
+        "p_1",
+        "--to-file",
+        file.to_str().expect("UTF-8"),
+    ];
+    let outcome = Provost::script().asks(&server, &words).await;
+    assert_eq!(outcome.code, 0, "{}", outcome.err);
+    assert_eq!(std::fs::metadata(&file).expect("the file").len(), (16 << 20) + 1);
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@
 
 use super::chunks::{Chunks, Format};
 use crate::cli::{
-    Client, Confirm, Consent, Exit, Failure, Form, Printer, Progress, Request, Terminal, connection_args,
-    consent_args, lost_references, per_second,
+    Client, Confirm, Consent, Exit, Failure, Form, Printer, Progress, Request, Terminal, Trail,
+    connection_args, consent_args, lost_references, per_second,
 };
 use bytes::Bytes;
 use clap::builder::PossibleValuesParser;
@@ -235,7 +235,9 @@ impl Import<'_> {
     async fn warn(&self, count: i64) -> Result<(), Failure> {
         let path = ["directory", "imports", &self.id, "warnings"];
         let (mut shown, mut cursor) = (0, None::<String>);
+        let mut trail = Trail::default();
         loop {
+            let before = shown;
             let mut query = vec![("limit", "100")];
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
             let page = self.client.get_json(&path, &query).await?;
@@ -248,10 +250,10 @@ impl Import<'_> {
                 shown += 1;
                 self.client.terminal.note(&format!("warning: {}", said_of(line)));
             }
-            cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-            if cursor.is_none() {
-                break;
-            }
+            let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            let Some(next) = next else { break };
+            trail.go_on("page", &next, usize::from(shown > before))?;
+            cursor = Some(next);
         }
         if shown < count {
             self.client
