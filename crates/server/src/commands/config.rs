@@ -28,6 +28,9 @@ impl Check {
         config.check()?;
         config.http.tls()?.check()?;
         config.store.location()?;
+        if let Some(sentence) = config.http.unnamed_proxy() {
+            return Err(Failure::usage(sentence));
+        }
         show::out(&shown(&config)?)
     }
 }

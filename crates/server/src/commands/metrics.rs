@@ -67,6 +67,8 @@ pub async fn start(
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(|error| Failure::new(format!("the metrics cannot be started: {error}")))?;
     describe(kernel);
+    let is_unnamed = config.http.unnamed_proxy().is_some();
+    metrics::gauge!("provost_proxy_unnamed").set(f64::from(u8::from(is_unnamed)));
     let address = listener.local_addr().unwrap_or(address);
     tracing::info!("metrics on http://{address}/metrics");
     let settings = EdgeSettings::default();
@@ -113,6 +115,10 @@ fn describe(kernel: &Kernel) {
     metrics::describe_gauge!(
         "provost_store_broken",
         "1 after a failed write to the store, until a restart."
+    );
+    metrics::describe_gauge!(
+        "provost_proxy_unnamed",
+        "1 where http.behind_proxy is set and http.trusted_proxies is empty: every caller counts as the proxy."
     );
     metrics::describe_gauge!(
         "provost_tls_certificate_expires_in_seconds",

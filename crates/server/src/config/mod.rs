@@ -181,6 +181,14 @@ impl Http {
         }
     }
 
+    /// Returns a sentence where a proxy in front is not named: then every caller has its address.
+    pub fn unnamed_proxy(&self) -> Option<&'static str> {
+        (self.behind_proxy && self.trusted_proxies.is_empty()).then_some(
+            "http.behind_proxy is set and http.trusted_proxies is empty: every caller counts as the proxy, so that the failures of one \
+             are limited for all, and the audit log shows the proxy's address; name the proxy's addresses in http.trusted_proxies",
+        )
+    }
+
     /// Returns the proxies whose word is believed.
     pub fn networks(&self) -> Result<Vec<Network>, Problem> {
         let parse = |text: &String| {

@@ -445,3 +445,48 @@ fn the_committed_schema_of_the_configuration_is_the_one_that_is_printed() {
         "write it with: provost config schema > crates/server/config.schema.json"
     );
 }
+
+#[test]
+fn a_proxy_that_is_not_named_is_a_warning_a_figure_and_a_wrong_configuration() {
+    let home = home("unnamed_proxy");
+    let words = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--metrics-listen",
+        "127.0.0.1:0",
+        "--behind-proxy",
+    ];
+    let figure = |server: &crate::harness::Server| {
+        let (_, after) = server.log.split_once("metrics on http://127.0.0.1:").unwrap();
+        let port = after.split('/').next().unwrap().parse().unwrap();
+        let (_, text) = crate::harness::get(port, "/metrics", None);
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("provost_proxy_unnamed "));
+        line.unwrap().to_owned()
+    };
+    let said = "http.behind_proxy is set and http.trusted_proxies is empty";
+    let server = crate::harness::Server::start(home.command(&words), &home.path("stdout"));
+    let line = server.log.lines().find(|line| line.contains(said)).unwrap();
+    assert!(line.contains("\"level\":\"WARN\""), "{line}");
+    assert_eq!(figure(&server), "1");
+    assert_eq!(server.stop(), 0);
+    let mut command = home.command(&["config", "check"]);
+    command.env("PROVOST_HTTP_BEHIND_PROXY", "true");
+    let (code, told) = crate::harness::refuse(command);
+    assert!(code == 2 && told.contains(said), "{told}");
+    // With a name, or without a proxy.
+    let mut command = home.command(&words);
+    command.env("PROVOST_HTTP_TRUSTED_PROXIES", "10.0.0.0/8");
+    let server = crate::harness::Server::start(command, &home.path("stdout"));
+    assert!(!server.log.contains("http.trusted_proxies"), "{}", server.log);
+    assert_eq!(figure(&server), "0");
+    assert_eq!(server.stop(), 0);
+    let mut command = home.command(&["config", "check"]);
+    command
+        .env("PROVOST_HTTP_BEHIND_PROXY", "true")
+        .env("PROVOST_HTTP_TRUSTED_PROXIES", "10.0.0.0/8");
+    crate::harness::succeed(command);
+    home.run(&["config", "check"]);
+}

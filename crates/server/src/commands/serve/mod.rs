@@ -34,6 +34,9 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+/// How often the log repeats what should not be forgotten.
+const REMINDER: Duration = Duration::from_hours(1);
+
 /// How long background work may take to end after a stop.
 const BACKGROUND_GRACE: Duration = Duration::from_secs(5);
 
@@ -273,6 +276,7 @@ impl Server<'_> {
             kernel,
         } = self;
         audit::verify_start(&kernel).await?;
+        remind(config, certificates.as_ref(), &kernel, supervisor);
         metrics::start(config, &kernel, supervisor, certificates).await?;
         first::make(
             &kernel,
@@ -298,6 +302,33 @@ impl Server<'_> {
         tracing::info!(target: logging::ANNOUNCE, "ready");
         Ok(serve(listener, router, &settings, tls, stop).await?)
     }
+}
+
+/// Says now, and every hour, what is no reason to refuse a start and should not be forgotten.
+fn remind(
+    config: &Config,
+    certificates: Option<&Certificates>,
+    kernel: &Arc<Kernel>,
+    supervisor: &Supervisor,
+) {
+    let unnamed = config.http.unnamed_proxy();
+    if let Some(sentence) = unnamed {
+        tracing::warn!("{sentence}");
+    }
+    let (certificates, clock, stop) = (certificates.cloned(), kernel.clock.clone(), supervisor.token());
+    supervisor.spawn("reminders", async move {
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(REMINDER) => {}
+            }
+            if let Some(sentence) = unnamed {
+                tracing::warn!("{sentence}");
+            }
+            warn_of_end(certificates.as_ref(), clock.now());
+        }
+    });
 }
 
 /// Reads the TLS certificate and its key anew, which a program that renews them asks for with a signal. What cannot be used

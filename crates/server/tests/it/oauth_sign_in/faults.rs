@@ -478,3 +478,66 @@ fn the_secret_goes_where_the_provider_takes_it() {
         }
     });
 }
+
+#[test]
+fn sign_ins_are_counted_by_network_once_they_are_well_formed() {
+    let settings = provost_kernel::kernel::Settings::default();
+    assert!(settings.rate_limits);
+    crate::support::each_with("sign_in_counts", &settings, |first: Arc<App>| async move {
+        let stage = stage(&first).await;
+        let from = |address: &str| Visitor {
+            address: Some(address.parse().unwrap()),
+            ..Visitor::default()
+        };
+        let whole = authorize(&stage.client, &[]);
+        // What cannot become a sign-in takes nothing from those that can, and is bounded itself.
+        let mut stray = from("2001:db8:0:1::1");
+        for _ in 0..120 {
+            let seen = stray.get(&stage.app, "/oauth/authorize?client_id=nobody").await;
+            assert_eq!(seen.status.as_u16(), 400, "{}", seen.body);
+        }
+        let seen = stray.get(&stage.app, "/oauth/authorize?client_id=nobody").await;
+        assert_eq!(seen.status.as_u16(), 429, "{}", seen.body);
+        for target in [
+            "/oauth/callback?state=x",
+            "/oauth/consent?question=x",
+            "/oauth/choose?choice=x",
+        ] {
+            for _ in 0..130 {
+                let seen = stray.get(&stage.app, target).await;
+                assert_ne!(seen.status.as_u16(), 429, "{target}: {}", seen.body);
+            }
+        }
+        // One network of IPv6 is one caller, whichever of its addresses asks.
+        for n in 0..120 {
+            let mut visitor = from(&format!("2001:db8:0:1::{n:x}"));
+            visitor.get(&stage.app, &whole).await.to("http://127.0.0.1:");
+        }
+        let seen = from("2001:db8:0:1:ffff::1").get(&stage.app, &whole).await;
+        assert_eq!(seen.status.as_u16(), 429, "{}", seen.body);
+        from("2001:db8:0:2::1")
+            .get(&stage.app, &whole)
+            .await
+            .to("http://127.0.0.1:");
+        // Addresses of IPv4 are callers of their own, however they are written.
+        for n in 0..120 {
+            let address = if n % 2 == 0 {
+                "192.0.2.1"
+            } else {
+                "::ffff:192.0.2.1"
+            };
+            from(address)
+                .get(&stage.app, &whole)
+                .await
+                .to("http://127.0.0.1:");
+        }
+        assert_eq!(
+            from("192.0.2.1").get(&stage.app, &whole).await.status.as_u16(),
+            429
+        );
+        from("192.0.2.2")
+            .get(&stage.app, &whole)
+            .await
+            .to("http://127.0.0.1:");
+    });
+}

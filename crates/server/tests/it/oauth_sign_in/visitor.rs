@@ -5,6 +5,8 @@ use crate::support::App;
 use axum::body::Body;
 use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt;
+use provost_kernel::expose::edge::Peer;
+use std::net::IpAddr;
 use tower::ServiceExt;
 
 #[derive(Default, Clone)]
@@ -12,6 +14,8 @@ pub struct Visitor {
     pub cookies: Vec<(String, String)>,
     /// Headers of every request besides.
     pub headers: Vec<(&'static str, &'static str)>,
+    /// Where it calls from.
+    pub address: Option<IpAddr>,
 }
 
 #[derive(Debug)]
@@ -40,6 +44,9 @@ impl Visitor {
         }
         if form.is_some() {
             request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        }
+        if let Some(address) = self.address {
+            request = request.extension(Peer((address, 4711).into()));
         }
         let request = request.body(Body::from(form.unwrap_or_default())).unwrap();
         let response = app.router.clone().oneshot(request).await.unwrap();

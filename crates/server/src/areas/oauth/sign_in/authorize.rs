@@ -7,7 +7,7 @@ use super::parameters::Parameters;
 use super::provider::{Failed, Provider, Trip};
 use super::request::{self, Asked};
 use super::sealed::{self, Purpose};
-use super::{CHOOSE, Step, count, providers};
+use super::{CHOOSE, Step, count, count_stray, providers};
 use crate::areas::oauth::grants;
 use axum::extract::State;
 use axum::response::Response;
@@ -36,9 +36,13 @@ pub async fn begin(State(kernel): State<Arc<Kernel>>, head: Parts) -> Response {
 }
 
 async fn begun(kernel: &Arc<Kernel>, head: &Parts) -> Step {
-    count(kernel, &head.extensions)?;
     let all = providers(kernel).ok_or_else(nobody)?;
     let parameters = read(head)?;
+    if request::is_whole(&parameters) {
+        count(kernel, &head.extensions)?;
+    } else {
+        count_stray(kernel, &head.extensions)?;
+    }
     let (asked, client) = request::read(kernel, &parameters).await?;
     let browser = Browser::of(kernel, &head.headers).unwrap_or_else(|| Browser::new(kernel));
     let response = match all.of(client.organization.as_ref()).as_slice() {
@@ -68,12 +72,12 @@ pub async fn choose(State(kernel): State<Arc<Kernel>>, head: Parts) -> Response 
 }
 
 async fn chosen(kernel: &Arc<Kernel>, head: &Parts) -> Step {
-    count(kernel, &head.extensions)?;
     let all = providers(kernel).ok_or_else(nobody)?;
     let parameters = read(head)?;
     let browser = Browser::of(kernel, &head.headers).ok_or_else(page::gone)?;
     let choice = parameters.only("choice").unwrap_or_default();
     let asked: Asked = sealed::open(kernel, Purpose::Choice, &browser, choice).ok_or_else(page::gone)?;
+    count(kernel, &head.extensions)?;
     let organization = organization_of(kernel, &asked).await?;
     let all = all.of(organization.as_ref());
     let place = parameters.only("provider").and_then(|place| place.parse().ok());

@@ -45,7 +45,6 @@ pub async fn receive(State(kernel): State<Arc<Kernel>>, head: Parts) -> Response
 }
 
 async fn received(kernel: &Arc<Kernel>, head: &Parts) -> Step {
-    count(kernel, &head.extensions)?;
     let all = providers(kernel).ok_or_else(nobody)?;
     let parameters = read(head)?;
     if parameters.repeated().is_some() {
@@ -54,6 +53,7 @@ async fn received(kernel: &Arc<Kernel>, head: &Parts) -> Step {
     let browser = Browser::of(kernel, &head.headers).ok_or_else(page::gone)?;
     let state = parameters.only("state").unwrap_or_default();
     let awaited: Awaited = sealed::open(kernel, Purpose::Answer, &browser, state).ok_or_else(page::gone)?;
+    count(kernel, &head.extensions)?;
     let Awaited {
         asked,
         provider,

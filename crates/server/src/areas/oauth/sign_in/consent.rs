@@ -33,9 +33,9 @@ pub async fn ask(State(kernel): State<Arc<Kernel>>, head: Parts) -> Response {
 }
 
 async fn asked(kernel: &Arc<Kernel>, head: &Parts) -> Step {
-    count(kernel, &head.extensions)?;
     let parameters = read(head)?;
     let (text, question) = question(kernel, &head.headers, &parameters)?;
+    count(kernel, &head.extensions)?;
     let client = client(kernel, &question).await?;
     let Some((organization, user_id)) = chosen(&question, &parameters) else {
         let keys: Vec<&str> = question.users.iter().map(|(key, _)| key.as_str()).collect();
@@ -63,7 +63,6 @@ pub async fn decide(State(kernel): State<Arc<Kernel>>, request: Request) -> Resp
 }
 
 async fn decided(kernel: &Arc<Kernel>, request: Request) -> Step {
-    count(kernel, request.extensions())?;
     check_origin(request.headers())?;
     let (head, body) = read_body(request, MAX_FORM_BYTES, FORM_TIMEOUT).await?;
     let form = std::str::from_utf8(&body).map_err(|_| page::gone())?;
@@ -72,6 +71,7 @@ async fn decided(kernel: &Arc<Kernel>, request: Request) -> Step {
         return Err(page::gone().into());
     }
     let (_, question) = question(kernel, &head.headers, &form)?;
+    count(kernel, &head.extensions)?;
     let target = question.asked.target();
     match form.only("decision") {
         Some("deny") => return Err(target.error("access_denied", "the user did not consent")),

@@ -47,7 +47,7 @@ use axum::routing::get;
 use http::Extensions;
 use provost_kernel::expose::edge::ClientIp;
 use provost_kernel::rate::Bucket;
-use provost_kernel::{Kernel, Result};
+use provost_kernel::{Kernel, Result, ledger};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -58,12 +58,19 @@ pub const CALLBACK: &str = "/oauth/callback";
 const CHOOSE: &str = "/oauth/choose";
 const CONSENT: &str = "/oauth/consent";
 
-/// Steps of one network address. One sign-in takes three or four.
+/// Steps of one network. One sign-in takes three or four.
 const STEPS: Bucket = Bucket {
     name: "sign-in",
     burst: 120,
     per_second_num: 2,
     per_second_den: 1,
+};
+
+/// Requests of one network that cannot become a sign-in, apart from those that can: whoever sends them takes no sign-in from
+/// somebody of the same network, or behind the same proxy.
+const STRAY: Bucket = Bucket {
+    name: "sign-in-stray",
+    ..STEPS
 };
 
 /// Work that waits, with a type of its own: the compiler cannot see through nested ones that borrow whether they are `Send`.
@@ -87,10 +94,20 @@ fn providers(kernel: &Kernel) -> Option<&Providers> {
     kernel.extra::<Providers>().filter(|all| !all.is_empty())
 }
 
-/// Counts a step of a network address.
+/// Counts a step of a network, once the request is known to be one.
 fn count(kernel: &Kernel, extensions: &Extensions) -> Result<()> {
-    let ip = extensions.get::<ClientIp>().map(|ip| ip.0.to_string());
+    limit(kernel, extensions, &STEPS)
+}
+
+/// Counts a request that is no step, before anything is looked up for it.
+fn count_stray(kernel: &Kernel, extensions: &Extensions) -> Result<()> {
+    limit(kernel, extensions, &STRAY)
+}
+
+fn limit(kernel: &Kernel, extensions: &Extensions, bucket: &Bucket) -> Result<()> {
+    // One IPv6 caller has 2^64 addresses.
+    let network = extensions.get::<ClientIp>().map(|ip| ledger::network(ip.0));
     kernel
-        .limit(&STEPS, &[ip.as_deref().unwrap_or_default()])
+        .limit(bucket, &[network.as_deref().unwrap_or_default()])
         .map(|_| ())
 }

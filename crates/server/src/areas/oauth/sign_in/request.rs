@@ -75,6 +75,22 @@ impl Asked {
     }
 }
 
+/// Says whether a request has, once each, what every one that can be answered has. Whose it is and what it may is not looked at.
+pub fn is_whole(parameters: &Parameters) -> bool {
+    let is_there = |name| parameters.only(name).is_some();
+    parameters.repeated().is_none()
+        && parameters
+            .only("client_id")
+            .is_some_and(|id| id.len() <= MAX_CLIENT_ID)
+        && is_there("redirect_uri")
+        && is_there("response_type")
+        && provost_oauth::pkce::check_challenge(
+            parameters.only("code_challenge_method"),
+            parameters.only("code_challenge").unwrap_or_default(),
+        )
+        .is_ok()
+}
+
 /// Checks a request; returns it and its client.
 pub fn read<'a>(
     kernel: &'a Arc<Kernel>,
