@@ -51,7 +51,7 @@ enum Phase {
 }
 
 impl Driver {
-    /// Opens a connection: to the schema of an earlier one, if there was one (SU-1).
+    /// Opens a connection: to the schema of an earlier one, if there was one (DB-1).
     fn open(location: &Location, access: Access, before: Option<&Self>) -> Result<Self, Fault> {
         Ok(match location {
             Location::Sqlite(file) => Driver::Sqlite(Box::new(Sqlite::open(file, access)?)),
