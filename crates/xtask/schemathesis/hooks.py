@@ -11,6 +11,7 @@ Corrections, made just before a request is sent:
  - a valid cursor is one that a list returned, which no schema can say;
  - a valid chunk of an import holds a line;
  - the organization keeps the settings under which a valid request is accepted, and what must be confirmed is;
+ - the id of a policy is said by the path or by the query, which no schema can say;
  - most valid definitions of policies keep the rules that no schema can say, under an id of their own.
 """
 
@@ -74,6 +75,7 @@ def before_call(context, case, kwargs):
         hold_a_line(case, kwargs)
         if next(turns) % 4:
             keep_the_rules(case)
+        leave_the_id_to_one(case)
     parameters = case.path_parameters or {}
     if parameters.get("serviceAccountId") == OWN_ACCOUNT:
         parameters["serviceAccountId"] = next(iter(existing), "sa_00000000000000000000000000")
@@ -98,6 +100,12 @@ def after_call(context, case, response):
             existing[account["id"]] = token["id"]
     elif ended(case, response):
         existing.pop((case.path_parameters or {}).get("serviceAccountId"), None)
+
+
+def leave_the_id_to_one(case):
+    """The id of a policy stands in the query only where the path has a dash in its place."""
+    if (case.path_parameters or {}).get("policyId", "-") != "-":
+        (case.query or {}).pop("policyId", None)
 
 
 def remember_cursor(case, response):
