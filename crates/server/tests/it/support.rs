@@ -189,9 +189,20 @@ impl App {
     ///
     /// Errors: what the start refuses.
     pub fn restarted(&self, extras: Extras) -> provost_kernel::Result<Self> {
+        self.started(self.location.clone(), extras)
+    }
+
+    /// Starts one more server on the same store, which is reached otherwise.
+    ///
+    /// Errors: what the start refuses.
+    pub fn restarted_at(&self, location: Location) -> provost_kernel::Result<Self> {
+        self.started(location, Extras::default())
+    }
+
+    fn started(&self, location: Location, extras: Extras) -> provost_kernel::Result<Self> {
         let entropy = Arc::new(SystemEntropy);
         let kernel = app::start(app::Installation {
-            location: self.location.clone(),
+            location: location.clone(),
             keys: Keys::open(&self.keys_dir)?,
             clock: self.clock.clone(),
             entropy: entropy.clone(),
@@ -204,6 +215,7 @@ impl App {
             kernel,
             router,
             admin_id: self.admin_id.clone(),
+            location,
             ..self.view_of(self.organization.clone(), self.admin.clone())
         })
     }
