@@ -1,5 +1,5 @@
 //! What only time, repetition and rude peers show, of the shipped binary: restarts of a large store, backups and
-//! stops under load, overload, hours of mixed load, raw bytes on sockets, secrets that get out, and what strangers
+//! stops under load, overload, two servers, hours of mixed load, raw bytes on sockets, secrets that get out, and what strangers
 //! learn. `schedules` alone runs tests of the kernel, because a scheduler of its own has to be built in.
 //!
 //! Every driver prints its seed and takes one, shows progress, fails with a sentence that holds the figure, and
@@ -17,6 +17,7 @@ mod leaks;
 mod overload;
 mod restarts;
 mod schedules;
+mod servers;
 mod soak;
 mod stops;
 mod strangers;
@@ -35,6 +36,7 @@ pub enum Subject {
     Overload(overload::Arguments),
     Restarts(restarts::Arguments),
     Schedules(schedules::Arguments),
+    Servers(servers::Arguments),
     Soak(soak::Arguments),
     Stops(stops::Arguments),
     Strangers(strangers::Arguments),
@@ -65,6 +67,7 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Overload(arguments) => overload::run(arguments),
         Subject::Restarts(arguments) => restarts::run(arguments),
         Subject::Schedules(arguments) => schedules::run(arguments),
+        Subject::Servers(arguments) => servers::run(arguments),
         Subject::Soak(arguments) => soak::run(arguments),
         Subject::Stops(arguments) => stops::run(arguments),
         Subject::Strangers(arguments) => strangers::run(arguments),
