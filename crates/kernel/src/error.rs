@@ -57,6 +57,7 @@ codes! {
     NoEarlierRelease "no_earlier_release" 409 "There is no release to go back to.";
     SecretNoLongerRetrievable "secret_no_longer_retrievable" 409 "The secret of a replayed answer was erased.";
     IdempotencyInProgress "idempotency_in_progress" 409 "The same key is being worked on.";
+    SequenceGone "sequence_gone" 410 "The events do not go on from this sequence: the store went back behind it.";
     PreconditionFailed "precondition_failed" 412 "`If-Match` is stale.";
     PayloadTooLarge "payload_too_large" 413 "The body is too large.";
     UriTooLong "uri_too_long" 414 "The target is too long.";

@@ -37,4 +37,5 @@ migrations! {
     20 "0020_import_warnings";
     21 "0021_former_rights";
     22 "0022_makers_of_links_and_tokens";
+    23 "0023_event_epochs";
 }

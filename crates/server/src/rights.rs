@@ -90,6 +90,7 @@ pub const OTHER: &[(&str, &str)] = &[
         "directory_imports",
         "an import that is not finished shows nothing",
     ),
+    ("event_epochs", "where the numbering of events began anew"),
     ("history_chunks", "what happened"),
     ("history_heads", "numbers of chunks"),
     ("history_imports", "which bodies arrived"),

@@ -10,6 +10,8 @@ mod backtests;
 mod closing;
 #[path = "binary/decisions.rs"]
 mod decisions;
+#[path = "binary/event_epochs.rs"]
+mod event_epochs;
 #[path = "binary/files.rs"]
 mod files;
 #[path = "binary/first_start.rs"]

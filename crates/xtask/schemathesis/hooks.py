@@ -12,6 +12,7 @@ Corrections, made just before a request is sent:
  - a valid chunk of an import holds a line;
  - the organization keeps the settings under which a valid request is accepted, and what must be confirmed is;
  - the id of a policy is said by the path or by the query, which no schema can say;
+ - most valid reads of events begin where there are some;
  - most valid definitions of policies keep the rules that no schema can say, under an id of their own.
 """
 
@@ -67,6 +68,7 @@ def before_call(context, case, kwargs):
     if positive:
         state_once(case)
         continue_list(case)
+        begin_with_events(case)
         if case.meta.phase.name.value != "stateful" and next(turns) % 4:
             name_existing_account(case)
             name_existing_records(case)
@@ -121,6 +123,12 @@ def continue_list(case):
         query["cursor"] = cursors[case.path]
     else:
         del query["cursor"]
+
+
+def begin_with_events(case):
+    if case.path.endswith("/organizations/{organizationId}/events") and next(turns) % 4:
+        for name in ("after", "epoch"):
+            (case.query or {}).pop(name, None)
 
 
 def ended(case, response):

@@ -133,6 +133,14 @@ fn envelope_schema() -> Value {
                 "type": "string",
                 "description": "with the code insufficient_scope: every scope that is needed, with blanks between them",
             },
+            "nextAfter": {
+                "type": "integer",
+                "description": "with the code sequence_gone: the value of after that goes on without missing an event",
+            },
+            "epoch": {
+                "type": "string",
+                "description": "with the code sequence_gone: the epoch of now",
+            },
             "errors": {
                 "type": "array",
                 "maxItems": 20,

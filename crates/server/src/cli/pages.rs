@@ -122,6 +122,7 @@ pub(super) async fn list(
         let mut page = parsed(&reply)?;
         let count = page.get(member).and_then(Value::as_array).map_or(0, Vec::len);
         let next = paging.and_then(|paging| paging.next(&draft, &page, count));
+        let epoch = epoch_of(operation, &page);
         if printer.form == Form::JsonLines {
             printer.lines(&items_of(&mut page, member))?;
         } else if let Some(whole) = &mut whole {
@@ -135,14 +136,18 @@ pub(super) async fn list(
         let Some((name, value)) = next else { break };
         if !all {
             if printer.form == Form::Table && !sender.quiet {
+                let along = epoch.map_or_else(String::new, |epoch| format!(" --epoch {epoch}"));
                 sender
                     .terminal
-                    .note(&format!("there is more: --{name} {value}, or --all"));
+                    .note(&format!("there is more: --{name} {value}{along}, or --all"));
             }
             break;
         }
         trail.go_on(name, &value, count)?;
         draft.set_query(name, value);
+        if let Some(epoch) = epoch {
+            draft.set_query("epoch", epoch);
+        }
     }
     match whole {
         Some(mut whole) => {
@@ -156,6 +161,12 @@ pub(super) async fn list(
         }
         None => Ok(()),
     }
+}
+
+/// Returns what must be said with the next place of a list whose numbers may begin anew, so that this is noticed.
+fn epoch_of(operation: &Operation, page: &Value) -> Option<String> {
+    operation.query_field("epoch")?;
+    page.get("epoch")?.as_str().map(str::to_owned)
 }
 
 fn items_of(page: &mut Value, member: &str) -> Vec<Value> {

@@ -22,6 +22,7 @@ pub fn api() -> Api {
         Entry::of::<Scrap>(),
         Entry::of::<Export>(),
         Entry::of::<Log>(),
+        Entry::of::<Feed>(),
         Entry::of::<Hook>(),
         Entry::of::<Revert>(),
         Entry::of::<Upload>(),
@@ -191,6 +192,24 @@ struct Items {
     items: Vec<Widget>,
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "see ListQuery")]
+struct FeedQuery {
+    after: Option<String>,
+    epoch: Option<String>,
+    limit: Option<Limit>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct FeedPage {
+    events: Vec<Widget>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_after: Option<i64>,
+    epoch: String,
+}
+
 macro_rules! declared {
     ($($name:ident $meta:expr, $path:ty, $query:ty, $body:ty => $output:ty;)*) => {$(
         struct $name;
@@ -243,6 +262,7 @@ declared! {
     Export read("exportLog", "/log/export").command("log", "export").produces("application/jsonl")
         .says("Exports the log", ""), Empty, AfterQuery, Empty => NoContent;
     Log read("listLog", "/log").command("log", "list").says("Lists the log", ""), Empty, CursorQuery, Empty => LogPage;
+    Feed read("listFeed", "/feed").command("feed", "list").says("Lists the feed", ""), Empty, FeedQuery, Empty => FeedPage;
     Hook write("createHook", Method::Post, "/hooks").command("hooks", "create").says("Creates a hook", ""),
         Empty, Empty, HookBody => Widget;
     Revert write("revertWidget", Method::Post, "/widgets/{widgetId}/revert").command("widgets", "revert")

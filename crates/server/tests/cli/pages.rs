@@ -63,6 +63,46 @@ async fn all_pages_by_cursor_are_streamed_as_lines() {
 }
 
 #[tokio::test]
+async fn the_epoch_of_a_page_goes_with_the_next_one() {
+    let page = |id: &str, next: u64| {
+        json(
+            200,
+            &json!({ "events": [{ "id": id }], "nextAfter": next, "epoch": "epo_1" }),
+        )
+    };
+    let end = || json(200, &json!({ "events": [], "epoch": "epo_1" }));
+    let server = Server::playing([page("a", 3), page("b", 5), end()]).await;
+    let words = ["feed", "list", "--all", "--limit", "1", "-o", "json"];
+    let outcome = Provost::script().asks(&server, &words).await;
+    assert_eq!(
+        targets(&server),
+        [
+            "/feed?limit=1",
+            "/feed?limit=1&after=3&epoch=epo_1",
+            "/feed?limit=1&after=5&epoch=epo_1"
+        ]
+    );
+    let whole: Value = serde_json::from_str(&outcome.out).expect("JSON");
+    assert_eq!(
+        whole,
+        json!({ "events": [{ "id": "a" }, { "id": "b" }], "epoch": "epo_1" })
+    );
+    let server = Server::playing([page("a", 3)]).await;
+    let outcome = Provost::person(&[]).asks(&server, &["feed", "list"]).await;
+    let more = "there is more: --after 3 --epoch epo_1, or --all";
+    assert!(outcome.err.contains(more), "{}", outcome.err);
+    // A store that went back is no end of the list.
+    let gone = json(
+        410,
+        &json!({ "code": "sequence_gone", "message": "go on with after=2", "nextAfter": 2, "epoch": "epo_2" }),
+    );
+    let server = Server::playing([page("a", 3), gone]).await;
+    let outcome = Provost::script().asks(&server, &["feed", "list", "--all"]).await;
+    assert_eq!(outcome.code, 1, "{outcome:?}");
+    assert!(outcome.err.contains("go on with after=2"), "{}", outcome.err);
+}
+
+#[tokio::test]
 async fn a_cursor_that_leads_in_a_circle_is_left() {
     let same = || json(200, &json!({ "entries": [{ "id": "a" }], "nextCursor": "c" }));
     let server = Server::playing([same(), same(), same()]).await;

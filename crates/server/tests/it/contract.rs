@@ -553,6 +553,10 @@ fn every_declared_status_is_answered() {
             if samples::names_a_record(entry) {
                 see(&call(&Target::absent()).send().await, 404);
             }
+            if declared.contains("410") {
+                let beyond = format!("{}?after=9007199254740991", samples::path(entry.meta, &target));
+                see(&app.get(&beyond).await, 410);
+            }
             if let Some(reply) = crate::areas::missed(&app, entry.meta.id).await {
                 see(&reply, 404);
             }

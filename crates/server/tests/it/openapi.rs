@@ -670,7 +670,7 @@ fn the_document_declares_the_headers_that_act() {
         with("If-None-Match"),
         BTreeSet::from(["getHeadlessPolicyBacktest"])
     );
-    for member in ["status", "tokenId", "scope"] {
+    for member in ["status", "tokenId", "scope", "nextAfter", "epoch"] {
         assert!(
             document["components"]["schemas"]["Error"]["properties"]
                 .get(member)

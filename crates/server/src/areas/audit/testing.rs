@@ -34,7 +34,7 @@ provost_kernel::statements! {
 }
 
 provost_kernel::fences! {
-    acts Readers::Everybody, ["action.0", "action.1", "action.2", "test.emitted", "test.grew"];
+    acts Readers::Everybody, ["action.0", "action.1", "action.2", "test.emitted", "test.grew", "test.went_back"];
     targets {
         THING = "thing" => Readers::Everybody;
         HIDDEN = "hidden thing" => Readers::Overseers;

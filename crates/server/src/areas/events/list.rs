@@ -1,6 +1,6 @@
 //! `GET …/events`
 
-use super::model::Event;
+use super::model::{EpochId, Event};
 use super::store;
 use provost_kernel::auth::Role;
 use provost_kernel::fence::{Reader, Readers};
@@ -18,6 +18,8 @@ pub(super) struct List;
 pub(super) struct EventQuery {
     /// Events after this sequence; 0, the default, is the oldest that is kept.
     after: Option<Bounded<0, 9_007_199_254_740_991>>,
+    /// The epoch of the answer that `after` comes from; without it `after` is taken for one of the epoch of now.
+    epoch: Option<EpochId>,
     /// How many events at most.
     #[serde(default)]
     limit: Limit,
@@ -31,6 +33,8 @@ pub(super) struct EventPage {
     /// The value of `after` that goes on behind this page; absent when the page is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after: Option<i64>,
+    /// In which sequences keep their meaning: to be sent with `after`. It changes when the store is restored.
+    epoch: EpochId,
 }
 
 impl Operation for List {
@@ -39,9 +43,11 @@ impl Operation for List {
         .says(
             "List events after a sequence, the oldest first",
             "An empty page means that nothing came since; ask again later with the same after. Events are kept \
-             for seven days. An event whose data are not for the caller says withheld and keeps its type, its \
+             for seven days. When the store went back behind after, by a restore, the answer is 410 with the nextAfter from \
+             which on nothing is missed; send the epoch of the last answer along, so that this is always noticed. An event whose data are not for the caller says withheld and keeps its type, its \
              time and its sequence.",
         )
+        .errors(&[401, 403, 410])
         .command("events", "list");
     type Path = Empty;
     type Query = EventQuery;
@@ -50,12 +56,18 @@ impl Operation for List {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<EventPage> {
         let after = input.query.after.map_or(0, Bounded::get);
+        let feed = store::feed(cx)?;
+        feed.admits(after, input.query.epoch.as_ref())?;
         let found = store::after(cx, after, input.query.limit.get())?;
         let next_after = found.last().map(|(sequence, _)| *sequence);
         let mut reader = Reader::of(cx.actor());
         let events = found.into_iter().map(|(_, event)| shown(cx, &mut reader, event));
         let events = events.collect::<Result<_>>()?;
-        Ok(EventPage { events, next_after })
+        Ok(EventPage {
+            events,
+            next_after,
+            epoch: feed.epoch(),
+        })
     }
 }
 

@@ -6,11 +6,15 @@
 //! INVARIANT EV-1: sequences of an organization are taken under its chain head's lock; a reader that has seen
 //! one has seen, or can still ask for, every smaller one.
 //!
+//! INVARIANT EV-2: nobody goes on from a sequence behind which other events lie than those that they would have read: behind
+//! the counter, or behind the place at which their epoch parted from the one of now, they are told where to go on.
+//!
 //! INVARIANT FE-2: an event whose data are not for a caller keeps id, type, time and sequence, and says `withheld`.
 //!
 //! Specification §6; D12.2, D12.3, D13.
 //!
-//! Absent on purpose: acknowledging, deleting or filtering events; a cursor (the sequence is one, and lasts).
+//! Absent on purpose: acknowledging, deleting or filtering events; a cursor (the sequence is one, and lasts as long as its
+//! epoch).
 //! Rows older than seven days are pruned; a consumer that was away for longer reads the audit log.
 
 pub mod fences;
@@ -23,6 +27,13 @@ mod tests;
 pub use store::STATEMENTS;
 
 use provost_kernel::operation::Entry;
+use provost_kernel::{Cx, Result};
+
+/// Begins an epoch of the organization's events, in the unit in which its store has gone back (EV-2): from here on a
+/// sequence may mean another event than it did to whoever read before.
+pub fn begin_epoch(cx: &mut Cx<'_>) -> Result<()> {
+    store::begin(cx)
+}
 
 /// Returns the operations of this area.
 pub fn operations() -> Vec<Entry> {

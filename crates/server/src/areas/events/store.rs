@@ -1,11 +1,42 @@
 //! All SQL of the area; the table is the kernel's.
 
-use super::model::{Data, Event};
-use provost_kernel::{Cx, Result, params};
+use super::model::{Data, Epoch, EpochId, Event, Feed};
+use provost_kernel::{Cx, Error, Result, params};
 
 provost_kernel::statements! {
     /// Lists events after a sequence, in order.
     AFTER = "SELECT sequence, id, type, time, data FROM outbox WHERE organization_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3";
+    /// How many events of an organization there ever were.
+    COUNTER = "SELECT event_sequence FROM chain_heads WHERE organization_id = ?1";
+    /// Where the numbering began anew, in order.
+    EPOCHS = "SELECT ordinal, epoch, begins_after FROM event_epochs WHERE organization_id = ?1 ORDER BY ordinal";
+    /// Begins an epoch.
+    BEGIN = "INSERT INTO event_epochs (organization_id, ordinal, epoch, begins_after, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+}
+
+/// Returns how far the organization's events go, and where their numbering began anew.
+pub(super) fn feed(cx: &mut Cx<'_>) -> Result<Feed> {
+    let org = cx.org();
+    let counter = cx.query_opt(&COUNTER, params![org], |row| row.get(0))?;
+    let epochs = cx.query(&EPOCHS, params![org], |row| {
+        Ok(Epoch {
+            id: EpochId::from_store(row.get(1)?),
+            begins_after: row.get(2)?,
+        })
+    })?;
+    Ok(Feed {
+        counter: counter.unwrap_or(0),
+        epochs,
+    })
+}
+
+/// Begins an epoch behind the events that there are.
+pub(super) fn begin(cx: &mut Cx<'_>) -> Result<()> {
+    let feed = feed(cx)?;
+    let ordinal = feed.epochs.len().saturating_add(1);
+    let ordinal = i64::try_from(ordinal).map_err(Error::internal)?;
+    let (org, now, epoch) = (cx.org(), cx.now(), cx.new_id::<EpochId>());
+    cx.queue(&BEGIN, params![org, ordinal, epoch.as_str(), feed.counter, now])
 }
 
 /// Returns at most `limit` events after a sequence, each with its own.

@@ -14,7 +14,7 @@
 use super::restored_line::{Chain, highest_epoch, line};
 use super::{backup, check, copy, segments};
 use crate::app::Bootstrapped;
-use crate::areas::{mcp_sessions, oauth, restore, service_accounts, skill_registry};
+use crate::areas::{events, mcp_sessions, oauth, restore, service_accounts, skill_registry};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
@@ -152,6 +152,7 @@ impl Restore {
                 let org = cx.org();
                 cx.queue(&idempotency::ERASE_EVERY_CELL, params![org])?;
                 cx.target(&restore::fences::STORE, epoch.to_string());
+                events::begin_epoch(cx)?;
                 oauth::forget_allowed(cx)?;
                 if keep_tokens {
                     return Ok(());
