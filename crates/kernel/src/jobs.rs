@@ -6,6 +6,8 @@
 //! [`MAX_ATTEMPTS`] it is dead and stays for people to look at. A *reconciler* is periodic, takes no input
 //! and is idempotent; the composition root runs it.
 //!
+//! The worker decides which of them run, and where (`worker.rs`).
+//!
 //! INVARIANT JB-1: a job whose lease passed to another worker has no effect (fencing by `lease_epoch`).
 
 use crate::auth::OrganizationId;
@@ -19,6 +21,10 @@ use serde_json::Value;
 use std::pin::Pin;
 use std::sync::Arc;
 
+mod worker;
+
+pub use worker::{STATEMENTS as WORKER_STATEMENTS, serve};
+
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -27,13 +33,6 @@ crate::id!(JobId, "job", "A durable job.");
 crate::statements! {
     /// Stores a job.
     INSERT = "INSERT INTO jobs (organization_id, id, kind, payload, run_at, attempts, lease_until, lease_epoch, state, last_error, created_at) VALUES (?1, ?2, ?3, ?4, ?5, 0, NULL, 0, 'queued', NULL, ?6)";
-    /// Takes the lease of jobs that are due.
-    CLAIM = unscoped("the worker serves every organization") {
-        sqlite: "UPDATE jobs SET lease_until = ?2, lease_epoch = lease_epoch + 1, attempts = attempts + 1 WHERE (organization_id, id) IN (SELECT organization_id, id FROM jobs WHERE state = 'queued' AND run_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?1) ORDER BY run_at, id LIMIT 16) RETURNING organization_id, id, kind, payload, attempts, lease_epoch",
-        postgres: "UPDATE jobs SET lease_until = ?2, lease_epoch = lease_epoch + 1, attempts = attempts + 1 WHERE (organization_id, id) IN (SELECT organization_id, id FROM jobs WHERE state = 'queued' AND run_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?1) ORDER BY run_at, id LIMIT 16 FOR UPDATE SKIP LOCKED) RETURNING organization_id, id, kind, payload, attempts, lease_epoch",
-    };
-    /// Says whether any job is due.
-    DUE = unscoped("the worker serves every organization") "SELECT COUNT(*) FROM jobs WHERE state = 'queued' AND run_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?1)";
     /// Removes a job that is done, if the lease is still ours.
     FINISH = "DELETE FROM jobs WHERE organization_id = ?1 AND id = ?2 AND lease_epoch = ?3";
     /// Puts a failed job back, or aside.
@@ -112,52 +111,14 @@ struct Claimed {
     epoch: i64,
 }
 
-/// Runs every job that is due and returns how many ran.
+/// Runs what is due as far as there is room ([`worker`]), and returns how many jobs ran.
+///
+/// Errors: those of noting what became of a job; the others end all the same.
 pub async fn run_due(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>) -> Result<usize> {
-    let now = kernel.clock.now();
-    let due = kernel
-        .read_system(move |tx| tx.query_opt(&DUE, crate::params![now], |row| row.get::<i64>(0)))
-        .await?;
-    if due.unwrap_or(0) == 0 {
-        return Ok(0);
-    }
-    let claimed = claim(kernel).await?;
-    let count = claimed.len();
-    // Side by side: one that waits for the outside world does not hold up the others or their leases.
-    let mut running = tokio::task::JoinSet::new();
-    for job in claimed {
-        let (kernel, handlers) = (kernel.clone(), handlers.clone());
-        running.spawn(async move { run_one(&kernel, &handlers, job).await });
-    }
-    while let Some(done) = running.join_next().await {
-        done.map_err(Error::internal)??;
-    }
-    Ok(count)
-}
-
-async fn claim(kernel: &Arc<Kernel>) -> Result<Vec<Claimed>> {
-    let found = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let sink = found.clone();
-    kernel
-        .system(OrganizationId::installation(), None, move |cx| {
-            let now = cx.now();
-            let rows = cx.query(&CLAIM, crate::params![now, now.plus_secs(LEASE_SECS)], |row| {
-                Ok(Claimed {
-                    organization: OrganizationId::from_store(row.get(0)?),
-                    id: row.get(1)?,
-                    kind: row.get(2)?,
-                    payload: serde_json::from_str(&row.get::<String>(3)?).map_err(Error::internal)?,
-                    attempts: row.get(4)?,
-                    epoch: row.get(5)?,
-                })
-            })?;
-            *sink.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = rows;
-            Ok(())
-        })
-        .await?;
-    Ok(std::mem::take(
-        &mut *found.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
-    ))
+    let mut worker = worker::Worker::new(kernel, handlers);
+    let begun = worker.begin().await?;
+    worker.end().await?;
+    Ok(begun)
 }
 
 async fn run_one(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>, job: Claimed) -> Result<()> {

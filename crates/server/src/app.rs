@@ -59,6 +59,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         provost_kernel::audit::STATEMENTS,
         provost_kernel::idempotency::STATEMENTS,
         provost_kernel::jobs::STATEMENTS,
+        provost_kernel::jobs::WORKER_STATEMENTS,
         provost_kernel::outbox::STATEMENTS,
         provost_kernel::witness::STATEMENTS,
         service_accounts::STATEMENTS,

@@ -91,22 +91,9 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     Ok(())
 }
 
-/// Runs jobs when one is enqueued here, and every few seconds those of other servers and those that were put off.
 fn run_jobs(supervisor: &Supervisor, kernel: &Arc<Kernel>, handlers: Arc<Vec<Handler>>) {
     let (kernel, stop) = (kernel.clone(), supervisor.token());
-    supervisor.spawn("jobs", async move {
-        loop {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                () = kernel.job_due() => {}
-                () = tokio::time::sleep(Duration::from_secs(5)) => {}
-            }
-            if let Err(error) = jobs::run_due(&kernel, &handlers).await {
-                tracing::warn!(reconciler = "jobs", cause = ?error.private(), "{error}");
-            }
-        }
-    });
+    supervisor.spawn("jobs", async move { jobs::serve(&kernel, &handlers, stop).await });
 }
 
 fn every<F>(

@@ -27,6 +27,7 @@ mod history_store;
 mod idempotency;
 mod input;
 mod invariants;
+mod jobs_shares;
 mod later;
 mod lost_references;
 mod managed_config;

@@ -18,6 +18,8 @@
 //! organization, below its prefix (D11.3).
 //! INVARIANT RC-8: `rotatedAt` says when the secret that a credential stands for became another one, as far as it is seen
 //! here, and is absent without a secret (ADR 0044).
+//! INVARIANT RC-9: a credential has one open check: whoever asks again while it is under way waits for the same answer, unless
+//! the credential was changed since.
 //!
 //! Absent on purpose: reading a secret through the API; writing a secret to an external manager; a Terraform
 //! manager's ownership of an external credential; unique names.

@@ -2,7 +2,7 @@
 
 use super::assignment::{Assigned, KINDS};
 use super::authentication::Authentication;
-use super::checks::model::{Check, CheckId};
+use super::checks::model::{Check, CheckId, OPEN_SECS};
 use super::model::{Credential, CredentialId, Kind, Management};
 use crate::areas::resources::model::ResourceId;
 use crate::areas::resources::ownership::Owner;
@@ -51,6 +51,8 @@ statements! {
     TOUCH = "UPDATE resource_credentials SET last_used_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND (last_used_at IS NULL OR last_used_at <= ?4)";
     /// Makes a check.
     INSERT_CHECK = "INSERT INTO resource_credential_checks (organization_id, id, credential_id, state, reason, created_at, finished_at) VALUES (?1, ?2, ?3, 'pending', NULL, ?4, NULL)";
+    /// The newest check of a credential that has not ended and began behind an instant.
+    OPEN_CHECK = "SELECT id FROM resource_credential_checks WHERE organization_id = ?1 AND credential_id = ?2 AND state = 'pending' AND created_at > ?3 ORDER BY created_at DESC, id DESC LIMIT 1";
     /// A check of a credential of a resource, unless it is too old.
     GET_CHECK = "SELECT k.id, k.credential_id, k.state, k.reason, k.created_at, k.finished_at FROM resource_credential_checks k JOIN resource_credentials c ON c.organization_id = k.organization_id AND c.id = k.credential_id WHERE k.organization_id = ?1 AND k.id = ?2 AND k.credential_id = ?3 AND c.resource_id = ?4 AND k.created_at > ?5";
     /// Ends a check that has not ended.
@@ -314,6 +316,15 @@ pub fn touch(cx: &mut Cx<'_>, id: &CredentialId) -> Result<()> {
 pub fn insert_check(cx: &mut Cx<'_>, id: &CheckId, credential: &CredentialId) -> Result<()> {
     let (org, now) = (cx.org(), cx.now());
     cx.queue(&INSERT_CHECK, params![org, id.as_str(), credential.as_str(), now])
+}
+
+/// Returns the check of a credential that has not ended and looks at what the credential is now, if there is one.
+pub fn open_check(cx: &mut Cx<'_>, credential: &Credential) -> Result<Option<CheckId>> {
+    let after = credential.updated_at.max(cx.now().plus_secs(-OPEN_SECS));
+    let org = cx.org();
+    let params = params![org, credential.id.as_str(), after];
+    let found = cx.query_opt(&OPEN_CHECK, params, |row| row.get(0))?;
+    Ok(found.map(CheckId::from_store))
 }
 
 /// Returns a check that was made after an instant.

@@ -13,6 +13,10 @@ id!(CheckId, "chk", "Names a check of a credential.");
 /// How long a check is kept. Units: seconds.
 pub const KEPT_SECS: i64 = 7 * 86_400;
 
+/// How long a check that has not ended is taken to be under way: longer than its job is tried, after which nobody works on it
+/// any more. Units: seconds.
+pub const OPEN_SECS: i64 = 3_600;
+
 /// How far a check is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -39,7 +39,8 @@ impl Operation for VerifyCredential {
     .says(
         "Begin a check that a credential's secret can be had",
         "The secret is fetched from its secret manager, or opened here, and thrown away. Ask for the check by its \
-         id until it is no longer pending.",
+         id until it is no longer pending. A check of the same credential that is still under way is not begun twice: its \
+         id is answered.",
     );
     type Path = CredentialPath;
     type Query = Empty;
@@ -53,6 +54,13 @@ impl Operation for VerifyCredential {
         if !credential.kind.keeps_secret() {
             let message = "this kind of credential has no secret that could be checked";
             return Err(Error::new(Code::Conflict, message));
+        }
+        // RC-9.
+        if let Some(check_id) = store::open_check(cx, &credential)? {
+            return Ok(Begun {
+                check_id,
+                state: State::Pending,
+            });
         }
         let check_id: CheckId = cx.new_id();
         store::insert_check(cx, &check_id, &credential.id)?;
