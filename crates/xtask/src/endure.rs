@@ -14,6 +14,7 @@ mod ground;
 mod hand;
 mod known;
 mod leaks;
+mod neighbour;
 mod overload;
 mod restarts;
 mod schedules;
@@ -33,6 +34,7 @@ use crate::failure::Outcome;
 pub enum Subject {
     Backups(backups::Arguments),
     Leaks(leaks::Arguments),
+    Neighbour(neighbour::Arguments),
     Overload(overload::Arguments),
     Restarts(restarts::Arguments),
     Schedules(schedules::Arguments),
@@ -64,6 +66,7 @@ pub fn run(subject: &Subject) -> Outcome {
     match subject {
         Subject::Backups(arguments) => backups::run(arguments),
         Subject::Leaks(arguments) => leaks::run(arguments),
+        Subject::Neighbour(arguments) => neighbour::run(arguments),
         Subject::Overload(arguments) => overload::run(arguments),
         Subject::Restarts(arguments) => restarts::run(arguments),
         Subject::Schedules(arguments) => schedules::run(arguments),

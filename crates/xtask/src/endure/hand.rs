@@ -5,7 +5,7 @@
 
 mod asks;
 
-pub use asks::import;
+pub use asks::{days_ago, import};
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
