@@ -1,4 +1,4 @@
-//! The goals R1 to R49, which tests of the suite hold them, and what is missing.
+//! The goals R1 to R51, which tests of the suite hold them, and what is missing.
 
 /// One goal.
 #[derive(Clone, Copy)]
@@ -533,5 +533,25 @@ pub const GOALS: &[Goal] = &[
             "every_table_that_decides_rights_is_known_to_the_graph",
         ],
         "The token endpoint and sign-in are no operations of the registry: what they hand out is tried by their own tests.",
+    ),
+    begin(
+        "Surroundings",
+        goal(
+            "R50",
+            "A neighbour is not felt",
+            "beside an organization that brings hostile code and load, another one's p99 is at most twice what it was, and 20 ms",
+            &[
+                "checks_of_a_vault_that_hangs_hold_up_nobody_else",
+                "jobs_take_turns_and_no_more_than_their_share",
+            ],
+            "",
+        ),
+    ),
+    goal(
+        "R51",
+        "Two servers of one store are one truth",
+        "answers about rights, revocations, verdicts and records at two servers of one PostgreSQL, under kills, pauses and lost connections, have an order; ten rounds at every change",
+        &["two_servers_on_one_store_act_as_one"],
+        "",
     ),
 ];

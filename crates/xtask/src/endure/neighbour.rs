@@ -1,4 +1,4 @@
-//! A neighbour who means ill: one organization brings code that never ends, imports, backtests, large lists and large
+//! A neighbour who means ill (R50): one organization brings code that never ends, imports, backtests, large lists and large
 //! bodies, and another one asks what it always asks.
 //!
 //! Rate limits are on, as they come. Quiet and loud turns follow one another, and the figure is the ratio of their

@@ -1,4 +1,4 @@
-//! Two servers, one truth (R14): rights, revocations, verdicts and plain records, written and read at two servers of one
+//! Two servers, one truth (R51): rights, revocations, verdicts and plain records, written and read at two servers of one
 //! PostgreSQL while either is killed, stopped for a moment or loses its connections.
 //!
 //! Every answer is noted with the instants of its request and of its arrival. After each round the answers about each
@@ -126,7 +126,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     workplace.remove()?;
     println!("{figure}");
     if arguments.record {
-        Record::new(&["R14"], figure, command)
+        Record::new(&["R51"], figure, command)
             .with_seeds(seed.to_string())
             .write("endure-servers")?;
     }
