@@ -161,6 +161,11 @@ impl<'a> Cx<'a> {
         self.now
     }
 
+    /// Returns the instant by which what ends by time has ended: the later of this unit's and the last kept one (CK-3).
+    pub fn latest(&self) -> Timestamp {
+        self.kernel.clockwatch.latest(self.now)
+    }
+
     /// Returns the installation's mechanisms: keys, registry, settings.
     pub fn kernel(&self) -> &'a Kernel {
         self.kernel

@@ -32,6 +32,10 @@ crate::statements! {
     ERASE_EVERY_CELL = "UPDATE idempotency_keys SET cell = NULL, cell_salt = NULL WHERE organization_id = ?1 AND cell IS NOT NULL";
     /// Erases every cell that has ended.
     ERASE_EXPIRED_CELLS = unscoped("cells end by time in every organization") "UPDATE idempotency_keys SET cell = NULL, cell_salt = NULL WHERE cell IS NOT NULL AND cell_expires_at <= ?1";
+    /// How many records are beyond the retention.
+    DUE = unscoped("retention is the installation's") "SELECT COUNT(*) FROM idempotency_keys WHERE created_at < ?1";
+    /// How many are not, at most `?2`.
+    LEFT = unscoped("retention is the installation's") "SELECT COUNT(*) FROM (SELECT 1 FROM idempotency_keys WHERE created_at >= ?1 LIMIT ?2) AS k";
     /// Forgets records beyond the retention.
     PRUNE = unscoped("retention is the installation's") "DELETE FROM idempotency_keys WHERE created_at < ?1";
 }

@@ -4,6 +4,7 @@ use crate::auth::OrganizationId;
 use crate::credential::Credentials;
 use crate::cx::Cx;
 use crate::db::{Conn, Location, Readers, Tx, Watch};
+use crate::doubt::{Clockwatch, Guard};
 use crate::entropy::{Entropy, UnitRng};
 use crate::error::{Class, Code, Error, Result};
 use crate::keys::Keys;
@@ -127,6 +128,8 @@ pub struct Kernel {
     readers: Readers,
     writers: OnceLock<Writers>,
     pub(crate) witness: Arc<Witness>,
+    pub(crate) clockwatch: Arc<Clockwatch>,
+    pub(crate) watch: Arc<dyn Watch>,
     broken: AtomicBool,
 }
 
@@ -236,7 +239,11 @@ impl Kernel {
             extras,
         } = parts;
         let witness = Arc::new(Witness::default());
-        let watch: Arc<dyn Watch> = witness.clone();
+        let clockwatch = Arc::new(Clockwatch::new(clock.clone(), location.engine()));
+        let watch: Arc<dyn Watch> = Arc::new(Guard {
+            witness: witness.clone(),
+            clockwatch: clockwatch.clone(),
+        });
         let readers = match settings.threads {
             Threads::Os => Readers::start(location.clone(), settings.readers, 1024, &watch)?,
             Threads::Inline(_) => Readers::inline(&location, &watch)?,
@@ -249,6 +256,8 @@ impl Kernel {
             in_flight: Mutex::default(),
             writers: OnceLock::new(),
             witness,
+            clockwatch,
+            watch,
             broken: AtomicBool::new(false),
             registry,
             credentials,
@@ -263,6 +272,7 @@ impl Kernel {
         });
         let writers = Writers::start(&kernel, &location)?;
         let _ = kernel.writers.set(writers);
+        kernel.begin_to_watch()?;
         Ok(kernel)
     }
 

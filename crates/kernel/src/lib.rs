@@ -11,6 +11,7 @@ pub mod credential;
 pub mod cx;
 pub mod db;
 pub mod dispatch;
+pub mod doubt;
 pub mod dsse;
 pub mod durable;
 pub mod entropy;
@@ -44,6 +45,7 @@ pub mod witness;
 pub mod work;
 
 pub use cx::Cx;
+pub use doubt::Undoubted;
 pub use error::{Code, Error, Result};
 pub use kernel::Kernel;
 pub use secret::Secret;

@@ -11,6 +11,10 @@ use crate::time::Timestamp;
 crate::statements! {
     /// Appends an event.
     INSERT = "INSERT INTO outbox (organization_id, sequence, id, type, time, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    /// How many that removes.
+    DUE = unscoped("retention is the installation's") "SELECT COUNT(*) FROM outbox WHERE time < ?1";
+    /// How many it leaves, at most `?2`.
+    LEFT = unscoped("retention is the installation's") "SELECT COUNT(*) FROM (SELECT 1 FROM outbox WHERE time >= ?1 LIMIT ?2) AS o";
     /// Removes what is older than the retention, of every organization.
     PRUNE = unscoped("retention is the installation's") "DELETE FROM outbox WHERE time < ?1";
 }

@@ -97,6 +97,16 @@ pub trait Clock: Send + Sync {
 
     /// Returns the time since an arbitrary fixed point; it never goes back.
     fn monotonic(&self) -> Duration;
+
+    /// Returns the time since an arbitrary fixed point, the time that the machine slept included; it never goes back.
+    fn since_boot(&self) -> Duration {
+        self.monotonic()
+    }
+
+    /// Says whether it means to agree with the clocks of other machines, as the clock of a test does not.
+    fn keeps_common_time(&self) -> bool {
+        false
+    }
 }
 
 /// The machine's clock.
@@ -138,6 +148,21 @@ impl Clock for SystemClock {
 
     fn monotonic(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    /// `CLOCK_MONOTONIC` stands still while the machine sleeps, `CLOCK_BOOTTIME` does not; other systems have one clock that
+    /// goes on.
+    #[cfg(target_os = "linux")]
+    fn since_boot(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(
+            u64::try_from(time.tv_sec).unwrap_or(0),
+            u32::try_from(time.tv_nsec).unwrap_or(0),
+        )
+    }
+
+    fn keeps_common_time(&self) -> bool {
+        true
     }
 }
 

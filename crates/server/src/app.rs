@@ -57,6 +57,7 @@ pub fn registry() -> Registry {
 pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
     let mut all = vec![
         provost_kernel::audit::STATEMENTS,
+        provost_kernel::doubt::STATEMENTS,
         provost_kernel::idempotency::STATEMENTS,
         provost_kernel::jobs::STATEMENTS,
         provost_kernel::jobs::WORKER_STATEMENTS,
@@ -93,6 +94,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         oauth::CLIENT_STATEMENTS,
         oauth::LINK_STATEMENTS,
         store::STATEMENTS,
+        crate::removal::STATEMENTS,
         crate::closing::STATEMENTS,
     ];
     all.extend(directory::statements());
@@ -318,6 +320,8 @@ async fn readyz(State(kernel): State<Arc<Kernel>>, request: axum::extract::Reque
     }
     let error = if kernel.is_broken() {
         kernel.brokenness()
+    } else if let Some(error) = kernel.disagreement() {
+        error
     } else {
         Error::unavailable("the store does not take changes")
     };

@@ -4,6 +4,7 @@ use crate::areas::{
     audit, backtests, decisions, directory, history, managed_config, mcp_sessions, oauth,
     resource_credentials, service_accounts, words,
 };
+use crate::removal::{self, Removal};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
 use provost_kernel::jobs::{self, Handler};
@@ -29,6 +30,7 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     backtests::start(kernel, supervisor).map_err(Error::internal)?;
     let handlers = Arc::new(handlers());
     run_jobs(supervisor, kernel, handlers);
+    keep_time(supervisor, kernel);
     every(supervisor, "counts", 60, kernel, |kernel| async move {
         ledger::flush_counts(&kernel);
         Ok(())
@@ -91,6 +93,19 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     Ok(())
 }
 
+/// Keeps the time at once, and every minute.
+fn keep_time(supervisor: &Supervisor, kernel: &Arc<Kernel>) {
+    let first = kernel.clone();
+    supervisor.spawn("first-clock", async move {
+        if let Err(error) = first.keep_time().await {
+            tracing::warn!(reconciler = "clock", cause = ?error.private(), "{error}");
+        }
+    });
+    every(supervisor, "clock", 60, kernel, |kernel| async move {
+        kernel.keep_time().await
+    });
+}
+
 fn run_jobs(supervisor: &Supervisor, kernel: &Arc<Kernel>, handlers: Arc<Vec<Handler>>) {
     let (kernel, stop) = (kernel.clone(), supervisor.token());
     supervisor.spawn("jobs", async move { jobs::serve(&kernel, &handlers, stop).await });
@@ -132,25 +147,39 @@ pub async fn finish(kernel: &Arc<Kernel>) {
     }
 }
 
-/// Ends replay cells that have run out, forgets old keys and events, destroys old day keys (D4.8, D4.9, D13).
+/// Ends replay cells that have run out, forgets old keys and events, destroys old day keys (D4.8, D4.9, D13), unless the clock
+/// is doubted (CK-1).
 pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
+    let Some(now) = kernel.undoubted().await? else {
+        return Ok(());
+    };
+    let old_keys = now.earlier_by(idempotency::RETENTION_SECS);
+    let old_events = now.earlier_by(outbox::RETENTION_SECS);
+    let (keys, events) = kernel
+        .read_system(move |tx| {
+            let keys = Removal::count(tx, &idempotency::DUE, &idempotency::LEFT, old_keys)?;
+            let events = Removal::count(tx, &outbox::DUE, &outbox::LEFT, old_events)?;
+            Ok((keys, events))
+        })
+        .await?;
+    let keys_go = removal::may_go(kernel, "idempotency".to_owned(), keys, now).await?;
+    let events_go = removal::may_go(kernel, "events".to_owned(), events, now).await?;
     kernel
-        .system(OrganizationId::installation(), None, |cx| {
-            let now = cx.now();
-            cx.queue(&idempotency::ERASE_EXPIRED_CELLS, params![now])?;
-            cx.queue(
-                &idempotency::PRUNE,
-                params![now.plus_secs(-idempotency::RETENTION_SECS)],
-            )?;
+        .system(OrganizationId::installation(), None, move |cx| {
+            cx.queue(&idempotency::ERASE_EXPIRED_CELLS, params![now.instant()])?;
+            if keys_go {
+                cx.queue(&idempotency::PRUNE, params![old_keys.instant()])?;
+            }
             resource_credentials::prune_checks(cx, now)?;
             backtests::prune(cx, now)?;
             oauth::tidy(cx, now)?;
             words::prune(cx, now)?;
-            cx.queue(&outbox::PRUNE, params![now.plus_secs(-outbox::RETENTION_SECS)])
+            if events_go {
+                cx.queue(&outbox::PRUNE, params![old_events.instant()])?;
+            }
+            Ok(())
         })
         .await?;
-    // A day's key outlives its day by 48 hours, so that the last cell of the day can end by itself.
-    let today = kernel.clock.now().as_ms().div_euclid(86_400_000);
-    kernel.keys.destroy_day_keys(today - 2)?;
+    kernel.keys.destroy_day_keys(now)?;
     Ok(())
 }

@@ -12,6 +12,7 @@ pub mod html;
 pub mod mcp;
 pub mod migrations;
 mod percent;
+pub mod removal;
 pub mod rights;
 pub mod skill_package;
 pub mod store;

@@ -235,7 +235,7 @@ pub(super) fn in_snapshot(
             error,
         ))
     };
-    let actor = match credential.judge(now) {
+    let actor = match credential.judge(kernel.clockwatch.latest(now)) {
         Ok(actor) => actor,
         Err(error) => return Ok(dead(error)),
     };
@@ -312,7 +312,7 @@ fn find(
         && presented.outgrows(credential)
         && caller
             .bound(credential.clone())
-            .is_ok_and(|bound| bound.judge(kernel.clock.now()).is_ok())
+            .is_ok_and(|bound| bound.judge(kernel.latest()).is_ok())
     {
         let first = First::Open(verified.clone());
         return Ok(Err(Found::First(verified.organization.clone(), first)));

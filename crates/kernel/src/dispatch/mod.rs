@@ -128,7 +128,7 @@ impl Joining {
             Caller::read(self.caller.kind, credentials, row)
         })?;
         let credential = found.ok_or_else(credential::invalid_token)?;
-        if credential.judge(cx.now())?.replay_only {
+        if credential.judge(cx.latest())?.replay_only {
             return Err(Error::new(Code::TokenRevoked, "the token was rotated"));
         }
         credential::sessions(credentials)?.join(cx, &credential, &self.client)

@@ -115,7 +115,11 @@ pub(super) fn note_denial(kernel: &Kernel, entry: &Entry, request: &Request, act
     note.actor = Some(actor.clone());
     note.origin = Some(request.origin.clone());
     (note.decision, note.status, note.code) = (Decision::Denied, 403, Some(error.code().as_str()));
-    match kernel.ledger.notes.add(note) {
+    // Nothing is dated by a clock that is not the database's (CK-2).
+    let noted = kernel
+        .disagreement()
+        .map_or_else(|| kernel.ledger.notes.add(note), Err);
+    match noted {
         Ok(true) => kernel.nudge(&actor.organization),
         Ok(false) => {}
         Err(full) => tracing::error!("a denial could not be recorded: {full}"),
@@ -139,6 +143,10 @@ pub(super) fn record_read(
             .ledger
             .count_read(&actor.organization, &actor.id, entry.meta.id);
         return Ok(false);
+    }
+    // A read whose entry would get a false date is none (CK-2).
+    if let Some(error) = kernel.disagreement() {
+        return Err(error);
     }
     let mut note = Note::new(actor.organization.clone(), now, entry.meta.id);
     note.actor = Some(actor.clone());

@@ -1,4 +1,5 @@
 use super::*;
+use crate::doubt::Undoubted;
 use crate::entropy::{SeededEntropy, SystemEntropy, UnitRng};
 use crate::secret::Secret;
 use proptest::prelude::*;
@@ -480,13 +481,21 @@ fn a_destroyed_day_key_closes_its_cells_in_every_process() {
     let leftover = scratch.keys().join(".day-0.key.0123456789abcdef.tmp");
     fs::write(&leftover, [1; 32]).unwrap();
 
-    assert_eq!(keys.destroy_day_keys(2).unwrap(), 3);
+    assert_eq!(
+        keys.destroy_day_keys(Undoubted::for_test(Timestamp::from_ms(4 * 86_400_000)))
+            .unwrap(),
+        3
+    );
     for (day, cell) in (-1..=3).zip(&cells) {
         assert_eq!(open_cell(&other, day, cell).is_some(), day >= 2, "day {day}");
     }
     assert_eq!(fs::read(&witness).unwrap(), [0; 32]);
     assert!(!leftover.exists());
-    assert_eq!(keys.destroy_day_keys(2).unwrap(), 0);
+    assert_eq!(
+        keys.destroy_day_keys(Undoubted::for_test(Timestamp::from_ms(4 * 86_400_000)))
+            .unwrap(),
+        0
+    );
     assert_eq!(keys.ids().len(), Keys::open(&scratch.keys()).unwrap().ids().len());
 }
 

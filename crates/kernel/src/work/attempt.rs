@@ -241,7 +241,7 @@ impl Batch<'_> {
                     cx.actor(),
                     call.meta.id,
                     &call.key,
-                    unit.now,
+                    self.kernel.latest().max(unit.now),
                     &media_types,
                 )
             })?;
@@ -280,7 +280,7 @@ impl Batch<'_> {
         let credential = self.credentials.get(&place).and_then(Option::as_ref);
         let credential = credential.ok_or_else(credential::invalid_token)?;
         let credential = call.caller.bound(credential.clone())?;
-        let actor = credential.judge(self.kernel.clock.now().max(unit.now))?;
+        let actor = credential.judge(self.kernel.latest().max(unit.now))?;
         if !actor.is(&unit.organization, &call.principal_id) {
             return Err(credential::invalid_token());
         }
@@ -349,7 +349,7 @@ impl Batch<'_> {
     }
 
     fn check_callers(&self, conn: &mut Conn, place: usize) -> Result<()> {
-        let now = self.kernel.clock.now();
+        let now = self.kernel.latest();
         for (place_of, known) in &self.credentials {
             let found = self.read(conn, place_of)?;
             let [known, found] = [known, &found].map(|one| one.as_ref().map(|one| one.standing(now)));

@@ -44,7 +44,7 @@ impl Writers {
             writers.start_inline(kernel, location)?;
             return Ok(writers);
         }
-        let watch: Arc<dyn Watch> = kernel.witness.clone();
+        let watch: Arc<dyn Watch> = kernel.watch.clone();
         for place in 0..count {
             let (lane, queue) = queue::queue(limits(kernel));
             let (ready, opened) = flume::bounded(1);
@@ -92,7 +92,7 @@ impl Writers {
         let (lane, queue) = queue::queue(limits(kernel));
         let writer = Writer {
             kernel: Arc::downgrade(kernel),
-            conn: Conn::open(location, Access::Write)?.watched(kernel.witness.clone()),
+            conn: Conn::open(location, Access::Write)?.watched(kernel.watch.clone()),
             place: 0,
             count: 1,
         };
@@ -212,17 +212,22 @@ impl Writer {
             refuse_all(kernel, units);
             return put_back(kernel, notes);
         }
+        // INVARIANT CK-2: what is written now would be dated by a clock that is not the database's.
+        if kernel.disagreement().is_some() {
+            for unit in units {
+                answer(unit.reply, Err(kernel.disagreement().unwrap_or_else(busy)));
+            }
+            return put_back(kernel, notes);
+        }
         // A client that has gone must not be served: it may be retrying elsewhere by now.
         let (units, expired): (Vec<_>, Vec<_>) = units
             .into_iter()
             .filter(|unit| !unit.reply.as_ref().is_some_and(Reply::is_closed))
             .partition(|unit| kernel.clock.monotonic() < unit.expires);
         for unit in expired {
-            answer(
-                unit.reply,
-                Err(Error::unavailable("the server is busy; try again")),
-            );
+            answer(unit.reply, Err(busy()));
         }
+        let units = self::dated(kernel, units);
         if units.is_empty() && notes.is_empty() {
             return true;
         }
@@ -326,6 +331,24 @@ impl Writer {
             tracing::warn!(cause = ?error.private(), "the store cannot be reached");
         }
     }
+}
+
+/// Returns the units whose instant can be the date of what they do; the others were made while the clock was wrong.
+fn dated(kernel: &Kernel, units: Vec<Unit>) -> Vec<Unit> {
+    let patience = kernel.settings.queue_deadline * 4;
+    let patience_ms = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
+    let mut dated = Vec::with_capacity(units.len());
+    for unit in units {
+        match kernel.clockwatch.refusal_of(unit.now, patience_ms) {
+            None => dated.push(unit),
+            Some(error) => answer(unit.reply, Err(error)),
+        }
+    }
+    dated
+}
+
+fn busy() -> Error {
+    Error::unavailable("the server is busy; try again")
 }
 
 /// Says whether there was nothing to put back.

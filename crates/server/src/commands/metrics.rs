@@ -117,6 +117,14 @@ fn describe(kernel: &Kernel) {
         "1 after a failed write to the store, until a restart."
     );
     metrics::describe_gauge!(
+        "provost_clock_doubted",
+        "1 while the clock is doubted for the reason of the label: nothing is removed then."
+    );
+    metrics::describe_gauge!(
+        "provost_removal_waits",
+        "1 while a round waits that would remove more than a tenth of what the label names."
+    );
+    metrics::describe_gauge!(
         "provost_proxy_unnamed",
         "1 where http.behind_proxy is set and http.trusted_proxies is empty: every caller counts as the proxy."
     );

@@ -11,6 +11,7 @@ mod backtests_inspect;
 mod backtests_worker;
 mod broken;
 mod clock;
+mod clock_doubt;
 mod contract;
 mod decisions;
 mod directory;

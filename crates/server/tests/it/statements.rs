@@ -65,6 +65,46 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
     }
 }
 
+/// What deletes by time. The function that runs each takes an `Undoubted` instant (CK-1): one that is new here must as well.
+const BY_TIME: [&str; 18] = [
+    "provost_kernel::idempotency::PRUNE",
+    "provost_kernel::outbox::PRUNE",
+    "provost_server::areas::backtests::store::PRUNE_RESULTS",
+    "provost_server::areas::directory::store::ended::FORGET",
+    "provost_server::areas::history::store::DELETE_IMPORTS",
+    "provost_server::areas::managed_config::machines::FORGET",
+    "provost_server::areas::managed_config::pulls::FORGET_HOURS",
+    "provost_server::areas::mcp_sessions::store::PRUNE",
+    "provost_server::areas::oauth::links::store::PRUNE_ALLOWED",
+    "provost_server::areas::oauth::links::store::PRUNE_FORMER",
+    "provost_server::areas::oauth::links::store::PRUNE_RENAMED",
+    "provost_server::areas::oauth::store::PRUNE_ASSERTIONS",
+    "provost_server::areas::oauth::store::PRUNE_CODES",
+    "provost_server::areas::oauth::store::PRUNE_EXCHANGES",
+    "provost_server::areas::oauth::store::PRUNE_REFRESH",
+    "provost_server::areas::resource_credentials::store::PRUNE_CHECKS",
+    "provost_server::areas::words::store::PRUNE_ENDED",
+    "provost_server::areas::words::unresolved::PRUNE",
+];
+
+#[test]
+fn what_is_removed_by_time_is_known() {
+    let is_bound = |sql: &str| {
+        ["_at", "_until", "time", "hour"].iter().any(|column| {
+            [" < ?", " <= ?"]
+                .iter()
+                .any(|than| sql.contains(&format!("{column}{than}")))
+        })
+    };
+    let mut found: Vec<&str> = all()
+        .into_iter()
+        .filter(|statement| statement.sqlite.starts_with("DELETE ") && is_bound(statement.sqlite))
+        .map(|statement| statement.name)
+        .collect();
+    found.sort_unstable();
+    assert_eq!(found, BY_TIME);
+}
+
 /// Returns how many different `?n` a text has.
 fn parameters(sql: &str) -> usize {
     let digits = |part: &str| {

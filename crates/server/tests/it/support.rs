@@ -309,6 +309,11 @@ impl App {
         self.clock.advance(Duration::from_secs(secs));
     }
 
+    /// As [`App::advance`], in milliseconds.
+    pub fn advance_ms(&self, ms: i64) {
+        self.clock.advance(Duration::from_millis(ms.try_into().unwrap()));
+    }
+
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }

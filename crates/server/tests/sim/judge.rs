@@ -117,7 +117,7 @@ impl Book {
         Before {
             log: self.log(),
             strikes: weather.strikes(),
-            now: app.kernel.clock.now().as_ms(),
+            now: app.kernel.latest().as_ms(),
             moves: self.moves,
             was_over: weather.end().is_some(),
         }
@@ -308,7 +308,7 @@ impl Book {
 
     /// Judges what a token was answered against what the model says of it.
     pub fn judge_token(&mut self, app: &App, token: &str, before: Before, reply: &Reply) {
-        let now = app.kernel.clock.now().as_ms();
+        let now = app.kernel.latest().as_ms();
         let seen = (reply.status.as_u16(), reply.code());
         if before.moves != self.moves {
             self.skipped += 1;

@@ -52,10 +52,10 @@ async fn settle(life: &Life) {
 async fn tokens(life: &Life) {
     let secrets: Vec<String> = life.lock().book.model.secrets().cloned().collect();
     for secret in secrets {
-        let now = life.app.kernel.clock.now().as_ms();
+        let now = life.app.kernel.latest().as_ms();
         let expected = life.lock().book.model.answer(&secret, now).unwrap().0;
         let (status, code) = life.app.used(&secret).await;
-        let after = life.app.kernel.clock.now().as_ms();
+        let after = life.app.kernel.latest().as_ms();
         let later = life.lock().book.model.answer(&secret, after).unwrap().0;
         let seen = (status, code.as_str());
         assert!(

@@ -7,10 +7,12 @@
 //! read before has long finished, or finds the same events in the other form.
 
 use super::model::DAY_MS;
-use super::{Place, retention_days, store, vault};
+use super::{Place, store, vault};
+use crate::areas::settings;
+use crate::removal;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Kernel, Result, Timestamp};
+use provost_kernel::{Cx, Kernel, Result, Timestamp, Undoubted};
 use std::sync::Arc;
 
 /// How long a chunk outlives its sealing.
@@ -20,10 +22,13 @@ const FILE_SECS: i64 = 3_600;
 /// How many pieces of work a round does for one organization; the rest is the next round's.
 const PIECES: usize = 100;
 
-/// Removes what is needed no more, of every organization.
+/// Removes what is needed no more, of every organization, unless the clock is doubted (CK-1).
 pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
+    let Some(now) = kernel.undoubted().await? else {
+        return Ok(());
+    };
     for organization in kernel.read_system(store::organizations).await? {
-        if let Err(error) = retain_one(kernel, &organization).await {
+        if let Err(error) = retain_one(kernel, &organization, now).await {
             tracing::warn!(
                 organization = organization.as_str(),
                 cause = ?error.private(),
@@ -34,13 +39,8 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
     Ok(())
 }
 
-async fn retain_one(kernel: &Arc<Kernel>, organization: &OrganizationId) -> Result<()> {
-    let now = kernel.clock.now();
-    let org = organization.clone();
-    let days = kernel
-        .read_system(move |tx| retention_days(tx, org.as_str(), now))
-        .await?;
-    let oldest = now.plus_ms(-days * DAY_MS);
+async fn retain_one(kernel: &Arc<Kernel>, organization: &OrganizationId, now: Undoubted) -> Result<()> {
+    let oldest = oldest(kernel, organization, now).await?;
     let expire = move |cx: &mut Cx<'_>| store::expire(cx, oldest).map(drop);
     kernel.system(organization.clone(), None, expire).await?;
     remove_sealed_chunks(kernel, organization, now).await?;
@@ -48,17 +48,40 @@ async fn retain_one(kernel: &Arc<Kernel>, organization: &OrganizationId) -> Resu
     remove_files(kernel, organization, now).await
 }
 
+/// Returns the instant before which events go now: that of the retention, or where that would take very much and nobody
+/// released it, that of the last confirmed shortening (CK-4).
+async fn oldest(kernel: &Arc<Kernel>, organization: &OrganizationId, now: Undoubted) -> Result<Undoubted> {
+    let org = organization.clone();
+    let (oldest, released, removal) = kernel
+        .read_system(move |tx| {
+            let settings = settings::of(tx, org.as_str())?;
+            let days = settings.acting_history_days(now.instant());
+            let oldest = now.earlier_by(days.saturating_mul(DAY_MS / 1_000));
+            let released = settings.released_before(now.instant());
+            let removal = store::old(tx, org.as_str(), oldest, released.unwrap_or(Timestamp::EPOCH))?;
+            Ok((oldest, released, removal))
+        })
+        .await?;
+    let name = format!("history.{}", organization.as_str());
+    if removal::may_go(kernel, name, removal, now).await? {
+        return Ok(oldest);
+    }
+    let released = released.unwrap_or(Timestamp::EPOCH);
+    let ago_ms = now.instant().as_ms().saturating_sub(released.as_ms());
+    Ok(now.earlier_by(ago_ms / 1_000 + 1))
+}
+
 /// Removes chunks that a segment stands for, once the segment was read back: they are the last other copy (HS-12).
 async fn remove_sealed_chunks(
     kernel: &Arc<Kernel>,
     organization: &OrganizationId,
-    now: Timestamp,
+    now: Undoubted,
 ) -> Result<()> {
     let Some(place) = kernel.extra::<Place>() else {
         return Ok(());
     };
     let org = organization.clone();
-    let sealed = now.plus_secs(-CHUNK_SECS);
+    let sealed = now.earlier_by(CHUNK_SECS);
     let standing = kernel
         .read_system(move |tx| store::standing(tx, org.as_str(), sealed))
         .await?;
@@ -99,12 +122,12 @@ async fn delete_chunks(kernel: &Arc<Kernel>, organization: &OrganizationId, gone
 async fn remove_chunks(
     kernel: &Arc<Kernel>,
     organization: &OrganizationId,
-    now: Timestamp,
-    oldest: Timestamp,
+    now: Undoubted,
+    oldest: Undoubted,
 ) -> Result<()> {
     for _ in 0..PIECES {
         let org = organization.clone();
-        let sealed = now.plus_secs(-CHUNK_SECS);
+        let sealed = now.earlier_by(CHUNK_SECS);
         let gone = kernel
             .read_system(move |tx| store::gone_chunks(tx, org.as_str(), sealed, oldest))
             .await?;
@@ -116,14 +139,14 @@ async fn remove_chunks(
     Ok(())
 }
 
-async fn remove_files(kernel: &Arc<Kernel>, organization: &OrganizationId, now: Timestamp) -> Result<()> {
+async fn remove_files(kernel: &Arc<Kernel>, organization: &OrganizationId, now: Undoubted) -> Result<()> {
     let Some(place) = kernel.extra::<Place>() else {
         return Ok(());
     };
     for _ in 0..PIECES {
         let org = organization.clone();
         let removable = kernel
-            .read_system(move |tx| store::removable(tx, org.as_str(), now.plus_secs(-FILE_SECS)))
+            .read_system(move |tx| store::removable(tx, org.as_str(), now.earlier_by(FILE_SECS)))
             .await?;
         if removable.is_empty() {
             break;

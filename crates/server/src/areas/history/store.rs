@@ -2,9 +2,10 @@
 
 use super::model::{ChunkId, SegmentId};
 use super::sources::{SourceKind, SourceRow};
+use crate::removal::Removal;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Row, Tx};
-use provost_kernel::{Cx, Result, Timestamp, params};
+use provost_kernel::{Cx, Result, Timestamp, Undoubted, params};
 
 provost_kernel::statements! {
     /// Adds a chunk behind the newest one; one that a lost commit left is there already.
@@ -49,6 +50,8 @@ provost_kernel::statements! {
     ABANDON_OVERDUE = "UPDATE history_segments SET state = 'removing', updated_at = ?3 WHERE organization_id = ?1 AND state = 'writing' AND updated_at < ?2";
     /// Organizations that have history.
     ORGANIZATIONS = unscoped("upkeep works for every organization") "SELECT organization_id FROM history_heads ORDER BY organization_id";
+    /// How many events are too old and newer than what was released, and how many are not too old.
+    OLD = "SELECT CAST(COALESCE(SUM(CASE WHEN h.max_at < ?2 AND h.max_at >= ?3 THEN h.event_count ELSE 0 END), 0) AS BIGINT), CAST(COALESCE(SUM(CASE WHEN h.max_at >= ?2 THEN h.event_count ELSE 0 END), 0) AS BIGINT) FROM (SELECT c.max_at, c.event_count FROM history_chunks c WHERE c.organization_id = ?1 AND c.segment_id IS NULL UNION ALL SELECT s.max_at, s.event_count FROM history_segments s WHERE s.organization_id = ?1 AND s.state = 'sealed') AS h";
     /// Gives up segments whose newest event is too old.
     EXPIRE_SEGMENTS = "UPDATE history_segments SET state = 'removing', updated_at = ?3 WHERE organization_id = ?1 AND state = 'sealed' AND max_at < ?2";
     /// Segments whose files are to be removed.
@@ -373,17 +376,28 @@ pub(super) fn organizations(tx: &mut Tx<'_>) -> Result<Vec<OrganizationId>> {
     })
 }
 
+/// Returns what a round would remove of what is older than the retention, without what was released.
+pub(super) fn old(tx: &mut Tx<'_>, org: &str, before: Undoubted, released: Timestamp) -> Result<Removal> {
+    let old = tx.query_opt(&OLD, params![org, before.instant(), released], |row| {
+        Ok(Removal {
+            due: row.get(0)?,
+            left: row.get(1)?,
+        })
+    })?;
+    Ok(old.unwrap_or(Removal { due: 0, left: 0 }))
+}
+
 /// Gives up segments and forgets imports that are older than the retention.
-pub(super) fn expire(cx: &mut Cx<'_>, before: Timestamp) -> Result<u64> {
-    let (org, now) = (cx.org(), cx.now());
+pub(super) fn expire(cx: &mut Cx<'_>, before: Undoubted) -> Result<u64> {
+    let (org, now, before) = (cx.org(), cx.now(), before.instant());
     let segments = cx.execute(&EXPIRE_SEGMENTS, params![org, before, now])?;
     cx.execute(&DELETE_IMPORTS, params![org, before])?;
     Ok(segments)
 }
 
 /// Returns segments whose files are to be removed: id and name.
-pub(super) fn removable(tx: &mut Tx<'_>, org: &str, before: Timestamp) -> Result<Vec<(String, String)>> {
-    tx.query(&REMOVABLE, params![org, before], |row| {
+pub(super) fn removable(tx: &mut Tx<'_>, org: &str, before: Undoubted) -> Result<Vec<(String, String)>> {
+    tx.query(&REMOVABLE, params![org, before.instant()], |row| {
         Ok((row.get(0)?, row.get(1)?))
     })
 }
@@ -395,8 +409,8 @@ pub(super) fn forget_segment(cx: &mut Cx<'_>, id: &str) -> Result<()> {
 }
 
 /// Returns the files of segments that have stood for chunks long enough, while the chunks are still there, with their ids.
-pub(super) fn standing(tx: &mut Tx<'_>, org: &str, sealed: Timestamp) -> Result<Vec<(String, File)>> {
-    tx.query(&STANDING, params![org, sealed], |row| {
+pub(super) fn standing(tx: &mut Tx<'_>, org: &str, sealed: Undoubted) -> Result<Vec<(String, File)>> {
+    tx.query(&STANDING, params![org, sealed.instant()], |row| {
         let file = File {
             organization: org.to_owned(),
             name: row.get(1)?,
@@ -416,9 +430,10 @@ pub(super) fn chunks_of(tx: &mut Tx<'_>, org: &str, segment: &str) -> Result<Vec
 pub(super) fn gone_chunks(
     tx: &mut Tx<'_>,
     org: &str,
-    sealed: Timestamp,
-    newest: Timestamp,
+    sealed: Undoubted,
+    newest: Undoubted,
 ) -> Result<Vec<i64>> {
+    let (sealed, newest) = (sealed.instant(), newest.instant());
     tx.query(&GONE_CHUNKS, params![org, sealed, newest], |row| row.get(0))
 }
 

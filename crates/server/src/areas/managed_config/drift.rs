@@ -41,10 +41,12 @@ pub async fn watch_targets(kernel: &Arc<Kernel>) -> Result<usize> {
         kernel.system(organization, None, tell).await?;
         count += 1;
     }
-    let before = now.plus_secs(-FORGOTTEN_AFTER_SECS);
+    let Some(now) = kernel.undoubted().await? else {
+        return Ok(count);
+    };
     let forget = move |cx: &mut provost_kernel::Cx<'_>| {
-        machines::forget(cx, before)?;
-        pulls::forget(cx)
+        machines::forget(cx, now.earlier_by(FORGOTTEN_AFTER_SECS))?;
+        pulls::forget(cx, now)
     };
     kernel
         .system(OrganizationId::installation(), None, forget)

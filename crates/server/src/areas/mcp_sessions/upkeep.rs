@@ -5,7 +5,7 @@ use super::store;
 use crate::areas::mcp_sessions::fences;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Statement, Tx};
-use provost_kernel::{Cx, Kernel, Result, params};
+use provost_kernel::{Cx, Kernel, Result, Undoubted, params};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +15,13 @@ const CHUNK: i64 = 500;
 
 /// Writes down the sessions that have run out and emits `mcp.session.expired` for each. A reconciler.
 pub async fn sweep(kernel: &Arc<Kernel>) -> Result<u64> {
-    let now = kernel.clock.now();
+    let Some(now) = kernel.undoubted().await? else {
+        return Ok(0);
+    };
     let mut count = 0;
     for organization in with_any(kernel, &store::HAS_UNSWEPT, now).await? {
-        count += in_chunks(kernel, &organization, |cx| {
-            let swept = store::sweep(cx, CHUNK)?;
+        count += in_chunks(kernel, &organization, now, |cx, now| {
+            let swept = store::sweep(cx, now, CHUNK)?;
             for (id, at) in &swept {
                 cx.emit(&fences::EXPIRED, json!({ "sessionId": id, "expiredAt": at }));
             }
@@ -36,10 +38,12 @@ pub async fn sweep(kernel: &Arc<Kernel>) -> Result<u64> {
 
 /// Forgets the sessions that ended more than 90 days ago (D7.9); the audit log and the events told of their ends.
 pub async fn retain(kernel: &Arc<Kernel>) -> Result<u64> {
-    let before = kernel.clock.now().plus_secs(-KEPT_SECS);
+    let Some(now) = kernel.undoubted().await? else {
+        return Ok(0);
+    };
     let mut count = 0;
-    for organization in with_any(kernel, &store::HAS_OLD, before).await? {
-        count += in_chunks(kernel, &organization, |cx| store::prune(cx, CHUNK)).await?;
+    for organization in with_any(kernel, &store::HAS_OLD, now.earlier_by(KEPT_SECS)).await? {
+        count += in_chunks(kernel, &organization, now, |cx, now| store::prune(cx, now, CHUNK)).await?;
     }
     Ok(count)
 }
@@ -62,13 +66,13 @@ pub fn broken_invariants(tx: &mut Tx<'_>) -> Result<Vec<String>> {
 async fn with_any(
     kernel: &Arc<Kernel>,
     has_any: &'static Statement,
-    at: provost_kernel::Timestamp,
+    at: Undoubted,
 ) -> Result<Vec<OrganizationId>> {
     kernel
         .read_system(move |tx| {
             let mut found = Vec::new();
             for organization in crate::store::organizations(tx)? {
-                let any = tx.query_opt(has_any, params![organization.as_str(), at], |_| Ok(()))?;
+                let any = tx.query_opt(has_any, params![organization.as_str(), at.instant()], |_| Ok(()))?;
                 if any.is_some() {
                     found.push(organization);
                 }
@@ -82,7 +86,8 @@ async fn with_any(
 async fn in_chunks(
     kernel: &Arc<Kernel>,
     organization: &OrganizationId,
-    run: fn(&mut Cx<'_>) -> Result<u64>,
+    now: Undoubted,
+    run: fn(&mut Cx<'_>, Undoubted) -> Result<u64>,
 ) -> Result<u64> {
     let mut count = 0;
     loop {
@@ -90,7 +95,7 @@ async fn in_chunks(
         let sink = done.clone();
         kernel
             .system(organization.clone(), None, move |cx| {
-                sink.store(run(cx)?, Ordering::Relaxed);
+                sink.store(run(cx, now)?, Ordering::Relaxed);
                 Ok(())
             })
             .await?;

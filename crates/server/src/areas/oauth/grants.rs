@@ -150,7 +150,7 @@ pub fn make_code(cx: &mut Cx<'_>, text: &Secret<String>, code: &Code) -> Result<
             && known.user_id == code.user_id
             && known.jkt == code.jkt
             && known.used_at.is_none()
-            && now < known.expires_at
+            && cx.latest() < known.expires_at
     });
     Ok(if is_same { Making::Same } else { Making::Other })
 }

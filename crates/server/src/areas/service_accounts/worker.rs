@@ -6,8 +6,8 @@ use crate::areas::service_accounts::fences;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
 use provost_kernel::fence::EventKind;
-use provost_kernel::jobs::{Handler, Work};
-use provost_kernel::{Cx, Kernel, Result, Timestamp, params};
+use provost_kernel::jobs::{Handler, NewJob, Work};
+use provost_kernel::{Cx, Kernel, Result, Timestamp, Undoubted, params};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -21,6 +21,9 @@ pub const HANDLER: Handler = Handler {
     work: Work::Inside(purge),
 };
 
+/// When a purge is tried again while the clock is doubted. Units: seconds.
+const POSTPONED_SECS: i64 = 3_600;
+
 /// Days before the end of a token's life at which its owner is warned (D2.4).
 const WARNINGS_DAYS: [i64; 3] = [14, 7, 1];
 
@@ -30,6 +33,16 @@ fn purge(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
         .ok_or_else(|| Error::internal("a purge names no account"))?;
     let id = ServiceAccountId::from_text(id);
     cx.target(&fences::ACCOUNT, id.as_str());
+    // Whether its time has come, only an undoubted clock can say (CK-1).
+    if cx.kernel().doubt().is_some() {
+        cx.action("service_account.purge_postponed");
+        cx.enqueue(NewJob {
+            kind: PURGE,
+            payload: payload.clone(),
+            run_at: cx.now().plus_secs(POSTPONED_SECS),
+        });
+        return Ok(());
+    }
     let org = cx.org();
     cx.execute(&store::PURGE_TOKENS, params![org, id.as_str()])?;
     cx.execute(&store::PURGE, params![org, id.as_str()])?;
@@ -46,7 +59,9 @@ struct Ending {
 /// Emits `service_account.token.expiring` 14, 7 and 1 days before a token ends, and `expired` at the end.
 /// A reconciler: a warning is remembered in its own transaction, so that it goes out once.
 pub async fn warn_of_expiry(kernel: &Arc<Kernel>) -> Result<usize> {
-    let now = kernel.clock.now();
+    let Some(now) = kernel.undoubted().await?.map(Undoubted::instant) else {
+        return Ok(0);
+    };
     let mut count = 0;
     for days in WARNINGS_DAYS.into_iter().rev() {
         let until = now.plus_secs(days * 86_400);

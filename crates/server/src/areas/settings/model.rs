@@ -175,6 +175,14 @@ impl Settings {
         }
     }
 
+    /// Returns the instant up to which a confirmed shortening that acts now lets events go, if there is one: whoever confirmed
+    /// it knew that.
+    pub fn released_before(&self, now: Timestamp) -> Option<Timestamp> {
+        let shortening = self.retention_shortening.as_ref()?;
+        let secs = self.retention.history_days.saturating_mul(DAY_SECS);
+        (now >= shortening.acts_at).then(|| shortening.acts_at.plus_secs(-secs))
+    }
+
     /// Returns the settings without what does not wait any more.
     pub(super) fn at(mut self, now: Timestamp) -> Self {
         self.retention_shortening

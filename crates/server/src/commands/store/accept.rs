@@ -1,5 +1,6 @@
 //! `provost store accept`: goes on with a store that changed while it was closed.
 
+use super::accept_clock;
 use crate::closing;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
@@ -8,19 +9,31 @@ use crate::commands::store_flags::{Absent, Place, StoreFlags, block_on, brief, o
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn};
 
-/// Go on with a store whose organizations, service accounts or tokens changed while it was closed.
+/// Go on with a store whose organizations, service accounts or tokens changed while it was closed, or with a clock that is
+/// doubted.
 ///
-/// A server refuses to start on such a store: a disk may have spoilt it, or somebody edited it. Restoring a backup is the
-/// safe way; this one leaves everything as it is, and the entry `store.accepted` in the audit log. Look at the accounts
+/// A server refuses to start on a store that changed: a disk may have spoilt it, or somebody edited it. Restoring a backup is
+/// the safe way; this one leaves everything as it is, and the entry `store.accepted` in the audit log. Look at the accounts
 /// and tokens afterwards.
+///
+/// With --clock it says that the clock of this machine is right: servers doubt it no longer, and what ends by time ends by it
+/// again. With --removals it lets go what waits because a round would remove more than a tenth. Both leave an audit entry.
 #[derive(clap::Parser)]
 #[command(
     name = "accept",
     after_help = "Examples:
   provost store check
-  provost store accept"
+  provost store accept
+  provost store accept --clock
+  provost store accept --removals"
 )]
 pub struct Accept {
+    /// Say that the clock of this machine is right
+    #[arg(long)]
+    clock: bool,
+    /// Let rounds that would remove very much act at once
+    #[arg(long, conflicts_with = "clock")]
+    removals: bool,
     #[command(flatten)]
     store: StoreFlags,
 }
@@ -34,6 +47,12 @@ impl Accept {
             Some(folder) => Some(lock::take(folder)?),
             None => None,
         };
+        if self.clock {
+            return accept_clock::clock(place);
+        }
+        if self.removals {
+            return accept_clock::removals(place);
+        }
         let mut conn =
             Conn::open(&place.location, Access::Write).map_err(|error| opening(error, &place.location))?;
         if !closing::accept(&mut conn)? {

@@ -1,6 +1,7 @@
 //! `provost store`: looking after the store (D12.9, D12.10).
 
 mod accept;
+mod accept_clock;
 mod backup;
 mod check;
 mod copy;

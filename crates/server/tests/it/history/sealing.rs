@@ -437,6 +437,22 @@ fn what_is_older_than_the_retention_goes_whole() {
 }
 
 #[test]
+fn most_of_a_history_goes_only_after_a_day_of_running() {
+    each("history_waits", |app: Arc<App>| async move {
+        import(&app, "all", lines(&app, 0, 5_000)).await.ok();
+        seal(&app).await;
+        app.advance(401 * 86_400);
+        for _ in 0..144 {
+            history::retain(&app.kernel).await.unwrap();
+            assert_eq!(states(&app), ["sealed"]);
+            app.advance(600);
+        }
+        history::retain(&app.kernel).await.unwrap();
+        assert_eq!(states(&app), ["removing"]);
+    });
+}
+
+#[test]
 fn what_cannot_be_read_is_named() {
     each("history_damage", |app: Arc<App>| async move {
         import(&app, "one", lines(&app, 0, 4_500)).await.ok();

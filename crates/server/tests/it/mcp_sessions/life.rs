@@ -76,7 +76,7 @@ fn a_session_ends_with_its_time_and_stays_ended() {
         let new = new_session(&app, "a client");
         let id = open(&app, vec![new.clone()]).await.remove(0);
         let session_id = mcp_sessions::SessionId::from_text(&id);
-        app.clock.step_ms(3_600_000 - 1);
+        app.advance_ms(3_600_000 - 1);
         assert_eq!(seen(&app, &id).await["status"], "active");
         // A refresh lets it live longer, never shorter.
         let (extended, until) = (session_id.clone(), app.now().plus_secs(60));
@@ -87,9 +87,9 @@ fn a_session_ends_with_its_time_and_stays_ended() {
         unit(&app, move |cx| mcp_sessions::extend(cx, &extended, sooner))
             .await
             .unwrap();
-        app.clock.step_ms(60_000 - 1);
+        app.advance_ms(60_000 - 1);
         assert_eq!(seen(&app, &id).await["status"], "active");
-        app.clock.step_ms(1);
+        app.advance_ms(1);
         let ended = seen(&app, &id).await;
         assert_eq!(
             (&ended["status"], &ended["revokeReason"], &ended["revokedAt"]),
@@ -123,9 +123,9 @@ fn a_session_ends_with_its_time_and_stays_ended() {
         assert_eq!(expired.len(), 1);
         // Kept for 90 days behind its end.
         app.clock.step_ms(200_000 - 30_000);
-        app.clock.step_ms(90 * 86_400 * 1000);
+        app.advance_ms(90 * 86_400 * 1000);
         assert_eq!(mcp_sessions::retain(&app.kernel).await.unwrap(), 0);
-        app.clock.step_ms(1);
+        app.advance_ms(1);
         assert_eq!(named(&app).await, (1, 1));
         assert_eq!(mcp_sessions::retain(&app.kernel).await.unwrap(), 1);
         assert_eq!(named(&app).await, (0, 0), "what it named is forgotten with it");
@@ -509,7 +509,7 @@ fn sessions_live_as_long_as_the_grace_of_their_token_and_end_with_a_restore() {
             .ok();
         app.clock.step_ms(599_999);
         assert_eq!(seen(&app, &id).await["status"], "active");
-        app.clock.step_ms(1);
+        app.advance_ms(1);
         assert_eq!(seen(&app, &id).await["revokeReason"], "expired");
         let others = (0..3).map(|_| new_session(&app, "another")).collect();
         let others = open(&app, others).await;

@@ -132,16 +132,16 @@ fn a_session_that_was_forgotten_is_not_opened_again_by_its_issuer() {
             .await
             .ok();
         oauth::read(&app, &token).await.refused(401, "token_revoked");
-        app.clock.step_ms(89 * 86_400 * 1000);
+        app.advance_ms(89 * 86_400 * 1000);
         let (_, late) = app.account("late", "admin", &[]).await;
         let total = async || {
             let page = app.request("GET", SESSIONS).token(&late).send().await;
             page.ok()["total"].clone()
         };
-        app.clock.step_ms(86_400 * 1000);
+        app.advance_ms(86_400 * 1000);
         let token = of_session(&workshop, &app, "long-lived");
         oauth::read(&app, &token).await.refused(401, "token_revoked");
-        app.clock.step_ms(1000);
+        app.advance_ms(1000);
         assert_eq!(mcp_sessions::retain(&app.kernel).await.unwrap(), 1);
         assert_eq!(total().await, 0);
         // Its issuer still says that it goes on.

@@ -260,7 +260,7 @@ fn every_list_equals_a_naive_filter() {
                 (Some(next), 1) => next.as_ms() - app.now().as_ms() - 1,
                 _ => i64::try_from(dice.below(20_000)).unwrap(),
             };
-            app.clock.step_ms(step);
+            app.advance_ms(step);
             if round % 4 == 3 {
                 mcp_sessions::sweep(&app.kernel).await.unwrap();
             }

@@ -61,7 +61,7 @@ fn a_token_whose_session_ended_is_exchanged_for_nothing() {
         app.write("POST", "/mcp/sessions/revoke", all).await.ok();
         read(&app, &given).await.refused(401, "token_revoked");
         // Forgotten is ended as well.
-        app.clock.step_ms(91 * 86_400 * 1000);
+        app.advance_ms(91 * 86_400 * 1000);
         mcp_sessions::sweep(&app.kernel).await.unwrap();
         mcp_sessions::retain(&app.kernel).await.unwrap();
         let late = self::workshop(&app);

@@ -150,7 +150,7 @@ fn what_ended_before_the_upgrade_does_not_open_again() {
             .await
             .refused(401, "unauthenticated");
         // Forgotten is ended as well.
-        app.clock.step_ms(91 * 86_400 * 1000);
+        app.advance_ms(91 * 86_400 * 1000);
         mcp_sessions::sweep(&app.kernel).await.unwrap();
         mcp_sessions::retain(&app.kernel).await.unwrap();
         let late = self::workshop(&app);

@@ -188,7 +188,10 @@ fn record(ended: &Ended) -> Option<Record> {
 
 /// Aborts imports into which nothing arrives any more, and forgets finished ones after their time. A reconciler.
 pub async fn tidy(kernel: &Arc<Kernel>) -> Result<usize> {
-    let silent_since = kernel.clock.now().plus_secs(-ABANDONED_AFTER_SECS);
+    let Some(now) = kernel.undoubted().await? else {
+        return Ok(0);
+    };
+    let silent_since = now.earlier_by(ABANDONED_AFTER_SECS).instant();
     let abandoned = kernel
         .read_system(move |tx| upkeep::abandoned(tx, silent_since))
         .await?;
@@ -206,16 +209,20 @@ pub async fn tidy(kernel: &Arc<Kernel>) -> Result<usize> {
             })
             .await?;
     }
-    let old_since = kernel.clock.now().plus_secs(-KEPT_SECS);
-    let old = kernel.read_system(move |tx| upkeep::old(tx, old_since)).await?;
+    let old_since = now.earlier_by(KEPT_SECS);
+    let old = kernel
+        .read_system(move |tx| upkeep::old(tx, old_since.instant()))
+        .await?;
     count += old.len();
     for (organization, id) in old {
         kernel
-            .system(organization, None, move |cx| upkeep::forget(cx, &id))
+            .system(organization, None, move |cx| upkeep::forget(cx, &id, old_since))
             .await?;
     }
-    let ended_since = kernel.clock.now().plus_secs(-ended::KEPT_SECS);
-    let forgetful = kernel.read_system(move |tx| ended::old(tx, ended_since)).await?;
+    let ended_since = now.earlier_by(ended::KEPT_SECS);
+    let forgetful = kernel
+        .read_system(move |tx| ended::old(tx, ended_since.instant()))
+        .await?;
     count += forgetful.len();
     for organization in forgetful {
         kernel

@@ -8,7 +8,7 @@ use crate::areas::mcp_sessions;
 use crate::areas::oauth::fences;
 use provost_kernel::auth::Role;
 use provost_kernel::db::Row;
-use provost_kernel::{Cx, Result, Timestamp, params, statements};
+use provost_kernel::{Cx, Result, Timestamp, Undoubted, params, statements};
 use serde_json::{Value, json};
 
 /// What ended sessions show that came by a link which was taken away.
@@ -130,7 +130,7 @@ pub fn link_of_itself(cx: &mut Cx<'_>, issuer: &str, user: &User) -> Result<Opti
     }
     links.retain(|link| link.issuer == issuer);
     let at = |row: &Row<'_>| row.get::<Timestamp>(0);
-    let allowed = cx.query(&ALLOWED, params![org, issuer, user_id, now], |row| {
+    let allowed = cx.query(&ALLOWED, params![org, issuer, user_id, cx.latest()], |row| {
         let reach = Reach::from_store(row.get::<Option<String>>(1)?.as_deref())?;
         Ok((row.get::<Timestamp>(0)?, reach))
     })?;
@@ -259,8 +259,8 @@ pub fn users_renamed(cx: &mut Cx<'_>, generation: i64) -> Result<()> {
 }
 
 /// Forgets what is remembered no longer.
-pub fn tidy(cx: &mut Cx<'_>, now: Timestamp) -> Result<()> {
-    let before = now.plus_secs(-REMEMBERED_SECS);
+pub fn tidy(cx: &mut Cx<'_>, now: Undoubted) -> Result<()> {
+    let (before, now) = (now.earlier_by(REMEMBERED_SECS).instant(), now.instant());
     cx.queue(&PRUNE_FORMER, params![before])?;
     cx.queue(&PRUNE_RENAMED, params![before])?;
     cx.queue(&PRUNE_ALLOWED, params![now])

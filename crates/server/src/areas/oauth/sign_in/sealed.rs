@@ -64,7 +64,7 @@ pub fn open<T: DeserializeOwned>(
     let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
     let opened = kernel.keys.open_sealed(key, &place(purpose, browser), &sealed)?;
     let content: Content<T> = serde_json::from_slice(opened.expose()).ok()?;
-    (kernel.clock.now().as_ms() < content.until_ms).then_some(content.of)
+    (kernel.latest().as_ms() < content.until_ms).then_some(content.of)
 }
 
 fn place(purpose: Purpose, browser: &Browser) -> [&[u8]; 3] {

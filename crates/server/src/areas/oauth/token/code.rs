@@ -75,7 +75,7 @@ fn redeem(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
         }
         return Ok(Err(no("the code was used before; its session has ended")));
     }
-    if code.expires_at <= now {
+    if code.expires_at <= cx.latest() {
         return Ok(Err(no("the code has run out")));
     }
     if code.redirect_uri != asked.redirect_uri {

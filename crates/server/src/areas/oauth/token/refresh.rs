@@ -100,7 +100,7 @@ fn rotate(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
 
 /// Checks that a token is the present one of a session that stands.
 fn checked(cx: &mut Cx<'_>, asked: &Asked, row: &Refresh) -> Stored<Result<(), TokenError>> {
-    let (now, client) = (cx.now(), &asked.known.client);
+    let (now, client) = (cx.latest(), &asked.known.client);
     if row.client_id != client.id {
         return Ok(Err(no("the refresh token was given to another client")));
     }

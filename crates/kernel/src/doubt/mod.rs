@@ -1,0 +1,301 @@
+//! Doubt of the clock: a wrong clock must neither remove anything nor date anything.
+//!
+//! ```text
+//! doubted while   the database's clock says another time (PostgreSQL, from 60 s on)          changes are refused as well
+//!                 the clock was moved by more than 60 s while the server ran
+//!                 entries or kept instants lie more than 60 s ahead of it
+//!                 the server was started more than 48 h after the last kept instant
+//! no longer       when the clocks agree; after 24 h of running time in which the clock ran evenly;
+//!                 by `provost store accept --clock`
+//! ```
+//!
+//! Once a minute an undoubted server keeps the instant in the store. What ends by time, ends by the later of the clock and
+//! that instant, so that a clock which was set back revives nothing.
+//!
+//! INVARIANT CK-1: what removes, prunes, sweeps or writes down an expiry by time has an [`Undoubted`] instant, which only a
+//!   clock that is not doubted gives.
+//! INVARIANT CK-2: no entry is dated by a clock that is more than 60 s from the database's.
+//! INVARIANT CK-3: what had run out by a kept instant has run out, whatever the clock says later.
+//!
+//! Absent on purpose: asking a time server. Who runs one has its answer in the machine's clock.
+
+mod model;
+
+pub use model::Doubt;
+pub(crate) use model::Reading;
+
+use crate::auth::OrganizationId;
+use crate::cx::Cx;
+use crate::db::{Conn, Engine, Tx, Watch};
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::params;
+use crate::time::{Clock, Timestamp};
+use crate::witness::Witness;
+use model::{Mind, Record};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+crate::statements! {
+    /// What time the database's machine has. SQLite has none of its own.
+    DATABASE_TIME = unscoped("time is everybody's") {
+        sqlite: "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000",
+        postgres: "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+    };
+    /// When the newest entry of any chain was written.
+    NEWEST = unscoped("the clock is everybody's") "SELECT MAX(e.time) FROM chain_heads h JOIN audit_entries e ON e.organization_id = h.organization_id AND e.seq = h.seq";
+    /// What is kept of the time.
+    KEPT = "SELECT value FROM installation WHERE name = 'clock'";
+    /// Keeps it.
+    KEEP = "INSERT INTO installation (name, value) VALUES ('clock', ?1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+}
+
+/// An instant that a clock said which nobody doubts. Whatever removes by time takes one, and there is no other way to it
+/// than [`Kernel::undoubted`] (CK-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undoubted(Timestamp);
+
+impl Undoubted {
+    /// Returns the instant.
+    pub fn instant(self) -> Timestamp {
+        self.0
+    }
+
+    /// Returns the instant so many seconds earlier, never a later one: before it, something has run out.
+    #[must_use]
+    pub fn earlier_by(self, secs: i64) -> Self {
+        Self(self.0.plus_secs(-secs.max(0)))
+    }
+
+    /// Returns the number of its day since the Unix epoch.
+    pub fn day(self) -> i64 {
+        self.0.as_ms().div_euclid(86_400_000)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_test(instant: Timestamp) -> Self {
+        Self(instant)
+    }
+}
+
+/// What one server thinks of its clock.
+pub(crate) struct Clockwatch {
+    clock: Arc<dyn Clock>,
+    /// Whether there is a clock of a database to compare with.
+    compares: bool,
+    mind: Mutex<Mind>,
+    /// The last kept instant that is known. Units: milliseconds.
+    kept: AtomicI64,
+}
+
+impl Clockwatch {
+    pub fn new(clock: Arc<dyn Clock>, engine: Engine) -> Self {
+        Self {
+            compares: engine == Engine::Postgres && clock.keeps_common_time(),
+            clock,
+            mind: Mutex::default(),
+            kept: AtomicI64::new(0),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Mind> {
+        self.mind.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the later of an instant and the last kept one (CK-3).
+    pub fn latest(&self, now: Timestamp) -> Timestamp {
+        now.max(Timestamp::from_ms(self.kept.load(Ordering::Relaxed)))
+    }
+
+    /// Returns why no change can be dated now, if it is so.
+    pub fn refusal(&self) -> Option<Error> {
+        if !self.compares {
+            return None;
+        }
+        let doubt = self.lock().disagreement(Reading::of(self.clock.as_ref()))?;
+        Some(refusal(doubt))
+    }
+
+    /// Returns why a unit that was made at an instant cannot have it as its date, if it is so (CK-2).
+    ///
+    /// Units of `waited_ms`: how long a unit may have waited, in milliseconds.
+    pub fn refusal_of(&self, made: Timestamp, waited_ms: i64) -> Option<Error> {
+        if !self.compares {
+            return None;
+        }
+        let reading = Reading::of(self.clock.as_ref());
+        let is_plausible = self.lock().is_plausible(made, waited_ms, reading);
+        (!is_plausible)
+            .then(|| Error::unavailable("the clock of the server was set while this waited; try again"))
+    }
+
+    /// Compares with the clock of the database that a connection reached.
+    pub fn ask(&self, tx: &mut Tx<'_>) -> Result<()> {
+        if !self.compares {
+            return Ok(());
+        }
+        let said = tx.query_opt(&DATABASE_TIME, params![], |row| row.get::<Timestamp>(0))?;
+        let said = said.ok_or_else(|| Error::internal("the database does not say what time it is"))?;
+        self.lock().asked(said, Reading::of(self.clock.as_ref()));
+        Ok(())
+    }
+
+    /// Reads what the store says and judges the clock.
+    fn look(&self, tx: &mut Tx<'_>, is_first: bool) -> Result<Reading> {
+        self.ask(tx)?;
+        let (record, newest) = (kept(tx)?, newest(tx)?);
+        let now = Reading::of(self.clock.as_ref());
+        let mut mind = self.lock();
+        let before = mind.reason;
+        if is_first {
+            mind.begin(record, newest, now);
+        } else {
+            mind.read(record, newest, now);
+            mind.judge(now);
+        }
+        self.kept.store(record.kept, Ordering::Relaxed);
+        tell(before, mind.reason);
+        Ok(now)
+    }
+}
+
+fn refusal(doubt: Doubt) -> Error {
+    Error::unavailable(
+        "the clock of this server and that of its database disagree by more than a minute, so that no change can be dated; \
+         an operator must set the wrong one right",
+    )
+    .retry_after(30)
+    .caused_by(format!("the clock is doubted: {doubt}"))
+}
+
+fn kept(tx: &mut Tx<'_>) -> Result<Record> {
+    let text = tx.query_opt(&KEPT, params![], |row| row.get::<String>(0))?;
+    match text {
+        None => Ok(Record::default()),
+        Some(text) => Record::parse(&text)
+            .ok_or_else(|| Error::internal(format!("the store's note of the time cannot be read: {text:?}"))),
+    }
+}
+
+fn newest(tx: &mut Tx<'_>) -> Result<i64> {
+    let newest = tx.query_opt(&NEWEST, params![], |row| row.get::<Option<i64>>(0))?;
+    Ok(newest.flatten().unwrap_or(0))
+}
+
+/// Says in the log and in the metric what changed.
+fn tell(before: Option<Doubt>, after: Option<Doubt>) {
+    let is = |doubt: Option<Doubt>, word: &str| doubt.is_some_and(|doubt| doubt.word() == word);
+    for word in Doubt::WORDS {
+        metrics::gauge!("provost_clock_doubted", "reason" => word).set(f64::from(u8::from(is(after, word))));
+    }
+    match after {
+        Some(doubt) if !is(before, doubt.word()) => tracing::error!(
+            "the clock of this machine is doubted: {doubt}. Nothing is removed, and nothing is written down as expired, until \
+             the clocks agree, the clock has run evenly for 24 hours, or `provost store accept --clock` says that it is right"
+        ),
+        None if before.is_some() => tracing::warn!("the clock of this machine is believed again"),
+        Some(_) | None => {}
+    }
+}
+
+impl Kernel {
+    /// Returns the present if the clock is not doubted. Asked before each round that removes something.
+    ///
+    /// Errors: those of a read.
+    pub async fn undoubted(&self) -> Result<Option<Undoubted>> {
+        let watch = self.clockwatch.clone();
+        let now = self.read_system(move |tx| watch.look(tx, false)).await?;
+        let reason = self.clockwatch.lock().reason;
+        match reason {
+            None => Ok(Some(Undoubted(now.wall))),
+            Some(doubt) => {
+                tracing::debug!("a round was left out, because the clock is doubted: {doubt}");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns why the clock is doubted, by what was last heard of the store and the database.
+    pub fn doubt(&self) -> Option<Doubt> {
+        self.clockwatch.lock().doubt(Reading::of(self.clock.as_ref()))
+    }
+
+    /// Returns why no change can be made now, because the clock and that of the database disagree.
+    pub fn disagreement(&self) -> Option<Error> {
+        self.clockwatch.refusal()
+    }
+
+    /// Returns the later of the clock and the last kept instant: by it, what ends by time has ended (CK-3).
+    pub fn latest(&self) -> Timestamp {
+        self.clockwatch.latest(self.clock.now())
+    }
+
+    /// Looks at the clock for the first time, before anything is served.
+    pub(crate) fn begin_to_watch(&self) -> Result<()> {
+        let watch = self.clockwatch.clone();
+        self.read_blocking(move |tx| watch.look(tx, true).map(drop))
+    }
+
+    /// Keeps the present in the store, or counts how long the clock has been doubted. A reconciler, once a minute.
+    ///
+    /// Errors: those of a unit of work, which there is none of beside a database that says another time.
+    pub async fn keep_time(&self) -> Result<()> {
+        let watch = self.clockwatch.clone();
+        let now = self.read_system(move |tx| watch.look(tx, false)).await?;
+        let (reason, (ran, is_even)) = {
+            let mut mind = self.clockwatch.lock();
+            let counted = mind.count(now);
+            (mind.reason, counted)
+        };
+        if matches!(reason, Some(Doubt::Database(_))) {
+            return Ok(());
+        }
+        let (watch, is_over) = (self.clockwatch.clone(), Arc::new(AtomicBool::new(false)));
+        let over = is_over.clone();
+        let keep = move |cx: &mut Cx<'_>| {
+            let record = kept(&mut cx.tx())?;
+            let waiting = record.after_doubt(now.wall, ran, is_even);
+            let (is_patient, newest) = {
+                let mind = watch.lock();
+                (mind.is_patient_enough(waiting), mind.newest)
+            };
+            let record = match reason {
+                None => record.after_undoubted(now.wall),
+                Some(_) if is_patient => waiting.after_patience(now.wall, newest),
+                Some(_) => waiting,
+            };
+            over.store(reason.is_some() && is_patient, Ordering::SeqCst);
+            cx.queue(&KEEP, params![record.to_text().as_str()])
+        };
+        self.system(OrganizationId::installation(), None, keep).await?;
+        if is_over.load(Ordering::SeqCst) {
+            self.clockwatch.lock().believe(now);
+        }
+        let watch = self.clockwatch.clone();
+        self.read_system(move |tx| watch.look(tx, false).map(drop)).await
+    }
+}
+
+/// What watches over the connections of a server: that the store has not gone back, and what time its machine has.
+pub(crate) struct Guard {
+    pub witness: Arc<Witness>,
+    pub clockwatch: Arc<Clockwatch>,
+}
+
+impl Watch for Guard {
+    fn permit(&self) -> Result<()> {
+        self.witness.permit()
+    }
+
+    fn look(&self, conn: &mut Conn) -> Result<()> {
+        self.witness.look(conn)?;
+        self.clockwatch.ask(&mut conn.tx())
+    }
+}
+
+/// Says that the clock is right, in the unit of an operator's command: doubt ends, and the kept instant is the present.
+pub fn accept(cx: &mut Cx<'_>) -> Result<()> {
+    let (record, newest) = (kept(&mut cx.tx())?, newest(&mut cx.tx())?);
+    let accepted = record.after_acceptance(cx.now(), newest);
+    cx.queue(&KEEP, params![accepted.to_text().as_str()])
+}
