@@ -42,7 +42,7 @@ pub use condition::{
 pub use definition::{Acl, Definition, Reference, Scope, Transform};
 pub use digest::{INEXACT, canonical, document_sha256, exact_text, sha256_hex};
 pub use document::exact_document;
-pub use eval::{BATCH_ROWS, Batch, BatchFault, Chronicle, Comparison, Pair, Past, Scan, Tally};
+pub use eval::{Ahead, BATCH_ROWS, Batch, BatchFault, Chronicle, Comparison, Pair, Past, Scan, Tally};
 pub use event::{Event, Lost, Value};
 pub use family::{Family, Occasion};
 pub use follow::{Follow, follow};

@@ -35,16 +35,19 @@
 //! - Numbers are exact, and so as long as their exponents say: large ones are refused in a module, and so are the
 //!   built-ins that read numbers from texts (`json.unmarshal`). An event's numbers are those of its document.
 //!
-//! Not stopped: one instruction that works long by itself. A module can build a value that holds the same part twice, 24
-//! times over, and compare it with another one; the comparison takes 2^24 steps inside one instruction, and 2^40 would
-//! take hours. The engine has no limit for it. Only somebody who may write policies can do this to the organization's
-//! own decisions; who evaluates modules of strangers has to do it in a process that can be ended.
+//! - Values share their parts, and whatever compares or searches them walks every part as often as it is reached. Each value
+//!   knows how large it is as a tree and how deep, and none is built above a limit; and what an evaluation walks inside of its
+//!   instructions is charged before it does, up to a limit of its own. Both end it at the same place on every machine.
+//!
+//! Not counted exactly: what a pattern costs on a long text. It is linear in the text, and the clock stops the module after it.
 //!
 //! The machine is a copy of regorus in this repository, which records what it reads and what fails (ADR 0036).
 //!
 //! Source: client contract §3.10; D9.10.
 //!
 //! INVARIANT RG-2: no module ends the program: compiling and evaluating need a bounded part of a thread's stack.
+//! INVARIANT RG-7: one instruction walks a bounded part of what values are as trees, and where a module is stopped for it is the
+//!   same on every machine.
 //! INVARIANT RG-1: a module that is stopped, contradicts itself or gives no answer is never "not matched".
 //! INVARIANT RG-3: neither is one whose built-in or reference failed, unless under `not` or below a default.
 //! INVARIANT RG-4: an answer that is not unknown is the answer whatever the missing attributes are.
@@ -53,16 +56,19 @@
 //!   tool, a server, a model) with a text of the same match key matches if it does with that text.
 //!
 //! Absent on purpose: data documents, several modules in one policy, tracing, a limit on bytes (it would need an
-//! allocator of its own for the whole program; time and steps bound what a module can allocate).
+//! allocator of its own for the whole program; steps, and the sizes of values, bound what a module can allocate).
 
 mod calls;
 mod input;
 mod literals;
 mod nesting;
 mod refusal;
+mod runner;
 mod spoken;
+pub mod wire;
 
 pub(crate) use input::value as input;
+pub use runner::{InProcess, Question, Runner};
 pub(crate) use spoken::{Forms, Others, Spoken};
 
 use crate::catalogue::Field;
@@ -73,7 +79,7 @@ use literals::NamedLiteral;
 use regorus::languages::rego::compiler::Compiler;
 use regorus::rvm::{Program, RegoVM};
 use regorus::utils::limits::ExecutionTimerConfig;
-use regorus::{Engine, PolicyLengthConfig, Value};
+use regorus::{Bounds, Engine, PolicyLengthConfig, Value};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -86,10 +92,22 @@ pub const MODULE_LIMIT_CHARS: usize = 262_144;
 pub const INSTRUCTION_LIMIT: usize = 100_000;
 /// LIMIT: time of one evaluation; the instructions end it long before on any machine that is not overloaded.
 pub const TIME_LIMIT: Duration = Duration::from_millis(100);
+/// LIMIT: nodes of a value as a tree; twice what the largest event can have. 64 bytes of text count as one more.
+const TREE_LIMIT_NODES: u64 = 1 << 20;
+/// LIMIT: levels of a value; twice what an event can have, and what a thread's stack surely holds.
+const TREE_LIMIT_LEVELS: u64 = 256;
+/// LIMIT: bits of a number: some twenty thousand digits, which are still multiplied in less than a millisecond.
+const NUMBER_LIMIT_BITS: u64 = 1 << 16;
+/// LIMIT: nodes that one evaluation walks inside of its instructions: some ten milliseconds; realistic modules walk thousands.
+const WORK_LIMIT_NODES: u64 = 1 << 22;
+/// LIMIT: bytes of the word that a module gives for why.
+const REASON_LIMIT_BYTES: usize = 65_536;
 /// How often the clock stops a module before it counts as stopped.
 const TIME_ATTEMPTS: u32 = 3;
+/// How long one evaluation takes at most where nothing holds its thread up.
+pub const EVALUATION_LIMIT: Duration = TIME_LIMIT.saturating_mul(TIME_ATTEMPTS);
 /// The version of the engine; part of every fingerprint.
-const ENGINE: &str = "regorus 0.14.1, recording reads and failures 1, names as words 2";
+const ENGINE: &str = "regorus 0.14.1, recording reads and failures 1, names as words 2, trees bounded 1";
 /// The version of OPA whose language the engine speaks.
 pub const OPA_VERSION: &str = "1.2.0";
 /// The built-ins that a module can call: none makes more than it is given.
@@ -159,7 +177,9 @@ const BUILTINS: [&str; 60] = [
 /// A compiled module.
 pub struct Module {
     family: Family,
+    source: String,
     source_sha256: String,
+    key: String,
     entrypoint: &'static str,
     program: Arc<Program>,
     /// The texts that it compares with names.
@@ -209,19 +229,32 @@ pub struct Answer {
 }
 
 /// What a module says, and whether it looked at what is missing.
-#[derive(Debug)]
-pub(crate) struct Saying {
-    pub answer: Result<Answer, Failure>,
-    pub has_read_missing: bool,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saying {
+    pub(crate) answer: Result<Answer, Failure>,
+    pub(crate) has_read_missing: bool,
+}
+
+impl Saying {
+    /// Returns that a module said nothing.
+    pub fn failed(failure: Failure) -> Self {
+        Self {
+            answer: Err(failure),
+            // What it would have read nobody knows.
+            has_read_missing: true,
+        }
+    }
 }
 
 /// Why a module said nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It was stopped: too many steps, or too much time.
+    /// It was stopped: too many steps, too large a value, or too much time.
     Stopped,
     /// The machine gave up.
     Failed,
+    /// It was ended with the process in which it ran.
+    Ended,
     /// Two rules disagreed.
     Disagreement(Diagnostic),
     /// A built-in refused its operands, or a reference went into a value that has no members.
@@ -237,7 +270,8 @@ pub fn compiler_fingerprint() -> String {
     let (nesting, chain, calls) = (nesting::NESTING_LIMIT, nesting::CHAIN_LIMIT, calls::CALL_LIMIT);
     let exponent = nesting::EXPONENT_DIGITS;
     let limits = format!(
-        "{INSTRUCTION_LIMIT} {} {nesting} {chain} {calls} {exponent}",
+        "{INSTRUCTION_LIMIT} {} {nesting} {chain} {calls} {exponent} {TREE_LIMIT_NODES} {TREE_LIMIT_LEVELS} \
+         {NUMBER_LIMIT_BITS} {WORK_LIMIT_NODES}",
         TIME_LIMIT.as_millis()
     );
     sha256_hex(
@@ -279,7 +313,7 @@ impl Module {
         let refused = |error: &dyn fmt::Display| vec![diagnostic(&error.to_string())];
         let mut engine = Engine::new();
         engine.set_policy_length_config(lengths());
-        engine.set_execution_timer_config(timer());
+        engine.set_execution_timer_config(timer(TIME_LIMIT));
         let found = engine
             .add_policy("module.rego".into(), source.into())
             .map_err(|e| refused(&e))?;
@@ -307,9 +341,12 @@ impl Module {
         }
         let names: Vec<&str> = package.split('.').collect();
         let literals::Found { literals, warnings } = literals::of(source, &names);
+        let source_sha256 = sha256_hex(source.as_bytes());
         Ok(Self {
             family,
-            source_sha256: sha256_hex(source.as_bytes()),
+            source: source.to_owned(),
+            key: format!("{} {source_sha256}", family.word()),
+            source_sha256,
             entrypoint,
             program,
             spoken: literals.iter().map(|literal| literal.field).collect(),
@@ -334,6 +371,21 @@ impl Module {
         spoken::others(&self.literals, input, spoken)
     }
 
+    /// Returns whose package it is.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Returns the module as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Returns what tells it from every other module of this program.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
     /// Returns the SHA-256 of the module's UTF-8 bytes, in hexadecimal.
     pub fn source_sha256(&self) -> &str {
         &self.source_sha256
@@ -345,14 +397,31 @@ impl Module {
         sha256_hex(parts.join("\n").as_bytes())
     }
 
+    /// Returns what the module says of an input, in this process; see [`Self::evaluate_by`].
+    ///
+    /// Errors: it was stopped, it failed, or it gave no answer; the caller counts it as matched (RG-1).
+    pub fn evaluate(&self, input: &serde_json::Value) -> Result<Answer, Failure> {
+        self.evaluate_by(&InProcess, input)
+    }
+
     /// Returns what the module says of an input. Where it compares an id with a text, it is also asked with each of the words
     /// that stand beside the id (`identity.user_words`, …) in place of it.
     ///
     /// Errors: it was stopped, it failed, or it gave no answer; the caller counts it as matched (RG-1).
-    pub fn evaluate(&self, input: &serde_json::Value) -> Result<Answer, Failure> {
+    pub fn evaluate_by(&self, runner: &dyn Runner, input: &serde_json::Value) -> Result<Answer, Failure> {
         // INVARIANT RG-1: the engine's own conversion can make a whole document undefined.
         let own = input::value(input);
-        let mut said = self.ask(&own, &[]).answer;
+        let ask = |input: &Value| {
+            let question = Question {
+                module: self,
+                input,
+                missing: &[],
+            };
+            let said = runner.ask(&[question], &|| true).pop();
+            // There is nobody who runs modules.
+            said.map_or(Err(Failure::Ended), |saying| saying.answer)
+        };
+        let mut said = ask(&own);
         if self.spoken.is_empty() {
             return said;
         }
@@ -361,7 +430,7 @@ impl Module {
             if said.as_ref().is_ok_and(|answer| answer.matched) {
                 return said;
             }
-            let answer = self.ask(&other, &[]).answer;
+            let answer = ask(&other);
             if answer.as_ref().is_ok_and(|answer| answer.matched) {
                 return answer;
             }
@@ -376,11 +445,16 @@ impl Module {
 
     /// Returns what the module says of an input of which these paths exist, and nobody knows their values.
     pub(crate) fn ask(&self, input: &Value, missing: &[Vec<&str>]) -> Saying {
+        self.ask_within(TIME_LIMIT, input, missing)
+    }
+
+    fn ask_within(&self, limit: Duration, input: &Value, missing: &[Vec<&str>]) -> Saying {
         use regorus::rvm::vm::{Cause, VmError as E};
         let run = || {
             let mut vm = RegoVM::new();
             vm.set_max_instructions(INSTRUCTION_LIMIT);
-            vm.set_execution_timer_config(Some(timer()));
+            vm.set_execution_timer_config(Some(timer(limit)));
+            vm.set_bounds(bounds());
             vm.load_program(Arc::clone(&self.program));
             vm.set_input(input.clone());
             vm.set_missing(missing);
@@ -392,7 +466,10 @@ impl Module {
             Ok(found) => found,
             Err(error) => {
                 let failure = match error {
-                    E::InstructionLimitExceeded { .. } | E::TimeLimitExceeded { .. } => Failure::Stopped,
+                    E::InstructionLimitExceeded { .. }
+                    | E::ValueTooLarge { .. }
+                    | E::WorkLimitExceeded { .. }
+                    | E::TimeLimitExceeded { .. } => Failure::Stopped,
                     _ => Failure::Failed,
                 };
                 // What it would have read nobody knows.
@@ -433,9 +510,18 @@ fn patiently<T, E>(run: impl Fn() -> Result<T, E>, is_late: impl Fn(&E) -> bool)
     result
 }
 
-fn timer() -> ExecutionTimerConfig {
+fn bounds() -> Bounds {
+    Bounds {
+        nodes: TREE_LIMIT_NODES,
+        depth: TREE_LIMIT_LEVELS,
+        number_bits: NUMBER_LIMIT_BITS,
+        work: WORK_LIMIT_NODES,
+    }
+}
+
+fn timer(limit: Duration) -> ExecutionTimerConfig {
     ExecutionTimerConfig {
-        limit: TIME_LIMIT,
+        limit,
         check_interval: NonZeroU32::MIN,
     }
 }
@@ -458,7 +544,13 @@ fn answer(value: &Value) -> Result<Answer, Failure> {
     let matched = member("matched").and_then(|v| v.as_bool().ok().copied());
     let reason_code = match member("reasonCode") {
         None => None,
-        Some(code) => Some(code.as_string().map_err(|_| Failure::NoAnswer)?.to_string()),
+        Some(code) => {
+            let code = code.as_string().map_err(|_| Failure::NoAnswer)?;
+            if code.len() > REASON_LIMIT_BYTES {
+                return Err(Failure::NoAnswer);
+            }
+            Some(code.to_string())
+        }
     };
     Ok(Answer {
         matched: matched.ok_or(Failure::NoAnswer)?,
@@ -493,5 +585,7 @@ fn diagnostic(text: &str) -> Diagnostic {
     }
 }
 
+#[cfg(test)]
+mod bounds_tests;
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@ pub mod config;
 pub mod html;
 pub mod mcp;
 pub mod migrations;
+pub mod modules;
 mod percent;
 pub mod removal;
 pub mod rights;

@@ -7,6 +7,7 @@ mod figures;
 pub mod load;
 pub mod machine;
 mod mcp;
+mod modules;
 pub mod place;
 pub mod report;
 mod resolve;
@@ -25,6 +26,7 @@ pub enum Subject {
     Backtest(backtest::Arguments),
     Decisions(decisions::Arguments),
     Mcp(mcp::Arguments),
+    Modules(modules::Arguments),
     Resolve(resolve::Arguments),
     Sessions(sessions::Arguments),
 }
@@ -39,6 +41,7 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Backtest(arguments) => backtest::run(arguments),
         Subject::Decisions(arguments) => decisions::run(arguments),
         Subject::Mcp(arguments) => mcp::run(arguments),
+        Subject::Modules(arguments) => modules::run(arguments),
         Subject::Resolve(arguments) => resolve::run(arguments),
         Subject::Sessions(arguments) => sessions::run(arguments),
     }

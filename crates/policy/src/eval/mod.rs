@@ -6,6 +6,7 @@
 //!
 //! INVARIANT DE-1: row by row and column by column give the same decision for every event, and the same counts.
 
+mod ahead;
 mod batch;
 mod check;
 mod chronicle;
@@ -19,10 +20,12 @@ mod spread;
 mod tally;
 mod tracker;
 
+pub use ahead::Ahead;
+pub(crate) use ahead::ahead;
 pub use batch::{BATCH_ROWS, Batch, BatchFault};
 pub use chronicle::Chronicle;
 pub use pair::Pair;
 pub use past::Past;
-pub(crate) use row::Row;
+pub(crate) use row::{Asking, Row};
 pub use scan::Scan;
 pub use tally::{Comparison, Tally};

@@ -4,6 +4,7 @@
 
 use super::batch::Batch;
 use super::scan::Scan;
+use crate::rego::{InProcess, Runner};
 use crate::set::PolicySet;
 use crate::symbols::Symbols;
 
@@ -35,8 +36,21 @@ impl<'a> Pair<'a> {
 
     /// Decides on a batch with both sets; see [`Scan::judge_until`].
     pub fn judge_until(&mut self, batch: &Batch, symbols: &Symbols, is_over: &dyn Fn() -> bool) -> bool {
-        self.baseline.judge_until(batch, symbols, is_over)
-            && self.candidate.walk(batch, symbols, is_over, Some(&self.baseline))
+        self.judge_by(batch, symbols, &InProcess, is_over)
+    }
+
+    /// The same, with modules run by somebody else.
+    pub fn judge_by(
+        &mut self,
+        batch: &Batch,
+        symbols: &Symbols,
+        modules: &dyn Runner,
+        is_over: &dyn Fn() -> bool,
+    ) -> bool {
+        self.baseline.walk(batch, symbols, modules, is_over, None)
+            && self
+                .candidate
+                .walk(batch, symbols, modules, is_over, Some(&self.baseline))
     }
 
     /// Goes on with another table of symbols; see [`Scan::renew`].

@@ -1,9 +1,10 @@
 //! One event against the nodes of a set, with as little work as its answer needs.
 
+use super::ahead::Ahead;
 use super::chronicle::Chronicle;
 use super::name::{Chosen, Ways};
 use crate::event::Event;
-use crate::rego::{Module, Saying};
+use crate::rego::{InProcess, Module, Question, Runner, Saying};
 use crate::set::{Node, NodeId, PolicySet};
 use crate::symbols::Symbols;
 use crate::truth::Truth;
@@ -15,13 +16,22 @@ pub(crate) struct Row<'a> {
     event: &'a Event,
     symbols: &'a Symbols,
     known: Known<'a>,
-    has_time: &'a dyn Fn() -> bool,
+    asking: Asking<'a>,
+    /// What modules said before anybody needed it.
+    ahead: Option<&'a Ahead>,
     ways: OnceCell<Ways<'a>>,
     /// What modules said.
     asked: RefCell<Vec<(NodeId, Truth)>>,
     input: OnceCell<regorus::Value>,
     /// The word of the module that was asked last.
     reason_code: RefCell<Option<String>>,
+}
+
+/// Who runs modules, and for how long.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub runner: &'a dyn Runner,
+    pub has_time: &'a dyn Fn() -> bool,
 }
 
 /// What is known of the nodes that depend on more than the event.
@@ -35,23 +45,30 @@ enum Known<'a> {
 
 impl<'a> Row<'a> {
     pub fn new(set: &'a PolicySet, event: &'a Event, symbols: &'a Symbols, chronicle: &'a Chronicle) -> Self {
-        Self::within(set, event, symbols, chronicle, &|| true)
+        let asking = Asking {
+            runner: &InProcess,
+            has_time: &|| true,
+        };
+        Self::within(set, event, symbols, chronicle, asking, None)
     }
 
-    /// As `new`; a module whose turn comes when there is no time left is not asked, and its answer is unknown.
+    /// As `new`, where some modules may have been asked ahead; one whose turn comes when there is no time left is not asked, and
+    /// its answer is unknown.
     pub fn within(
         set: &'a PolicySet,
         event: &'a Event,
         symbols: &'a Symbols,
         chronicle: &'a Chronicle,
-        has_time: &'a dyn Fn() -> bool,
+        asking: Asking<'a>,
+        ahead: Option<&'a Ahead>,
     ) -> Self {
         Self {
             set,
             event,
             symbols,
             known: Known::Chronicle(chronicle),
-            has_time,
+            asking,
+            ahead,
             ways: OnceCell::new(),
             asked: RefCell::default(),
             input: OnceCell::new(),
@@ -138,10 +155,13 @@ impl<'a> Row<'a> {
             let found = asked.iter().find(|(of, _)| *of == id);
             return found.map_or(Truth::Unknown, |(_, truth)| *truth);
         }
-        let truth = if (self.has_time)() {
-            self.ask(module)
-        } else {
-            Truth::Unknown
+        let truth = match self.ahead.and_then(|ahead| ahead.of(id)) {
+            Some((truth, reason_code)) => {
+                self.reason_code.borrow_mut().clone_from(reason_code);
+                truth
+            }
+            None if (self.asking.has_time)() => self.ask(module),
+            None => Truth::Unknown,
         };
         self.asked.borrow_mut().push((id, truth));
         truth
@@ -170,7 +190,13 @@ impl<'a> Row<'a> {
         let input = self
             .input
             .get_or_init(|| crate::rego::input(&self.event.nested(self.symbols)));
-        let (truth, reason_code) = ask(module, input, self.event, self.symbols, self.has_time);
+        let asked = Asked {
+            module,
+            input,
+            event: self.event,
+        };
+        let said = ask(&[asked], self.symbols, self.asking).pop();
+        let (truth, reason_code) = said.unwrap_or((Truth::Unknown, None));
         *self.reason_code.borrow_mut() = reason_code;
         truth
     }
@@ -181,34 +207,75 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Returns what a module says of an event, whose input this is, and its word for why. One that compares the id of a record with
-/// a text is asked with each word of the record as well (RG-5), as long as there is time.
-pub(super) fn ask(
-    module: &Module,
-    input: &regorus::Value,
-    event: &Event,
-    symbols: &Symbols,
-    has_time: &dyn Fn() -> bool,
-) -> (Truth, Option<String>) {
-    let missing = event.missing_paths(symbols);
-    let missing: Vec<Vec<&str>> = missing
+/// A module that is asked about an event, whose input this is.
+pub(super) struct Asked<'a> {
+    pub module: &'a Module,
+    pub input: &'a regorus::Value,
+    pub event: &'a Event,
+}
+
+/// How many other inputs of a module are asked together: mostly the first of them matches, or none.
+const OTHERS: usize = 8;
+
+/// Returns what modules say, each with its word for why. One that compares the id of a record with a text is asked with each
+/// word of the record as well (RG-5), as long as there is time.
+pub(super) fn ask(all: &[Asked<'_>], symbols: &Symbols, asking: Asking<'_>) -> Vec<(Truth, Option<String>)> {
+    let missing: Vec<_> = all
         .iter()
-        .map(|path| path.iter().map(String::as_str).collect())
+        .map(|asked| asked.event.missing_paths(symbols))
         .collect();
-    let own = answer(module.ask(input, &missing));
+    let questions: Vec<Question<'_>> = all
+        .iter()
+        .zip(&missing)
+        .map(|(asked, missing)| Question {
+            module: asked.module,
+            input: asked.input,
+            missing,
+        })
+        .collect();
+    let mut own = asking.runner.ask(&questions, asking.has_time).into_iter();
+    all.iter()
+        .zip(&missing)
+        .map(|(asked, missing)| match own.next() {
+            Some(saying) => with_others(asked, missing, answer(saying), symbols, asking),
+            None => (Truth::Unknown, None),
+        })
+        .collect()
+}
+
+fn with_others(
+    asked: &Asked<'_>,
+    missing: &[Vec<String>],
+    own: (Truth, Option<String>),
+    symbols: &Symbols,
+    asking: Asking<'_>,
+) -> (Truth, Option<String>) {
+    let module = asked.module;
     if own.0 == Truth::True || module.spoken().is_empty() {
         return own;
     }
-    let others = module.others(input, &event.spoken(module.spoken(), symbols));
+    let others = module.others(asked.input, &asked.event.spoken(module.spoken(), symbols));
     let mut all = own;
-    for other in &others.inputs {
-        if !has_time() {
-            return (Truth::Unknown, None);
+    for some in others.inputs.chunks(OTHERS) {
+        let questions: Vec<Question<'_>> = some
+            .iter()
+            .map(|input| Question {
+                module,
+                input,
+                missing,
+            })
+            .collect();
+        let sayings = asking.runner.ask(&questions, asking.has_time);
+        let is_whole = sayings.len() == questions.len();
+        for saying in sayings {
+            match answer(saying) {
+                found @ (Truth::True, _) => return found,
+                (Truth::Unknown, _) => all = (Truth::Unknown, None),
+                (Truth::False, _) => {}
+            }
         }
-        match answer(module.ask(other, &missing)) {
-            found @ (Truth::True, _) => return found,
-            (Truth::Unknown, _) => all = (Truth::Unknown, None),
-            (Truth::False, _) => {}
+        if !is_whole {
+            return (Truth::Unknown, None);
         }
     }
     if others.is_cut {

@@ -10,19 +10,22 @@ use super::batch::Batch;
 use super::chronicle::{Chronicle, Places};
 use super::mask::{Bits, Mask, WORDS, each, first, has, put, rows};
 use super::name::Chosen;
-use super::row::{Row, ask};
+use super::row::{Asked, Asking, Row, ask};
 use super::spread::{Known, Numbers, SORT_READERS, Sorted, spread};
 use crate::action::Action;
 use crate::catalogue::{FIELDS, Field};
 use crate::condition::{Check, Operand};
 use crate::event::{Event, Subject, Value};
 use crate::family::Family;
-use crate::rego::Module;
+use crate::rego::{InProcess, Module, Runner};
 use crate::set::{Node, NodeId, PolicySet, Question, Reason, Rule, Test};
 use crate::symbols::Symbols;
 use crate::truth::Truth;
 use std::cell::Cell;
 use std::collections::HashMap;
+
+/// How many rows a module is asked about together.
+const MODULE_ROWS: usize = 64;
 
 /// The walk of one set over batches, oldest first.
 pub struct Scan<'a> {
@@ -127,7 +130,7 @@ impl<'a> Scan<'a> {
     ///
     /// Returns false if it was stopped: then nothing was decided on the batch.
     pub fn judge_until(&mut self, batch: &Batch, symbols: &Symbols, is_over: &dyn Fn() -> bool) -> bool {
-        self.walk(batch, symbols, is_over, None)
+        self.walk(batch, symbols, &InProcess, is_over, None)
     }
 
     /// The same, where the walk beside this one has judged the batch.
@@ -135,6 +138,7 @@ impl<'a> Scan<'a> {
         &mut self,
         batch: &Batch,
         symbols: &Symbols,
+        modules: &dyn Runner,
         is_over: &dyn Fn() -> bool,
         beside: Option<&Scan<'_>>,
     ) -> bool {
@@ -145,6 +149,7 @@ impl<'a> Scan<'a> {
         let step = Step {
             batch,
             symbols,
+            modules,
             is_over,
             stopped: Cell::new(false),
             beside,
@@ -517,6 +522,7 @@ impl<'a> Scan<'a> {
 struct Step<'a> {
     batch: &'a Batch,
     symbols: &'a Symbols,
+    modules: &'a dyn Runner,
     is_over: &'a dyn Fn() -> bool,
     stopped: Cell<bool>,
     beside: Option<&'a Scan<'a>>,
@@ -571,20 +577,40 @@ impl Step<'_> {
 
     fn module(&self, module: &Module, guard: &Mask) -> Mask {
         let mut mask = Mask::FALSE;
-        for row in rows(&guard.may) {
+        let all: Vec<usize> = rows(&guard.may).collect();
+        let asking = Asking {
+            runner: self.modules,
+            has_time: &|| !(self.is_over)(),
+        };
+        for some in all.chunks(MODULE_ROWS) {
             if self.stopped.get() || (self.is_over)() {
                 self.stopped.set(true);
                 break;
             }
-            let event: Event = self.batch.event(row);
-            let input = crate::rego::input(&event.nested(self.symbols));
-            // What one row takes is bounded; whether to stop is asked between rows.
-            match ask(module, &input, &event, self.symbols, &|| true).0 {
-                Truth::False => {}
-                Truth::Unknown => put(&mut mask.may, row),
-                Truth::True => {
-                    put(&mut mask.sure, row);
-                    put(&mut mask.may, row);
+            let events: Vec<Event> = some.iter().map(|row| self.batch.event(*row)).collect();
+            let inputs: Vec<_> = events
+                .iter()
+                .map(|event| crate::rego::input(&event.nested(self.symbols)))
+                .collect();
+            let asked: Vec<Asked<'_>> = events
+                .iter()
+                .zip(&inputs)
+                .map(|(event, input)| Asked { module, input, event })
+                .collect();
+            let answers = ask(&asked, self.symbols, asking);
+            // What was cut off in the middle is no answer.
+            if (self.is_over)() {
+                self.stopped.set(true);
+                break;
+            }
+            for (row, (truth, _)) in some.iter().zip(answers) {
+                match truth {
+                    Truth::False => {}
+                    Truth::Unknown => put(&mut mask.may, *row),
+                    Truth::True => {
+                        put(&mut mask.sure, *row);
+                        put(&mut mask.may, *row);
+                    }
                 }
             }
         }

@@ -29,10 +29,11 @@ use crate::action::Action;
 use crate::contract::POLICY_SCHEMA_VERSION;
 use crate::definition::{Definition, Logic};
 use crate::digest::document_sha256;
-use crate::eval::{Chronicle, Row};
+use crate::eval::{Ahead, Asking, Chronicle, Row, ahead};
 use crate::event::Event;
 use crate::family::{Family, Occasion};
 use crate::register::name_key;
+use crate::rego::{InProcess, Runner};
 use crate::symbols::Symbols;
 use crate::truth::Truth;
 use index::Index;
@@ -167,18 +168,44 @@ impl PolicySet {
     /// Cost: the rules that can match by occasion, tool, server, resource or subject, not all.
     /// Source: D9.10.
     pub fn judge(&self, event: &Event, symbols: &Symbols, chronicle: &Chronicle) -> Outcome {
-        self.judge_within(event, symbols, chronicle, &|| true)
+        self.judge_within(event, symbols, chronicle, &InProcess, &|| true, None)
     }
 
-    /// As [`Self::judge`], with Rego modules asked only while there is time; one that is not asked counts as matched.
+    /// Returns what the modules of this set say of some events, asked together; for [`Self::judge_within`].
+    pub fn ask_ahead(
+        &self,
+        events: &[Event],
+        symbols: &Symbols,
+        modules: &dyn Runner,
+        has_time: &dyn Fn() -> bool,
+    ) -> Vec<Ahead> {
+        let asking = Asking {
+            runner: modules,
+            has_time,
+        };
+        let candidates = |event: &Event| {
+            let all = self.index.candidates(event, symbols).into_iter();
+            all.map(|at| self.rules[at as usize].verdict).collect()
+        };
+        ahead(self, events, symbols, &candidates, asking)
+    }
+
+    /// As [`Self::judge`], with Rego modules run by somebody, and only while there is time; one that is not asked counts as
+    /// matched.
     pub fn judge_within(
         &self,
         event: &Event,
         symbols: &Symbols,
         chronicle: &Chronicle,
+        modules: &dyn Runner,
         has_time: &dyn Fn() -> bool,
+        ahead: Option<&Ahead>,
     ) -> Outcome {
-        let row = Row::within(self, event, symbols, chronicle, has_time);
+        let asking = Asking {
+            runner: modules,
+            has_time,
+        };
+        let row = Row::within(self, event, symbols, chronicle, asking, ahead);
         let mut outcome = Outcome::default();
         for at in self.index.candidates(event, symbols) {
             let rule = &self.rules[at as usize];

@@ -2,6 +2,7 @@
 
 use super::Filters;
 use crate::record::Lens;
+use provost_policy::rego::Runner;
 use provost_policy::{Field, PolicySet, Projection, Register};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub(super) struct Frame<'a> {
     /// Whether some decision depends on earlier events.
     pub has_history: bool,
     pub has_rego: bool,
+    /// Who runs modules.
+    pub modules: &'a dyn Runner,
 }
 
 /// Where in the lens the attributes are that breakdowns and filters read.
@@ -37,6 +40,7 @@ impl<'a> Frame<'a> {
         candidate: &'a PolicySet,
         filters: &'a Filters,
         register: &'a Arc<Register>,
+        modules: &'a dyn Runner,
     ) -> Self {
         let projection = Projection::of(&[baseline, candidate]).knowing(register);
         let mut fields = projection.fields().to_vec();
@@ -66,6 +70,7 @@ impl<'a> Frame<'a> {
             resources: wanted(&filters.resource_ids),
             has_history: baseline.has_history() || candidate.has_history(),
             has_rego: baseline.has_rego() || candidate.has_rego(),
+            modules,
         }
     }
 }

@@ -244,7 +244,8 @@ impl<'a> Judge<'a> {
             .piece
             .take(&self.frame.lens)
             .map_err(|_| Error::Corrupt("batch"))?;
-        if !self.pair.judge_until(&batch, &self.symbols, self.stop) {
+        let modules = self.frame.modules;
+        if !self.pair.judge_by(&batch, &self.symbols, modules, self.stop) {
             return Err(Error::Canceled);
         }
         let (before, after) = (self.pair.baseline(), self.pair.candidate());

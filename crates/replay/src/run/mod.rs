@@ -39,6 +39,7 @@ use checkpoint::Progress;
 use frame::Frame;
 use provost_history::scan::Watch;
 use provost_history::{Plan, Result, Source};
+use provost_policy::rego::{InProcess, Runner};
 use provost_policy::{PolicySet, Register, document_sha256};
 use serde_json::json;
 use std::sync::Arc;
@@ -223,11 +224,21 @@ struct Engine<'a> {
     identity: String,
 }
 
-/// Runs a backtest, from a checkpoint if there is one.
+/// Runs a backtest in this process, from a checkpoint if there is one; see [`run_by`].
+pub fn run(job: &Job, resume: Option<&[u8]>, control: &Control<'_>) -> Result<Outcome> {
+    run_by(job, resume, control, &InProcess)
+}
+
+/// Runs a backtest, from a checkpoint if there is one, with modules run by somebody.
 ///
 /// Errors: `Invalid` when the window is empty or `max_events` is out of bounds; `Storage` when the storage fails in a
 /// way that may pass. What is damaged is no error: its events are counted as `errors`.
-pub fn run(job: &Job, resume: Option<&[u8]>, control: &Control<'_>) -> Result<Outcome> {
+pub fn run_by(
+    job: &Job,
+    resume: Option<&[u8]>,
+    control: &Control<'_>,
+    modules: &dyn Runner,
+) -> Result<Outcome> {
     let dataset_digest = dataset(job);
     let identity = [
         ENGINE_VERSION,
@@ -259,6 +270,7 @@ pub fn run(job: &Job, resume: Option<&[u8]>, control: &Control<'_>) -> Result<Ou
         &job.candidate,
         &job.question.filters,
         &job.register,
+        modules,
     );
     let (mut totals, is_whole) = if frame.has_history {
         ordered::run(&engine, &plan, sources, &frame, progress, control)?

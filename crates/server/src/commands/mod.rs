@@ -29,6 +29,7 @@ mod store_flags;
 pub use client::ask;
 pub use failure::{Failure, Outcome};
 
+use crate::modules;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 use provost_kernel::db::Statement;
 use std::process::ExitCode;
@@ -38,6 +39,11 @@ Every flag of the server is also a key of its configuration file and a PROVOST_â
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    // Before anything else: a worker for modules reads no words, no environment and no files.
+    let word = std::env::args_os().nth(1);
+    if let Some(code) = word.and_then(|word| modules::run_if_asked(&word)) {
+        return code;
+    }
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {

@@ -37,7 +37,7 @@ impl Worker {
 }
 
 /// Records `count` events of the hour before the first one, of some users and tools.
-async fn record(app: &App, count: i64) {
+pub async fn record(app: &App, count: i64) {
     let begin = crate::support::START.as_ms() - 3_600_000;
     let event = |n: i64| {
         let at = begin + n * 3_600_000 / count;
@@ -66,7 +66,7 @@ async fn record(app: &App, count: i64) {
 
 /// A question over all of the recorded past.
 #[expect(clippy::needless_pass_by_value, reason = "called with literals")]
-fn asking(candidate: Value) -> Value {
+pub fn asking(candidate: Value) -> Value {
     json!({
         "candidate": candidate,
         "window": { "from": "2026-11-19T00:00:00.000Z", "to": "2026-11-20T03:15:00.000Z" },
@@ -78,7 +78,7 @@ fn quick() -> Value {
 }
 
 /// A candidate that costs some microseconds an event, and blocks the shell.
-fn slow() -> Value {
+pub fn slow() -> Value {
     let module = "package forge.content\nimport rego.v1\nmatch := {\"matched\": true} if input.tool.id == \"shell\"\n\
         match := {\"matched\": false} if input.tool.id != \"shell\"";
     let logic = json!({
@@ -92,7 +92,7 @@ fn slow() -> Value {
     json!({ "kind": "inline", "family": "content", "definition": definition })
 }
 
-async fn ask(app: &App, body: Value) -> String {
+pub async fn ask(app: &App, body: Value) -> String {
     let made = app.write("POST", RUNS, body).await;
     made.ok()["id"].as_str().unwrap().to_owned()
 }

@@ -34,6 +34,7 @@ mod lost_references;
 mod managed_config;
 mod mcp_sessions;
 mod model;
+mod module_workers;
 mod oauth;
 mod oauth_sign_in;
 mod openapi;

@@ -30,10 +30,10 @@ fn count(span: &Span, params: &[Ref<Expr>], args: &[Value], strict: bool) -> Res
         Value::Set(a) => a.len(),
         Value::Object(a) => a.len(),
         Value::String(a) => a.encode_utf16().count(),
-        a if strict => {
+        _ if strict => {
             let span = params[0].span();
             bail!(span.error(
-                format!("`count` requires array/object/set/string argument. Got `{a}`.").as_str()
+                format!("`count` requires array/object/set/string argument.").as_str()
             ))
         }
         _ => return Ok(Value::Undefined),
@@ -48,9 +48,9 @@ fn max(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Resu
         Value::Array(a) => a.iter().max().unwrap().clone(),
         Value::Set(a) if a.is_empty() => Value::Undefined,
         Value::Set(a) => a.iter().max().unwrap().clone(),
-        a => {
+        _ => {
             let span = params[0].span();
-            bail!(span.error(format!("`max` requires array/set argument. Got `{a}`.").as_str()))
+            bail!(span.error(format!("`max` requires array/set argument.").as_str()))
         }
     })
 }
@@ -63,9 +63,9 @@ fn min(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Resu
         Value::Array(a) => a.iter().min().unwrap().clone(),
         Value::Set(a) if a.is_empty() => Value::Undefined,
         Value::Set(a) => a.iter().min().unwrap().clone(),
-        a => {
+        _ => {
             let span = params[0].span();
-            bail!(span.error(format!("`min` requires array/set argument. Got `{a}`.").as_str()))
+            bail!(span.error(format!("`min` requires array/set argument.").as_str()))
         }
     })
 }
@@ -88,9 +88,9 @@ fn product(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> 
             }
             v
         }
-        a => {
+        _ => {
             let span = params[0].span();
-            bail!(span.error(format!("`product` requires array/set argument. Got `{a}`.").as_str()))
+            bail!(span.error(format!("`product` requires array/set argument.").as_str()))
         }
     }))
 }
@@ -113,9 +113,9 @@ fn sort(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Res
             }
             Value::from(items)
         }
-        a => {
+        _ => {
             let span = params[0].span();
-            bail!(span.error(format!("`sort` requires array/set argument. Got `{a}`.").as_str()))
+            bail!(span.error(format!("`sort` requires array/set argument.").as_str()))
         }
     })
 }
@@ -138,9 +138,9 @@ fn sum(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Resu
             }
             v
         }
-        a => {
+        _ => {
             let span = params[0].span();
-            bail!(span.error(format!("`sum` requires array/set argument. Got `{a}`.").as_str()))
+            bail!(span.error(format!("`sum` requires array/set argument.").as_str()))
         }
     }))
 }

@@ -80,7 +80,7 @@ fn intersection_of_set_of_sets(
         let s = match s {
             Value::Set(s) => s,
             _ => bail!(
-                span.error(format!("`{name}` expects set of sets. Got `{}`", args[0]).as_str())
+                span.error(format!("`{name}` expects set of sets.").as_str())
             ),
         };
 
@@ -111,7 +111,7 @@ fn union_of_set_of_sets(
         let s = match s {
             Value::Set(s) => s,
             _ => bail!(
-                span.error(format!("`{name}` expects set of sets. Got `{}`", args[0]).as_str())
+                span.error(format!("`{name}` expects set of sets.").as_str())
             ),
         };
 

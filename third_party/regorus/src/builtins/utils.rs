@@ -44,7 +44,7 @@ pub fn ensure_numeric(fcn: &str, arg: &Expr, v: &Value) -> Result<Number> {
         _ => {
             let span = arg.span();
             bail!(
-                span.error(format!("`{fcn}` expects numeric argument. Got `{v}` instead").as_str())
+                span.error(format!("`{fcn}` expects numeric argument.").as_str())
             )
         }
     })
@@ -53,7 +53,7 @@ pub fn ensure_numeric(fcn: &str, arg: &Expr, v: &Value) -> Result<Number> {
 pub fn validate_integer_arg(
     fcn: &str,
     param: &Ref<Expr>,
-    original_value: &Value,
+    _original_value: &Value,
     numeric_value: &Number,
     strict: bool,
     allow_negative: bool,
@@ -61,7 +61,7 @@ pub fn validate_integer_arg(
     if !numeric_value.is_integer() {
         if strict {
             bail!(param.span().error(
-                format!("`{fcn}` expects integer arguments. Got `{original_value}`").as_str()
+                format!("`{fcn}` expects integer arguments.").as_str()
             ));
         }
         return Ok(false);
@@ -72,7 +72,7 @@ pub fn validate_integer_arg(
             if int_value < 0 {
                 if strict {
                     bail!(param.span().error(
-                        format!("`{fcn}` expects non-negative integer arguments. Got `{original_value}`")
+                        format!("`{fcn}` expects non-negative integer arguments.")
                             .as_str(),
                     ));
                 }
@@ -82,7 +82,7 @@ pub fn validate_integer_arg(
             if strict {
                 bail!(param.span().error(
                     format!(
-                        "`{fcn}` expects non-negative integer arguments. Got `{original_value}`"
+                        "`{fcn}` expects non-negative integer arguments."
                     )
                     .as_str(),
                 ));
@@ -99,7 +99,7 @@ pub fn ensure_string(fcn: &str, arg: &Expr, v: &Value) -> Result<Rc<str>> {
         Value::String(s) => s.clone(),
         _ => {
             let span = arg.span();
-            bail!(span.error(format!("`{fcn}` expects string argument. Got `{v}` instead").as_str()))
+            bail!(span.error(format!("`{fcn}` expects string argument.").as_str()))
         }
     })
 }
@@ -152,7 +152,7 @@ pub fn ensure_array(fcn: &str, arg: &Expr, v: Value) -> Result<Rc<Array>> {
         Value::Array(a) => a,
         _ => {
             let span = arg.span();
-            bail!(span.error(format!("`{fcn}` expects array argument. Got `{v}` instead").as_str()))
+            bail!(span.error(format!("`{fcn}` expects array argument.").as_str()))
         }
     })
 }
@@ -162,7 +162,7 @@ pub fn ensure_set(fcn: &str, arg: &Expr, v: Value) -> Result<Rc<Set>> {
         Value::Set(s) => s,
         _ => {
             let span = arg.span();
-            bail!(span.error(format!("`{fcn}` expects set argument. Got `{v}` instead").as_str()))
+            bail!(span.error(format!("`{fcn}` expects set argument.").as_str()))
         }
     })
 }
@@ -172,7 +172,7 @@ pub fn ensure_object(fcn: &str, arg: &Expr, v: Value) -> Result<Rc<Object>> {
         Value::Object(o) => o,
         _ => {
             let span = arg.span();
-            bail!(span.error(format!("`{fcn}` expects object argument. Got `{v}` instead").as_str()))
+            bail!(span.error(format!("`{fcn}` expects object argument.").as_str()))
         }
     })
 }

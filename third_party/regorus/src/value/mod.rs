@@ -12,6 +12,7 @@
 )] // value helpers index paths directly for performance
 
 mod array;
+mod extent;
 mod object;
 mod set;
 
@@ -23,6 +24,7 @@ mod tests;
 
 #[allow(unused_imports)] // surface for downstream PRs
 pub use array::{Array, ArrayCursor, ArrayIntoIter, ArrayIter, ArrayIterMut};
+pub use extent::{Bounds, Extent, Plain};
 pub use object::{IntoIter, Iter, IterMut, Object};
 #[allow(unused_imports)] // surface for downstream PRs
 pub use set::Set;

@@ -10,6 +10,7 @@ use super::results::Results;
 use super::sources::Pinned;
 use crate::areas::history::{self, Opened, SourceRow};
 use crate::areas::words::{self, Asked, Kind};
+use crate::modules::Runs;
 use provost_history::Plan;
 use provost_history::scan::Watch;
 use provost_kernel::Kernel;
@@ -71,6 +72,8 @@ pub struct End {
     pub results: Results,
     /// What it says about the run.
     pub verdict: Verdict,
+    /// Whether there was nobody to run modules: then what came of it is nothing.
+    pub lacks_engine: bool,
 }
 
 /// The hand on a work that is done on another thread.
@@ -244,7 +247,12 @@ fn judge(kernel: &Arc<Kernel>, task: Task) -> Result<End> {
         tuning: Tuning::default(),
     };
     job.register = register(kernel, &task.organization, &job, control)?;
+    let modules = Runs::backtest(kernel);
     let keep = |part: &Part<'_>| {
+        // INVARIANT BT-11: after a module was killed nothing is kept from which another attempt could go on without a trace of it.
+        if modules.was_killed() || modules.is_unavailable() {
+            return;
+        }
         if control.wants.swap(false, Ordering::Relaxed) {
             match snapshot(part, &sources) {
                 Ok(snapshot) => control.put(snapshot),
@@ -255,14 +263,15 @@ fn judge(kernel: &Arc<Kernel>, task: Task) -> Result<End> {
         }
     };
     control.total.store(total(&job), Ordering::Relaxed);
-    let outcome = run::run(
+    let outcome = run::run_by(
         &job,
         resume.as_deref(),
         &run::Control {
             watch: &control.watch,
-            is_expired: &|| control.is_expired.load(Ordering::Relaxed),
+            is_expired: &|| control.is_expired.load(Ordering::Relaxed) || modules.is_unavailable(),
             checkpoint: &keep,
         },
+        &modules,
     )
     .map_err(refusal)?;
     let cut = match outcome.finished {
@@ -270,6 +279,7 @@ fn judge(kernel: &Arc<Kernel>, task: Task) -> Result<End> {
         Finished::Whole | Finished::Canceled => outcome.truncated_by_events.then_some(Cut::Events),
     };
     Ok(End {
+        lacks_engine: modules.is_unavailable(),
         finished: outcome.finished,
         verdict: Verdict {
             progress: Progress {
@@ -280,7 +290,7 @@ fn judge(kernel: &Arc<Kernel>, task: Task) -> Result<End> {
             errors: whole(outcome.results.errors),
             cut,
             dataset_digest: outcome.dataset_digest,
-            result_digest: outcome.results.digest(),
+            result_digest: (!modules.was_killed()).then(|| outcome.results.digest()),
         },
         results: Results::of(&outcome.results)?,
     })

@@ -128,7 +128,7 @@ pub struct Principal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Failure {
-    /// `interrupted`, `unreadable_history`, `internal`. Open.
+    /// `interrupted`, `unreadable_history`, `engine_unavailable`, `internal`. Open.
     pub code: String,
     /// The same as a sentence.
     pub message: String,
@@ -197,8 +197,8 @@ pub struct Verdict {
     pub cut: Option<Cut>,
     /// The digest of what was read.
     pub dataset_digest: String,
-    /// The digest of the results.
-    pub result_digest: String,
+    /// The digest of the results; none where another run could find something else.
+    pub result_digest: Option<String>,
 }
 
 impl Verdict {
@@ -389,7 +389,7 @@ impl Run {
         self.dataset_digest = Some(verdict.dataset_digest);
         // INVARIANT BT-5: a cut by duration depends on the machine, so its results have no digest (D9.6).
         let is_reproducible = self.cut != Some(Cut::Duration) && failure.is_none();
-        self.result_digest = is_reproducible.then_some(verdict.result_digest);
+        self.result_digest = verdict.result_digest.filter(|_| is_reproducible);
         self.end(failure.map_or(State::Succeeded, State::Failed), now);
         true
     }

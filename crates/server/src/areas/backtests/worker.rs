@@ -249,6 +249,14 @@ async fn tend(
         Ok(end) if end.finished == Finished::Canceled => {
             save(kernel, &claimed, &control, worked(), true).await
         }
+        Ok(end) if end.lacks_engine => {
+            let failure = Failure {
+                code: "engine_unavailable".to_owned(),
+                message: "no process for modules could be started for a minute; the server's log says why"
+                    .to_owned(),
+            };
+            end_failed(kernel, &claimed, failure).await
+        }
         Ok(end) => conclude(kernel, &claimed, end, worked()).await,
     }
 }
@@ -423,6 +431,11 @@ async fn fail(kernel: &Kernel, claimed: &Claimed, error: &Error) -> Result<()> {
             message: error.message().to_owned(),
         },
     };
+    end_failed(kernel, claimed, failure).await
+}
+
+/// Ends a run as failed, unless this worker counts no more.
+async fn end_failed(kernel: &Kernel, claimed: &Claimed, failure: Failure) -> Result<()> {
     change(kernel, claimed, move |cx, run, epoch| {
         let counts = run.fail(epoch, failure.clone(), cx.now());
         if counts {

@@ -5,6 +5,7 @@ use super::judge::Questions;
 use super::{gateway, past};
 use crate::areas::history::{self, Durability, Fault, Incoming, NewEvent, Provenance};
 use crate::areas::policies;
+use crate::modules;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::error::{Code, Error};
@@ -272,19 +273,17 @@ impl Asking {
     /// INVARIANT DE-8: what takes long waits for a core of its own; nobody waits for it but its caller.
     async fn judge(self, mut chronicle: Chronicle) -> Result<(Self, Vec<Outcome>)> {
         if !self.questions.are_heavy() {
-            let outcomes = self.questions.judge(&mut chronicle, &*self.kernel.clock);
+            let outcomes = self.questions.judge(&mut chronicle, &self.kernel)?;
             return Ok((self, outcomes));
         }
-        let cores = past::cores(&self.kernel);
-        let core = cores.acquire_owned().await;
-        let core = core.map_err(|_| Error::unavailable("the server is shutting down"))?;
+        let core = modules::core(&self.kernel, &self.organization).await?;
         let kernel = self.kernel.clone();
         let work = move || {
             let _core = core;
-            let outcomes = self.questions.judge(&mut chronicle, &*self.kernel.clock);
-            (self, outcomes)
+            let outcomes = self.questions.judge(&mut chronicle, &self.kernel)?;
+            Ok((self, outcomes))
         };
-        kernel.blocking(work).await
+        kernel.blocking(work).await?
     }
 
     fn decisions(&self, outcomes: &[Outcome]) -> Result<Decisions> {

@@ -1,11 +1,13 @@
 //! Judging the events of one request, in their order, within a limit of time.
 
 use crate::areas::policies::Live;
-use provost_kernel::time::Clock;
+use crate::modules::Runs;
+use provost_kernel::Kernel;
+use provost_kernel::error::{Error, Result};
 use provost_policy::{Chronicle, Event, Outcome, Symbols};
 use std::time::Duration;
 
-/// LIMIT: time for the modules of all events of one request. Ours: a hook waits for the answer.
+/// LIMIT: time for all events of one request. Ours: a hook waits for the answer.
 pub const TIME_LIMIT: Duration = Duration::from_secs(2);
 /// More native policies times events than this are not judged on a thread that others wait for; some milliseconds.
 const LIGHT: usize = 20_000;
@@ -28,15 +30,32 @@ impl Questions {
     /// Returns the outcome of each event; each sees those before it.
     ///
     /// INVARIANT DE-5: a module whose turn comes after the limit is not asked, and its policy counts as matched.
-    pub fn judge(&self, chronicle: &mut Chronicle, clock: &dyn Clock) -> Vec<Outcome> {
+    ///
+    /// Errors: `Unavailable` when the native policies alone take longer than that: no half of an answer is given out.
+    pub fn judge(&self, chronicle: &mut Chronicle, kernel: &Kernel) -> Result<Vec<Outcome>> {
+        let clock = &*kernel.clock;
         let set = &self.live.set;
         let seconds = metrics::histogram!("provost_decision_judge_seconds");
         let start = clock.monotonic();
         let has_time = || clock.monotonic().saturating_sub(start) < TIME_LIMIT;
+        let modules = Runs::live(kernel);
+        let ahead = if set.has_rego() {
+            set.ask_ahead(&self.events, &self.symbols, &modules, &has_time)
+        } else {
+            Vec::new()
+        };
+        // What modules take is theirs.
+        let native = clock.monotonic();
         let mut outcomes = Vec::with_capacity(self.events.len());
         let mut before = start;
         for (at, event) in self.events.iter().enumerate() {
-            outcomes.push(set.judge_within(event, &self.symbols, chronicle, &has_time));
+            if clock.monotonic().saturating_sub(native) >= TIME_LIMIT {
+                return Err(Error::unavailable(
+                    "the policies and events of the request take longer than two seconds; send fewer events at once",
+                ));
+            }
+            let ahead = ahead.get(at);
+            outcomes.push(set.judge_within(event, &self.symbols, chronicle, &modules, &has_time, ahead));
             let after = clock.monotonic();
             seconds.record(after.saturating_sub(before).as_secs_f64());
             before = after;
@@ -45,6 +64,6 @@ impl Questions {
                 before = clock.monotonic();
             }
         }
-        outcomes
+        Ok(outcomes)
     }
 }

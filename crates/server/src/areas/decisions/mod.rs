@@ -19,6 +19,7 @@
 //! INVARIANT DE-7: a gateway token decides about the skill that it is bound to, as its own principal, and about nothing
 //! else.
 //! INVARIANT DE-8: judging takes no storage thread, and no more threads than the machine has cores.
+//! INVARIANT DE-11: nor all of them for one organization, where there are several (`modules/cores.rs`).
 //!
 //! Absent on purpose: enforcement and waiting for approvals (who asks does that); an audit entry for each decision (they
 //! are history, D9.11); answers for some of the events; SQL (the area has no table).

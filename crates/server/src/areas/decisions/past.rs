@@ -41,7 +41,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
 
 /// LIMIT: how far conditions look back. Source: client contract §3.9. Units: milliseconds.
@@ -54,19 +54,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// What the process keeps.
+#[derive(Default)]
 pub struct Kept {
     pasts: Mutex<Pasts>,
-    cores: Arc<Semaphore>,
-}
-
-impl Default for Kept {
-    fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self {
-            pasts: Mutex::default(),
-            cores: Arc::new(Semaphore::new(cores)),
-        }
-    }
 }
 
 /// The pasts of each organization's newest sets.
@@ -109,11 +99,6 @@ pub struct Wanted {
 
 fn kept(kernel: &Kernel) -> &Kept {
     kernel.own(Kept::default)
-}
-
-/// Returns the permits of threads that judge.
-pub fn cores(kernel: &Kernel) -> Arc<Semaphore> {
-    kept(kernel).cores.clone()
 }
 
 /// Returns what a decision under this set needs of the past; nothing for a set without history conditions.

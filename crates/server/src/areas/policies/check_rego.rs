@@ -1,9 +1,11 @@
 //! `POST …/policy-code/rego/validate`
 
 use super::inputs::Text;
+use crate::modules::{self, Runs};
 use provost_kernel::auth::Role::Admin;
+use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Operation, RateClass};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{Cx, Kernel, Result};
 use provost_policy::rego::{self, Failure, MODULE_LIMIT_CHARS, Module};
 use provost_policy::{Family, contract, sha256_hex};
 use schemars::JsonSchema;
@@ -107,7 +109,7 @@ pub struct Verdict {
 }
 
 /// The answer.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct RegoCheck {
@@ -156,9 +158,37 @@ impl Operation for CheckRego {
     type Body = RegoBody;
     type Output = RegoCheck;
 
-    fn call(_: &mut Cx<'_>, input: &Input<Self>) -> Result<RegoCheck> {
-        let body = &input.body;
-        let source = body.module.as_str();
+    /// INVARIANT DE-8: nothing of it is done on a reader: others wait for those.
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RegoCheck> {
+        let kernel = cx.kernel().shared()?;
+        let organization = cx.organization().clone();
+        let asked = Asked {
+            family: input.body.family.into(),
+            module: input.body.module.as_str().to_owned(),
+            input: input.body.input.clone(),
+        };
+        Ok(cx.later(async move {
+            let core = modules::core(&kernel, &organization).await?;
+            let worker = kernel.clone();
+            let work = move || {
+                let _core = core;
+                asked.check(&worker)
+            };
+            kernel.blocking(work).await?
+        }))
+    }
+}
+
+/// What is checked, once the snapshot is released.
+struct Asked {
+    family: Family,
+    module: String,
+    input: Option<Value>,
+}
+
+impl Asked {
+    fn check(&self, kernel: &Kernel) -> Result<RegoCheck> {
+        let source = self.module.as_str();
         let mut answer = RegoCheck {
             valid: false,
             language_version: contract::REGO_LANGUAGE_VERSION,
@@ -170,13 +200,19 @@ impl Operation for CheckRego {
             warnings: Vec::new(),
             result: None,
         };
-        match Module::compile(body.family.into(), source) {
+        match Module::compile(self.family, source) {
             Ok(module) => {
                 answer.valid = true;
                 answer.artifact_fingerprint = Some(module.artifact_fingerprint());
                 answer.warnings = module.warnings().into_iter().map(Diagnostic::from).collect();
-                if let Some(input) = &body.input {
-                    let (verdict, diagnostic) = ask(&module, input);
+                if let Some(input) = &self.input {
+                    let runs = Runs::live(kernel);
+                    let (verdict, diagnostic) = ask(&module, &runs, input);
+                    if runs.is_unavailable() {
+                        return Err(Error::unavailable(
+                            "no process for modules can be started, so that nothing can be asked; the server's log says why",
+                        ));
+                    }
                     answer.result = Some(verdict);
                     answer.diagnostics.extend(diagnostic);
                 }
@@ -189,8 +225,8 @@ impl Operation for CheckRego {
     }
 }
 
-fn ask(module: &Module, input: &Value) -> (Verdict, Option<Diagnostic>) {
-    let failure = match module.evaluate(input) {
+fn ask(module: &Module, runs: &Runs<'_>, input: &Value) -> (Verdict, Option<Diagnostic>) {
+    let failure = match module.evaluate_by(runs, input) {
         Ok(answer) => {
             let verdict = Verdict {
                 matched: answer.matched,
@@ -207,7 +243,12 @@ fn ask(module: &Module, input: &Value) -> (Verdict, Option<Diagnostic>) {
         message: message.to_owned(),
     };
     let found = match failure {
-        Failure::Stopped => whole("the module was stopped: it takes too many steps or too much time"),
+        Failure::Stopped => whole(
+            "the module was stopped: it takes too many steps, builds or compares values that are too large, or takes too much time",
+        ),
+        Failure::Ended => {
+            whole("the module was ended with its process: it takes too long or too much memory")
+        }
         Failure::Failed => whole("the module failed: the evaluation gave up"),
         Failure::NoAnswer => {
             whole("match is not an object with a boolean matched and, if there, a text reasonCode")

@@ -16,6 +16,7 @@ use super::store_flags::{Absent, Place, StoreFlags, close_store, make_private};
 use super::{logging, metrics};
 use crate::areas::audit;
 use crate::config::{Config, check_public_url, sign_in_providers};
+use crate::modules::Workers;
 use crate::{app, background, closing, mcp};
 use provost_kernel::db::Location;
 use provost_kernel::expose::edge::{Certificates, Edge, EdgeSettings, Tls, serve};
@@ -161,10 +162,14 @@ impl Serve {
                 origins: config.http.allowed_origins.clone(),
             })
             .with(config.oauth.settings()?)
+            .with(workers()?)
             .with(sign_in_providers(&config.oauth.sign_in)?)
             .with(config.history.open(&config.store.data_dir(), runtime.handle())?);
         let location = place.location.clone();
         let kernel = place.start_with(settings(&config, url.clone())?, extras)?;
+        if let Some(workers) = kernel.extra::<Workers>() {
+            workers.begin();
+        }
         let stopped = kernel.clone();
         let server = Server {
             config: &config,
@@ -208,6 +213,10 @@ impl Serve {
         }
         Ok(config)
     }
+}
+
+fn workers() -> Result<Workers, Failure> {
+    Workers::own().map_err(|error| Failure::new(format!("the program cannot find its own image: {error}")))
 }
 
 struct Server<'a> {

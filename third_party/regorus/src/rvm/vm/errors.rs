@@ -18,6 +18,14 @@ pub enum VmError {
         pc: usize,
     },
 
+    /// Provost: a value was built that is larger than the host allows.
+    #[error("Execution stopped: a value is larger as a tree than an evaluation may build (pc={pc})")]
+    ValueTooLarge { pc: usize },
+
+    /// Provost: more was walked inside of the instructions than the host allows.
+    #[error("Execution stopped: the values that were compared and searched are too large together (pc={pc})")]
+    WorkLimitExceeded { pc: usize },
+
     #[error("Execution exceeded time limit (elapsed={elapsed:?}, limit={limit:?}, pc={pc})")]
     TimeLimitExceeded {
         elapsed: Duration,

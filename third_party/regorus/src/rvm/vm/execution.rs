@@ -169,6 +169,7 @@ impl RegoVM {
             if self.has_missing() {
                 self.note_read(&program, &instruction);
             }
+            self.charge_instruction(&program, &instruction)?;
             match self.execute_instruction(&program, instruction)? {
                 InstructionOutcome::Continue => {
                     self.pc = self.pc.saturating_add(1);
@@ -545,6 +546,7 @@ impl RegoVM {
                 }
             }
             self.executed_instructions = self.executed_instructions.saturating_add(1);
+            self.charge_instruction(program, &instruction)?;
 
             let stack_depth_before = self.execution_stack.len();
 

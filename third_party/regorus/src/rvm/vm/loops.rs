@@ -543,6 +543,10 @@ impl RegoVM {
                 // advances the cursor. No explicit `current_key` snapshot is
                 // needed — see the doc on `IterationState`.
                 if let Some((key, value)) = obj.next(cursor) {
+                    let nodes = key.extent().nodes;
+                    if nodes > 8 {
+                        self.charge(nodes.saturating_mul(super::weigh::steps(obj.len())))?;
+                    }
                     let value = value.clone();
                     if key_reg != value_reg {
                         self.set_register(key_reg, key.clone())?;
@@ -558,6 +562,10 @@ impl RegoVM {
                 ref mut cursor,
             } => {
                 if let Some(item) = items.next(cursor) {
+                    let nodes = item.extent().nodes;
+                    if nodes > 8 {
+                        self.charge(nodes.saturating_mul(super::weigh::steps(items.len())))?;
+                    }
                     if key_reg != value_reg {
                         self.set_register(key_reg, item.clone())?;
                     }

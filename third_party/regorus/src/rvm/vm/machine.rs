@@ -97,6 +97,10 @@ pub struct RegoVM {
     /// Current count of executed instructions
     pub(super) executed_instructions: usize,
 
+    /// Provost: what an evaluation may build and walk, and what it has walked.
+    pub(super) bounds: crate::Bounds,
+    pub(super) walked: u64,
+
     #[cfg(test)]
     pub(super) memory_check_count: usize,
 
@@ -253,6 +257,8 @@ impl RegoVM {
             register_window_pool: Vec::new(), // Initialize register window pool
             max_instructions: 25000, // Default maximum instruction limit
             executed_instructions: 0,
+            bounds: crate::Bounds::default(),
+            walked: 0,
             #[cfg(test)]
             memory_check_count: 0,
             #[cfg(all(test, feature = "allocator-memory-limits", not(miri)))]
@@ -328,6 +334,7 @@ impl RegoVM {
         // Set PC to main entry point
         self.pc = usize::try_from(program.main_entry_point).unwrap_or(0);
         self.executed_instructions = 0; // Reset instruction counter
+        self.walked = 0;
 
         // Azure Policy: loop over non-collection iterates a virtual Null element
         // (instead of vacuously succeeding over an empty collection).
@@ -1040,6 +1047,10 @@ impl RegoVM {
     #[inline]
     #[allow(dead_code)]
     pub(super) fn set_register(&mut self, index: u8, value: Value) -> Result<()> {
+        // Provost: whatever an evaluation builds comes by here, and what it is built of came by before.
+        if value.is_beyond(&self.bounds) {
+            return Err(VmError::ValueTooLarge { pc: self.pc });
+        }
         let register_count = self.registers.len();
 
         let slot = self.registers.get_mut(usize::from(index)).ok_or(

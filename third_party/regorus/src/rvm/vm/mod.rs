@@ -15,6 +15,7 @@ mod record;
 mod rules;
 mod state;
 mod virtual_data;
+mod weigh;
 
 pub use context::{CallRuleContext, IterationState, LoopContext};
 pub use errors::{Result, VmError};

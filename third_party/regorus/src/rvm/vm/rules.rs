@@ -27,6 +27,8 @@ impl RegoVM {
                 | VmError::MemoryBudgetExceeded { .. }
                 | VmError::RegexSizeLimitExceeded { .. }
                 | VmError::InstructionLimitExceeded { .. }
+                | VmError::ValueTooLarge { .. }
+                | VmError::WorkLimitExceeded { .. }
                 | VmError::NumericOverflow { .. }
         )
     }
@@ -135,6 +137,8 @@ impl RegoVM {
                             let current_result = self.get_register(result_reg)?.clone();
                             if current_result != Value::Undefined {
                                 if let Some(ref expected) = first_successful_result {
+                                    let nodes = expected.extent().nodes;
+                                    self.charge(nodes)?;
                                     self.note_comparison(expected, &current_result);
                                     if *expected != current_result {
                                         self.note_disagreement(self.pc);
@@ -706,6 +710,7 @@ impl RegoVM {
 
             if current_result != Value::Undefined {
                 if let Some(ref expected) = frame_data.accumulated_result {
+                    self.charge(expected.extent().nodes)?;
                     if *expected != current_result {
                         frame_data.rule_failed_due_to_inconsistency = true;
                         if let Some(result_slot) =

@@ -100,6 +100,7 @@ impl RegoVM {
     pub(super) fn initialize_execution_state(&mut self) {
         // Reset basic execution state
         self.executed_instructions = 0;
+        self.walked = 0;
         self.pc = 0;
         self.evaluated = Value::new_object();
         self.cache_hits = 0;

@@ -11,6 +11,7 @@ use core::cmp::Ordering;
 use core::fmt;
 use core::ops;
 
+use crate::value::extent::{Extent, Known};
 use crate::value::Value;
 
 pub use iter::{ArrayIntoIter, ArrayIter, ArrayIterMut};
@@ -19,16 +20,35 @@ pub use iter::{ArrayIntoIter, ArrayIter, ArrayIterMut};
 ///
 /// The current backing storage is `Vec<Value>`. The inner field is private so
 /// the representation can change without touching call sites.
-#[derive(Default, Clone, Eq, PartialEq)]
+#[derive(Default, Clone)]
 pub struct Array {
     inner: Vec<Value>,
+    known: Known,
 }
+
+// Provost: what is known of the extent is no part of the value.
+impl PartialEq for Array {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+}
+
+impl Eq for Array {}
 
 impl Array {
     /// Create an empty `Array`.
     #[inline]
     pub const fn new() -> Self {
-        Self { inner: Vec::new() }
+        Self {
+            inner: Vec::new(),
+            known: Known::not(),
+        }
+    }
+
+    /// Provost: returns how large the array is as a tree.
+    pub fn extent(&self) -> Extent {
+        self.known.get_or_count(|| Extent::of(self.inner.iter()))
     }
 
     #[inline]
@@ -48,6 +68,7 @@ impl Array {
 
     #[inline]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut Value> {
+        self.known.forget();
         self.inner.get_mut(index)
     }
 
@@ -81,6 +102,7 @@ impl Array {
 
     #[inline]
     pub fn iter_mut(&mut self) -> ArrayIterMut<'_> {
+        self.known.forget();
         ArrayIterMut {
             inner: self.inner.iter_mut(),
         }
@@ -88,22 +110,29 @@ impl Array {
 
     #[inline]
     pub fn push(&mut self, value: Value) {
+        if self.known.is_known() {
+            self.known.add(value.extent());
+        }
         self.inner.push(value);
     }
 
     #[inline]
     pub fn append(&mut self, other: &mut Array) {
+        self.known.forget();
+        other.known.forget();
         self.inner.append(&mut other.inner);
     }
 
     #[inline]
     pub fn extend<I: IntoIterator<Item = Value>>(&mut self, iter: I) {
+        self.known.forget();
         self.inner.extend(iter);
     }
 
     /// Append all elements of `other` (by clone) to the end of `self`.
     #[inline]
     pub fn extend_from_slice(&mut self, other: &[Value]) {
+        self.known.forget();
         self.inner.extend_from_slice(other);
     }
 
@@ -112,11 +141,13 @@ impl Array {
     where
         F: FnMut(&Value) -> bool,
     {
+        self.known.forget();
         self.inner.retain(f);
     }
 
     #[inline]
     pub fn clear(&mut self) {
+        self.known.forget();
         self.inner.clear();
     }
 
@@ -187,6 +218,7 @@ impl fmt::Debug for Array {
 
 impl Extend<Value> for Array {
     fn extend<I: IntoIterator<Item = Value>>(&mut self, iter: I) {
+        self.known.forget();
         self.inner.extend(iter);
     }
 }
@@ -195,6 +227,7 @@ impl FromIterator<Value> for Array {
     fn from_iter<I: IntoIterator<Item = Value>>(iter: I) -> Self {
         Self {
             inner: Vec::from_iter(iter),
+            known: Known::not(),
         }
     }
 }
@@ -202,7 +235,10 @@ impl FromIterator<Value> for Array {
 impl From<Vec<Value>> for Array {
     #[inline]
     fn from(values: Vec<Value>) -> Self {
-        Self { inner: values }
+        Self {
+            inner: values,
+            known: Known::not(),
+        }
     }
 }
 

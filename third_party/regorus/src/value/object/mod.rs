@@ -25,6 +25,7 @@ use alloc::collections::BTreeMap;
 use core::cmp::Ordering;
 use core::fmt;
 
+use crate::value::extent::{Extent, Known};
 use crate::value::Value;
 
 #[cfg(feature = "rvm")]
@@ -48,6 +49,7 @@ pub use iter::{IntoIter, Iter, IterMut};
 #[derive(Default, Clone)]
 pub struct Object {
     pub(super) repr: Repr,
+    pub(super) known: Known,
 }
 
 #[derive(Clone)]
@@ -73,7 +75,16 @@ impl Object {
     /// Create an empty `Object`.
     #[inline]
     pub const fn new() -> Self {
-        Self { repr: Repr::Empty }
+        Self {
+            repr: Repr::Empty,
+            known: Known::not(),
+        }
+    }
+
+    /// Provost: returns how large the object is as a tree.
+    pub fn extent(&self) -> Extent {
+        let count = || Extent::of(self.iter_sorted().flat_map(|(key, value)| [key, value]));
+        self.known.get_or_count(count)
     }
 
     #[inline]
@@ -107,6 +118,7 @@ impl Object {
     }
 
     pub fn get_mut(&mut self, key: &Value) -> Option<&mut Value> {
+        self.known.forget();
         // Returning `&mut Value` for an existing key is a value-only mutation:
         // it never reorders or removes keys, so `Frozen` storage is preserved
         // in place rather than thawed (mirrors `insert`/`get_or_insert_with`).
@@ -161,6 +173,7 @@ impl Object {
     pub fn iter_mut(&mut self) -> IterMut<'_> {
         // Frozen storage is read-only, so thaw it in place before handing out
         // mutable element references. After this, repr is never Frozen.
+        self.known.forget();
         self.thaw();
         IterMut {
             inner: match &mut self.repr {
@@ -233,10 +246,11 @@ impl FromIterator<(Value, Value)> for Object {
 impl From<BTreeMap<Value, Value>> for Object {
     fn from(map: BTreeMap<Value, Value>) -> Self {
         if map.is_empty() {
-            Self { repr: Repr::Empty }
+            Self::new()
         } else {
             Self {
                 repr: Repr::BTree(map),
+                known: Known::not(),
             }
         }
     }

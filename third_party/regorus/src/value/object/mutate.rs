@@ -14,6 +14,21 @@ use crate::value::Value;
 impl Object {
     /// Insert a key-value pair. Returns the previous value if any.
     pub fn insert(&mut self, key: Value, value: Value) -> Option<Value> {
+        if !self.known.is_known() {
+            return self.insert_unweighed(key, value);
+        }
+        let (of_key, of_value) = (key.extent(), value.extent());
+        let before = self.insert_unweighed(key, value);
+        match before {
+            Some(ref gone) => self.known.subtract(gone.extent()),
+            None => self.known.add(of_key),
+        }
+        self.known.add(of_value);
+        before
+    }
+
+    /// Provost: inserts without a word of what it does to the extent.
+    fn insert_unweighed(&mut self, key: Value, value: Value) -> Option<Value> {
         match core::mem::take(&mut self.repr) {
             Repr::Empty => {
                 let mut m = BTreeMap::new();
@@ -30,7 +45,7 @@ impl Object {
                     return Some(prev);
                 }
                 self.repr = Self::thawed_repr(v);
-                self.insert(key, value)
+                self.insert_unweighed(key, value)
             }
             Repr::BTree(mut m) => {
                 let prev = m.insert(key, value);
@@ -41,6 +56,7 @@ impl Object {
     }
 
     pub fn remove(&mut self, key: &Value) -> Option<Value> {
+        self.known.forget();
         match core::mem::take(&mut self.repr) {
             Repr::Empty => {
                 self.repr = Repr::Empty;
@@ -68,6 +84,7 @@ impl Object {
     where
         F: FnMut(&Value, &mut Value) -> bool,
     {
+        self.known.forget();
         match core::mem::take(&mut self.repr) {
             Repr::Empty => {
                 self.repr = Repr::Empty;
@@ -85,10 +102,12 @@ impl Object {
 
     #[inline]
     pub fn clear(&mut self) {
+        self.known.forget();
         self.repr = Repr::Empty;
     }
 
     pub fn append(&mut self, other: &mut Object) {
+        other.known.forget();
         let drained: Vec<(Value, Value)> = match core::mem::take(&mut other.repr) {
             Repr::Empty => Vec::new(),
             Repr::Frozen(v) => Vec::from(v),
@@ -107,6 +126,7 @@ impl Object {
         key: Value,
         default: F,
     ) -> &mut Value {
+        self.known.forget();
         self.repr.get_or_insert_with(key, default)
     }
 }

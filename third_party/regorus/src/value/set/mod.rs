@@ -11,6 +11,7 @@ use core::cmp::Ordering;
 use core::fmt;
 use core::ops::Bound;
 
+use crate::value::extent::{Extent, Known};
 use crate::value::Value;
 
 #[allow(unused_imports)] // surface for downstream PRs
@@ -29,10 +30,21 @@ pub use iter::{IntoIter, Iter};
 /// - [`Set::cursor`] / [`Set::next`] — implementation-defined order,
 ///   resumable; cheapest per-step cost. Used by interpreter/RVM when iteration
 ///   must yield mid-flight.
-#[derive(Default, Clone, Eq, PartialEq)]
+#[derive(Default, Clone)]
 pub struct Set {
     inner: BTreeSet<Value>,
+    known: Known,
 }
+
+// Provost: what is known of the extent is no part of the value.
+impl PartialEq for Set {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+}
+
+impl Eq for Set {}
 
 impl Set {
     /// Create an empty `Set`.
@@ -40,7 +52,13 @@ impl Set {
     pub const fn new() -> Self {
         Self {
             inner: BTreeSet::new(),
+            known: Known::not(),
         }
+    }
+
+    /// Provost: returns how large the set is as a tree.
+    pub fn extent(&self) -> Extent {
+        self.known.get_or_count(|| Extent::of(self.inner.iter()))
     }
 
     #[inline]
@@ -102,11 +120,21 @@ impl Set {
     /// Insert `value`. Returns `true` if the value was newly inserted.
     #[inline]
     pub fn insert(&mut self, value: Value) -> bool {
-        self.inner.insert(value)
+        let added = if self.known.is_known() {
+            Some(value.extent())
+        } else {
+            None
+        };
+        let is_new = self.inner.insert(value);
+        if let (Some(added), true) = (added, is_new) {
+            self.known.add(added);
+        }
+        is_new
     }
 
     #[inline]
     pub fn remove(&mut self, value: &Value) -> bool {
+        self.known.forget();
         self.inner.remove(value)
     }
 
@@ -115,16 +143,20 @@ impl Set {
     where
         F: FnMut(&Value) -> bool,
     {
+        self.known.forget();
         self.inner.retain(f);
     }
 
     #[inline]
     pub fn clear(&mut self) {
+        self.known.forget();
         self.inner.clear();
     }
 
     #[inline]
     pub fn append(&mut self, other: &mut Set) {
+        self.known.forget();
+        other.known.forget();
         self.inner.append(&mut other.inner);
     }
 
@@ -133,6 +165,7 @@ impl Set {
     pub fn intersection(&self, other: &Set) -> Set {
         Set {
             inner: self.inner.intersection(&other.inner).cloned().collect(),
+            known: Known::not(),
         }
     }
 
@@ -141,6 +174,7 @@ impl Set {
     pub fn union(&self, other: &Set) -> Set {
         Set {
             inner: self.inner.union(&other.inner).cloned().collect(),
+            known: Known::not(),
         }
     }
 
@@ -149,6 +183,7 @@ impl Set {
     pub fn difference(&self, other: &Set) -> Set {
         Set {
             inner: self.inner.difference(&other.inner).cloned().collect(),
+            known: Known::not(),
         }
     }
 
@@ -244,6 +279,7 @@ impl fmt::Debug for Set {
 
 impl Extend<Value> for Set {
     fn extend<I: IntoIterator<Item = Value>>(&mut self, iter: I) {
+        self.known.forget();
         self.inner.extend(iter);
     }
 }
@@ -252,6 +288,7 @@ impl FromIterator<Value> for Set {
     fn from_iter<I: IntoIterator<Item = Value>>(iter: I) -> Self {
         Self {
             inner: BTreeSet::from_iter(iter),
+            known: Known::not(),
         }
     }
 }
@@ -259,7 +296,10 @@ impl FromIterator<Value> for Set {
 impl From<BTreeSet<Value>> for Set {
     #[inline]
     fn from(set: BTreeSet<Value>) -> Self {
-        Self { inner: set }
+        Self {
+            inner: set,
+            known: Known::not(),
+        }
     }
 }
 

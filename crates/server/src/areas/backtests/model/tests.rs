@@ -28,7 +28,7 @@ fn verdict(cut: Option<Cut>) -> Verdict {
         errors: 0,
         cut,
         dataset_digest: "data".to_owned(),
-        result_digest: "results".to_owned(),
+        result_digest: Some("results".to_owned()),
     }
 }
 
