@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::fence::TargetKind;
 use crate::keys::{Keys, MacPurpose};
 use crate::merkle::Hash;
+use crate::proofs::{self, Account, Sum};
 use crate::time::Timestamp;
 use crate::witness::Place;
 use serde::Serialize;
@@ -26,13 +27,13 @@ use std::borrow::Cow;
 crate::statements! {
     /// Locks and reads a chain's head. Heads are always locked in the order of their names.
     HEAD = {
-        sqlite: "SELECT seq, hash, mac, event_sequence, created_at FROM chain_heads WHERE organization_id = ?1",
-        postgres: "SELECT seq, hash, mac, event_sequence, created_at FROM chain_heads WHERE organization_id = ?1 FOR UPDATE",
+        sqlite: "SELECT seq, hash, mac, event_sequence, created_at, rights_changes, rights_rows, rights_sum, rights_key FROM chain_heads WHERE organization_id = ?1",
+        postgres: "SELECT seq, hash, mac, event_sequence, created_at, rights_changes, rights_rows, rights_sum, rights_key FROM chain_heads WHERE organization_id = ?1 FOR UPDATE",
     };
     /// Makes the head of a new chain.
-    CREATE_HEAD = "INSERT INTO chain_heads (organization_id, seq, hash, mac, event_sequence, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    CREATE_HEAD = "INSERT INTO chain_heads (organization_id, seq, hash, mac, event_sequence, rights_changes, rights_rows, rights_sum, rights_key, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     /// Moves a head.
-    MOVE_HEAD = "UPDATE chain_heads SET seq = ?2, hash = ?3, mac = ?4, event_sequence = ?5 WHERE organization_id = ?1";
+    MOVE_HEAD = "UPDATE chain_heads SET seq = ?2, hash = ?3, mac = ?4, event_sequence = ?5, rights_changes = ?6, rights_rows = ?7, rights_sum = ?8, rights_key = ?9 WHERE organization_id = ?1";
     /// Appends an entry.
     APPEND = "INSERT INTO audit_entries (organization_id, seq, time, action, actor_id, target_id, decision, entry, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 }
@@ -295,6 +296,8 @@ pub struct Head {
     pub hash: Hash,
     /// The number of events of the organization.
     pub event_sequence: i64,
+    /// What the chain's units added to the rows that decide rights, and took from them; none in a chain that has not yet.
+    rights: Option<Account>,
     mac: Option<Vec<u8>>,
     moved: bool,
 }
@@ -307,6 +310,7 @@ impl Head {
             seq: 0,
             hash: [0; 32],
             event_sequence: 0,
+            rights: None,
             mac: None,
             moved: false,
         }
@@ -322,6 +326,7 @@ impl Head {
             seq: row.get(0)?,
             hash,
             event_sequence: row.get(3)?,
+            rights: Account::read(row, 5)?,
             mac: Some(row.get(2)?),
             moved: false,
         })
@@ -346,7 +351,47 @@ impl Head {
 
     fn with_parts<T>(&self, f: impl FnOnce(&[&[u8]]) -> T) -> T {
         let (seq, events) = (self.seq.to_be_bytes(), self.event_sequence.to_be_bytes());
-        f(&[self.organization.as_str().as_bytes(), &seq, &self.hash, &events])
+        let organization = self.organization.as_str().as_bytes();
+        let Some(rights) = &self.rights else {
+            // The parts of a head before rows carried proofs: its MAC is as good as it was.
+            return f(&[organization, &seq, &self.hash, &events]);
+        };
+        let [changes, rows] = rights.numbers();
+        f(&[
+            organization,
+            &seq,
+            &self.hash,
+            &events,
+            &changes,
+            &rows,
+            rights.hidden(),
+            rights.key_id().as_bytes(),
+        ])
+    }
+
+    /// Says whether the chain accounts for rows that decide rights.
+    pub fn has_rights(&self) -> bool {
+        self.rights.is_some()
+    }
+
+    /// Returns how many rows the chain's units added, less those they took, and the sum of what these add.
+    ///
+    /// Errors: `Internal` when the key that hides the sum is not here.
+    pub fn rights(&self, keys: &Keys) -> Result<(i64, Sum)> {
+        match &self.rights {
+            Some(account) => account.open(keys, &self.organization),
+            None => Ok((0, Sum::default())),
+        }
+    }
+
+    /// Books what a transaction changed in the rows that decide rights.
+    ///
+    /// Errors: as [`Self::rights`].
+    pub fn book(&mut self, keys: &Keys, change: &proofs::Change) -> Result<()> {
+        let account = Account::after(self.rights.as_ref(), keys, &self.organization, change)?;
+        self.rights = Some(account);
+        self.moved = true;
+        Ok(())
     }
 
     /// Appends a note with the statements that store it, and returns its id. `mac` is a hash under a key that no reader
@@ -412,6 +457,7 @@ impl Head {
             Param::from(mac),
             Param::from(self.event_sequence),
         ];
+        params.extend(Account::params(self.rights.as_ref()));
         if is_new {
             params.push(Param::from(now));
         }

@@ -10,6 +10,7 @@ use crate::error::{Class, Code, Error, Result};
 use crate::keys::Keys;
 use crate::ledger::Ledger;
 use crate::operation::{RateClass, Registry};
+use crate::proofs::Deciding;
 use crate::rate::{Bucket, Limiter, Taken};
 use crate::threads::{Threads, Turn};
 use crate::time::Clock;
@@ -79,6 +80,8 @@ pub struct Parts {
     pub settings: Settings,
     /// What the operator declared for areas of the product.
     pub extras: Extras,
+    /// The tables whose rows decide what somebody may do, and carry a proof.
+    pub rights: &'static [Deciding],
 }
 
 /// What the operator declared, by its type: the kernel hands it on and does not know the words.
@@ -117,6 +120,8 @@ pub struct Kernel {
     pub entropy: Arc<dyn Entropy>,
     /// Behaviour.
     pub settings: Settings,
+    /// The tables whose rows decide what somebody may do.
+    pub rights: &'static [Deciding],
     extras: Extras,
     own: Own,
     this: Weak<Self>,
@@ -237,6 +242,7 @@ impl Kernel {
             entropy,
             settings,
             extras,
+            rights,
         } = parts;
         let witness = Arc::new(Witness::default());
         let clockwatch = Arc::new(Clockwatch::new(clock.clone(), location.engine()));
@@ -265,6 +271,7 @@ impl Kernel {
             clock,
             entropy,
             settings,
+            rights,
             extras,
             own: Own::default(),
             jobs_due: tokio::sync::Notify::new(),

@@ -30,6 +30,7 @@ pub mod operation;
 pub mod outbox;
 pub mod page;
 pub mod patch;
+pub mod proofs;
 pub mod rate;
 #[cfg(test)]
 mod schedules;

@@ -58,10 +58,12 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
     let mut all = vec![
         provost_kernel::audit::STATEMENTS,
         provost_kernel::doubt::STATEMENTS,
+        provost_kernel::db::touched::STATEMENTS,
         provost_kernel::idempotency::STATEMENTS,
         provost_kernel::jobs::STATEMENTS,
         provost_kernel::jobs::WORKER_STATEMENTS,
         provost_kernel::outbox::STATEMENTS,
+        provost_kernel::proofs::STATEMENTS,
         provost_kernel::witness::STATEMENTS,
         service_accounts::STATEMENTS,
         audit::STATEMENTS,
@@ -96,6 +98,8 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         store::STATEMENTS,
         crate::removal::STATEMENTS,
         crate::closing::STATEMENTS,
+        crate::proofs::STATEMENTS,
+        crate::proofs::triggers::STATEMENTS,
     ];
     all.extend(directory::statements());
     all.extend(words::statements());
@@ -145,6 +149,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
         entropy,
         settings,
         extras,
+        rights: crate::rights::DECIDING,
     })
 }
 

@@ -4,6 +4,7 @@ use crate::areas::{
     audit, backtests, decisions, directory, history, managed_config, mcp_sessions, oauth,
     resource_credentials, service_accounts, words,
 };
+use crate::proofs;
 use crate::removal::{self, Removal};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
@@ -47,6 +48,9 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     );
     every(supervisor, "checkpoints", 15, kernel, |kernel| async move {
         audit::make_checkpoints(&kernel).await.map(drop)
+    });
+    every(supervisor, "proofs", 3600, kernel, |kernel| async move {
+        proofs::round::verify(&kernel).await.map(drop)
     });
     every(supervisor, "expiry", 60, kernel, |kernel| async move {
         service_accounts::warn_of_expiry(&kernel).await.map(drop)

@@ -17,13 +17,14 @@
 //! the audit log, whose chain says the same of itself; what nobody's rights depend on.
 
 use crate::migrations;
-use crate::rights::{DECIDING, Deciding};
+use crate::rights::DECIDING;
 use crate::store::{self, SET_FACT};
 use provost_kernel::audit::hex;
 use provost_kernel::db::{Access, Call, Conn, Engine, Location, Param, Statement, Tx};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::keys::{Keys, MacPurpose};
 use provost_kernel::merkle::{self, Hash};
+use provost_kernel::proofs::Deciding;
 use provost_kernel::{params, statements};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -13,6 +13,7 @@ pub mod mcp;
 pub mod migrations;
 pub mod modules;
 mod percent;
+pub mod proofs;
 pub mod removal;
 pub mod rights;
 pub mod skill_package;

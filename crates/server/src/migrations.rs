@@ -38,4 +38,5 @@ migrations! {
     21 "0021_former_rights";
     22 "0022_makers_of_links_and_tokens";
     23 "0023_event_epochs";
+    24 "0024_right_proofs";
 }

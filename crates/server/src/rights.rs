@@ -1,25 +1,27 @@
 //! The tables whose rows decide what somebody may do.
 //!
-//! One list, which the note of a closed store, `store check` and `store restore` read: a table that one of them knew and
+//! One list, which the proofs of rows, the note of a closed store, `store check` and `store restore` read: a table that one of them knew and
 //! another did not would be a right that changes or comes back unnoticed. Every table of the store stands in one of the
 //! two lists below, which a test compares with the schema, so that a new area has to say of which kind its tables are.
 //!
 //! INVARIANT RW-1: each table of the store either decides rights or is listed with the reason why it does not.
 //!
 //! Absent on purpose: columns. All of them count, those of later migrations included, except for large content that the
-//! row names by its digest.
+//! row names by its digest, and, in proofs, for what only records what was seen.
 
-/// A table that decides what somebody may do.
-#[derive(Clone, Copy, Debug)]
-pub struct Deciding {
-    /// Its name.
-    pub table: &'static str,
-    /// Columns whose content another column names by a digest.
-    pub without: &'static [&'static str],
-}
+use provost_kernel::proofs::Deciding;
 
 const fn whole(table: &'static str) -> Deciding {
-    Deciding { table, without: &[] }
+    except(table, &[])
+}
+
+/// A table with columns that record what was seen and decide nothing.
+const fn except(table: &'static str, loose: &'static [&'static str]) -> Deciding {
+    Deciding {
+        table,
+        without: &[],
+        loose,
+    }
 }
 
 /// Every table that decides what somebody may do, in alphabetical order.
@@ -32,15 +34,15 @@ pub const DECIDING: &[Deciding] = &[
     whole("directory_state"),
     whole("directory_users"),
     whole("ended_words"),
-    whole("gateway_tokens"),
+    except("gateway_tokens", &["last_used_at", "last_used_ip"]),
     whole("identity_mappings"),
     whole("managed_config_profiles"),
     whole("managed_config_releases"),
-    whole("managed_config_targets"),
+    except("managed_config_targets", &["last_reported_at"]),
     whole("mcp_session_cuts"),
     whole("mcp_session_kinds"),
     whole("mcp_session_tombstones"),
-    whole("mcp_sessions"),
+    except("mcp_sessions", &["last_used_at", "last_used_ip"]),
     whole("oauth_assertions"),
     whole("oauth_clients"),
     whole("oauth_codes"),
@@ -57,10 +59,13 @@ pub const DECIDING: &[Deciding] = &[
     whole("policy_set_versions"),
     whole("resource_credential_assignments"),
     whole("resource_credential_secrets"),
-    whole("resource_credentials"),
+    except("resource_credentials", &["last_used_at"]),
     whole("resource_gateways"),
     whole("resources"),
-    whole("service_account_tokens"),
+    except(
+        "service_account_tokens",
+        &["last_used_at", "last_used_ip", "expiry_warned_days"],
+    ),
     whole("service_accounts"),
     whole("skill_installs"),
     whole("skill_items"),
@@ -123,6 +128,10 @@ pub const OTHER: &[(&str, &str)] = &[
     ("mcp_session_parts", "an index of texts"),
     ("outbox", "events that were told"),
     ("resource_credential_checks", "what a check of a credential found"),
+    (
+        "right_proofs",
+        "a MAC of each row that decides, and their sum stands with the heads",
+    ),
     ("skill_contents", "named by the digests in signed manifests"),
     (
         "unresolved_events",

@@ -7,7 +7,7 @@ use crate::areas::managed_config;
 use crate::areas::oauth;
 use crate::areas::resource_credentials::secrets::sealing_keys_in_use;
 use crate::areas::words;
-use crate::{closing, migrations};
+use crate::{closing, migrations, proofs};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Call, Conn, Location, Param, migrate};
 use provost_kernel::error::{Error, Result};
@@ -41,7 +41,8 @@ statements! {
 }
 
 /// Migrates a store, binds it to its keys, compares it with what it was when it was closed, and writes what migrations cannot
-/// say: the match keys of earlier words (WD-2), the ceilings of earlier clients, the scope of accounts that machines pull with.
+/// say: the match keys of earlier words (WD-2), the ceilings of earlier clients, the scope of accounts that machines pull with, the proofs of rows of
+/// a store that has none (RP-4).
 ///
 /// Errors: a sentence for a store that is newer than the program, edited, damaged, or made with other keys; `Broken` when it
 /// cannot be written.
@@ -55,6 +56,12 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
     words::fold(&mut conn)?;
     oauth::write_ceilings(&mut conn)?;
     managed_config::give_pull(&mut conn, now)?;
+    if let Some(count) = proofs::write_once(&mut conn, keys, now)? {
+        tracing::warn!(
+            rows = count,
+            "the rows that decide rights carry proofs from now on; what was there is trusted"
+        );
+    }
     let values = keys.check_values();
     let mut new: Vec<Call<'_>> = values
         .iter()

@@ -6,8 +6,10 @@ use super::postgres::Postgres;
 use super::row::{Row, Rows};
 use super::sqlite::Sqlite;
 use super::statement::{Call, Statement};
+use super::touched::{self, Touched};
 use super::{Access, Engine, Location};
 use crate::error::{Class, Error, Result};
+use crate::proofs::Deciding;
 use std::sync::Arc;
 
 /// What watches over the connections of a running server.
@@ -34,6 +36,8 @@ pub struct Conn {
     watch: Option<Arc<dyn Watch>>,
     /// It took the place of a lost one and was not looked at yet.
     is_unproven: bool,
+    /// The tables whose changed rows the engine notes on this connection.
+    tracked: &'static [Deciding],
     /// The driver is `Send` but not `Sync`; say so whatever its parts become.
     _not_sync: std::marker::PhantomData<std::cell::Cell<()>>,
 }
@@ -80,6 +84,7 @@ impl Conn {
             poison: None,
             watch: None,
             is_unproven: false,
+            tracked: &[],
             _not_sync: std::marker::PhantomData,
         })
     }
@@ -89,6 +94,26 @@ impl Conn {
     pub fn watched(mut self, watch: Arc<dyn Watch>) -> Self {
         self.watch = Some(watch);
         self
+    }
+
+    /// Has the engine note, from here on, each row of these tables that a transaction of this connection changes.
+    ///
+    /// Errors: those of the connection; a sentence when the role may make no temporary table.
+    pub fn track(&mut self, tables: &'static [Deciding]) -> Result<()> {
+        touched::track(self, tables)?;
+        self.tracked = tables;
+        Ok(())
+    }
+
+    /// Returns the rows of the tracked tables that the open transaction has changed so far, each change as what was and
+    /// what is, and forgets them.
+    ///
+    /// Errors: those of the connection. Cost: one round trip.
+    pub fn touched(&mut self) -> Result<Vec<Touched>> {
+        if self.tracked.is_empty() {
+            return Ok(Vec::new());
+        }
+        touched::take(self)
     }
 
     /// Returns which engine answers.
@@ -269,6 +294,7 @@ impl Conn {
     pub fn reconnect(&mut self) -> Result<()> {
         self.driver = Driver::open(&self.location, self.access, Some(&self.driver))?;
         (self.phase, self.poison) = (Phase::Idle, None);
+        touched::track(self, self.tracked)?;
         if let Some(watch) = self.watch.clone() {
             self.is_unproven = true;
             watch.look(self)?;

@@ -39,6 +39,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod tls;
+pub mod touched;
 mod url;
 mod wire;
 
@@ -49,6 +50,7 @@ pub use readers::Readers;
 pub use row::{FromColumn, Row, Rows, Value};
 pub use statement::{Call, Statement, to_postgres};
 pub use surroundings::look_around;
+pub use touched::{Column, ColumnKind, Touched, columns, content_of, key_of};
 pub use url::PostgresUrl;
 
 pub use crate::{params, statements};

@@ -77,6 +77,12 @@ pub enum MacPurpose {
     ClosedStore,
     /// The digest of a content of managed configuration, for those who must not try out what it holds.
     ContentDigest,
+    /// A row that decides what somebody may do.
+    RightProof,
+    /// What a proof adds to the sum of all; nobody who reads the store sees it.
+    RightShare,
+    /// What hides the sum of all in the head of a chain.
+    RightMask,
 }
 
 impl MacPurpose {
@@ -92,6 +98,9 @@ impl MacPurpose {
         Self::PlanToken,
         Self::ClosedStore,
         Self::ContentDigest,
+        Self::RightProof,
+        Self::RightShare,
+        Self::RightMask,
     ];
 
     /// Returns the master key's purpose and the HKDF info. Changing an info invalidates what is stored.
@@ -107,6 +116,9 @@ impl MacPurpose {
             Self::AuditValue => (Purpose::Audit, b"provost/mac/audit-value/v1"),
             Self::ClosedStore => (Purpose::Audit, b"provost/mac/closed-store/v1"),
             Self::ContentDigest => (Purpose::Request, b"provost/mac/content-digest/v1"),
+            Self::RightProof => (Purpose::Audit, b"provost/mac/right-proof/v1"),
+            Self::RightShare => (Purpose::Audit, b"provost/mac/right-share/v1"),
+            Self::RightMask => (Purpose::Audit, b"provost/mac/right-mask/v1"),
         }
     }
 }
@@ -293,6 +305,22 @@ impl Keys {
     pub fn mac_matches(&self, purpose: MacPurpose, parts: &[&[u8]], mac: &[u8]) -> bool {
         self.hashes(purpose, parts)
             .any(|expected| bool::from(expected.as_slice().ct_eq(mac)))
+    }
+
+    /// Returns the id of the key that [`Self::mac`] uses for a purpose.
+    pub fn mac_key_id(&self, purpose: MacPurpose) -> &str {
+        &self.current(purpose.source().0).id
+    }
+
+    /// Returns the keyed hash of `parts` under a named key, if that key is here.
+    pub fn mac_under(&self, purpose: MacPurpose, key_id: &str, parts: &[&[u8]]) -> Option<[u8; 32]> {
+        let (source, _) = purpose.source();
+        let mut keys = self.keys.iter().filter(|key| key.purpose == source);
+        // The sub-keys of a purpose stand in the order of its keys.
+        let place = keys.position(|key| key.id == key_id)?;
+        let mut macs = self.macs.iter().filter(|(known, _)| *known == purpose);
+        let (_, key) = macs.nth(place)?;
+        Some(sign(key, &[derive::framed(parts).as_slice()]))
     }
 
     fn hashes(&self, purpose: MacPurpose, parts: &[&[u8]]) -> impl Iterator<Item = [u8; 32]> {

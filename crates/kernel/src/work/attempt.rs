@@ -13,6 +13,7 @@ use crate::idempotency::Stored;
 use crate::kernel::Kernel;
 use crate::keys::MacPurpose;
 use crate::operation::{Answer, authorize, authorize_performance};
+use crate::proofs;
 use crate::threads::Moment;
 use crate::witness::Place;
 use std::collections::{BTreeMap, HashMap};
@@ -471,6 +472,30 @@ impl Batch<'_> {
         Ok(result)
     }
 
+    /// Gives every row that decides rights and that the units touched its proof, and books the change in the heads.
+    ///
+    /// INVARIANT RP-1: what the engine noted of the transaction is what is proven; no statement is asked.
+    fn prove(&mut self, conn: &mut Conn) -> Result<()> {
+        let touched = conn.touched()?;
+        if touched.is_empty() {
+            return Ok(());
+        }
+        let proven = proofs::prove(&self.kernel.keys, self.kernel.rights, touched)?;
+        for (organization, change) in &proven.changes {
+            // A unit of the installation may end what other organizations hold: it is booked where the lock is.
+            let own = self.heads.contains_key(organization);
+            let head = if own {
+                self.heads.get_mut(organization)
+            } else {
+                self.heads.values_mut().next()
+            };
+            let head = head.ok_or_else(|| Error::internal("a chain head was not locked"))?;
+            head.book(&self.kernel.keys, change)?;
+        }
+        self.calls.extend(proven.calls);
+        Ok(())
+    }
+
     fn append(&mut self, note: &Note) -> Result<String> {
         let head = self.heads.get_mut(&note.organization);
         let head = head.ok_or_else(|| Error::internal("a chain head was not locked"))?;
@@ -480,6 +505,10 @@ impl Batch<'_> {
 
     fn commit(mut self, conn: &mut Conn) -> Result<()> {
         let now = self.kernel.clock.now();
+        // Notes touch no such row: their transaction takes no round trip more.
+        if !self.units.is_empty() {
+            self.prove(conn)?;
+        }
         for head in self.heads.values_mut() {
             self.calls.extend(head.store(&self.kernel.keys, now));
         }

@@ -48,12 +48,18 @@ impl Writers {
         for place in 0..count {
             let (lane, queue) = queue::queue(limits(kernel));
             let (ready, opened) = flume::bounded(1);
-            let (kernel, location) = (Arc::downgrade(kernel), location.clone());
+            let (rights, location) = (kernel.rights, location.clone());
+            let kernel = Arc::downgrade(kernel);
             let watch = Arc::clone(&watch);
             let body = move || match Conn::open(&location, Access::Write) {
-                Ok(conn) => {
+                Ok(mut conn) => {
+                    let tracked = conn.track(rights);
                     let conn = conn.watched(watch);
-                    let _ = ready.send(Ok(()));
+                    let is_tracked = tracked.is_ok();
+                    let _ = ready.send(tracked);
+                    if !is_tracked {
+                        return;
+                    }
                     Writer {
                         kernel,
                         conn,
@@ -90,9 +96,11 @@ impl Writers {
     )]
     fn start_inline(&mut self, kernel: &Arc<Kernel>, location: &Location) -> Result<()> {
         let (lane, queue) = queue::queue(limits(kernel));
+        let mut conn = Conn::open(location, Access::Write)?;
+        conn.track(kernel.rights)?;
         let writer = Writer {
             kernel: Arc::downgrade(kernel),
-            conn: Conn::open(location, Access::Write)?.watched(kernel.watch.clone()),
+            conn: conn.watched(kernel.watch.clone()),
             place: 0,
             count: 1,
         };

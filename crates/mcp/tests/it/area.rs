@@ -28,6 +28,10 @@ pub const MIGRATIONS: &[Migration] = &[
 ];
 
 const TABLES_SQLITE: &str = "
+ALTER TABLE chain_heads ADD COLUMN rights_changes INTEGER;
+ALTER TABLE chain_heads ADD COLUMN rights_rows INTEGER;
+ALTER TABLE chain_heads ADD COLUMN rights_sum BLOB;
+ALTER TABLE chain_heads ADD COLUMN rights_key TEXT;
 CREATE TABLE tokens (organization_id TEXT NOT NULL, id TEXT NOT NULL, lookup_id TEXT NOT NULL, principal TEXT NOT NULL,
   role TEXT NOT NULL, scopes TEXT NOT NULL, mac BLOB NOT NULL, pepper_id TEXT NOT NULL, revoked_at INTEGER,
   PRIMARY KEY (organization_id, id));
@@ -36,6 +40,10 @@ CREATE TABLE sessions (organization_id TEXT NOT NULL, token_id TEXT NOT NULL, cl
 CREATE TABLE things (organization_id TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (organization_id, id));
 ";
 const TABLES_POSTGRES: &str = "
+ALTER TABLE chain_heads ADD COLUMN rights_changes BIGINT;
+ALTER TABLE chain_heads ADD COLUMN rights_rows BIGINT;
+ALTER TABLE chain_heads ADD COLUMN rights_sum BYTEA;
+ALTER TABLE chain_heads ADD COLUMN rights_key TEXT;
 CREATE TABLE tokens (organization_id TEXT NOT NULL, id TEXT NOT NULL, lookup_id TEXT NOT NULL, principal TEXT NOT NULL,
   role TEXT NOT NULL, scopes TEXT NOT NULL, mac BYTEA NOT NULL, pepper_id TEXT NOT NULL, revoked_at BIGINT,
   PRIMARY KEY (organization_id, id));

@@ -145,6 +145,7 @@ impl App {
             });
         });
         let kernel = Kernel::start(Parts {
+            rights: &[],
             registry: area::registry(more),
             credentials: Box::new(area::Tokens::default()),
             keys,

@@ -125,6 +125,14 @@ fn describe(kernel: &Kernel) {
         "1 while a round waits that would remove more than a tenth of what the label names."
     );
     metrics::describe_gauge!(
+        "provost_rights_disagreeing",
+        "Rows that decide rights and are not what Provost wrote, by the last hourly round."
+    );
+    metrics::describe_counter!(
+        "provost_rights_unproven_total",
+        "Changes that met such a row and did not vouch for it."
+    );
+    metrics::describe_gauge!(
         "provost_proxy_unnamed",
         "1 where http.behind_proxy is set and http.trusted_proxies is empty: every caller counts as the proxy."
     );

@@ -2,6 +2,8 @@
 
 use crate::harness::{Home, Server, bare, get, home, homes, post, refuse, succeed};
 use provost_kernel::db::{Access, Conn, Location};
+use provost_kernel::keys::Keys;
+use provost_kernel::time::{Clock, SystemClock};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -43,10 +45,20 @@ fn put_sessions(home: &Home, organization: &str) {
          INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, actor, mcp_client_id, issued_at, last_used_at, expires_at, state) VALUES {}",
         sessions.join(", ")
     );
-    Conn::open(&home.location(), Access::Write)
-        .unwrap()
-        .batch(&sql)
-        .unwrap();
+    put(home, &sql);
+}
+
+/// Puts rows into a store as a server would, with their proofs.
+fn put(home: &Home, sql: &str) {
+    let keys = Keys::open(&home.path("keys")).unwrap();
+    let mut conn = Conn::open(&home.location(), Access::Write).unwrap();
+    conn.batch(sql).unwrap();
+    let now = SystemClock::new().now();
+    assert!(
+        provost_server::proofs::renew(&mut conn, &keys, now)
+            .unwrap()
+            .is_some()
+    );
 }
 
 #[test]
@@ -214,10 +226,7 @@ fn populate(home: &Home, server: &Server, admin: &str) -> ([String; 3], String) 
         "INSERT INTO oauth_identities (organization_id, issuer, subject, user_id, created_at) VALUES ('default', 'https://idp.test', 'ada', '{}', 1)",
         ids[1]
     );
-    Conn::open(&home.location(), Access::Write)
-        .unwrap()
-        .batch(&sql)
-        .unwrap();
+    put(home, &sql);
     (ids, account["token"]["token"].as_str().unwrap().to_owned())
 }
 
@@ -473,6 +482,11 @@ fn a_check_finds_what_is_wrong() {
                 "UPDATE audit_entries SET seq = 7 WHERE organization_id = 'acme' AND seq = 1",
                 "UPDATE audit_entries SET seq = 1 WHERE organization_id = 'acme' AND seq = 7",
                 "the audit log of acme has 1 entries from number 7 to 7",
+            ),
+            (
+                "UPDATE service_accounts SET permission_role = 'viewer'",
+                "UPDATE service_accounts SET permission_role = 'admin'",
+                "of the table service_accounts, of acme, was changed from outside",
             ),
             (
                 "UPDATE service_accounts SET deleted_at = 1",

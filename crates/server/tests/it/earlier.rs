@@ -247,6 +247,39 @@ impl Log {
     }
 }
 
+/// RP-4.
+#[test]
+fn an_upgrade_proves_the_rows_that_are_there_once_and_says_so() {
+    for store in locations("earlier_proofs") {
+        let earlier = earlier(store.location(), "earlier_proofs", "");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        for _ in 0..2 {
+            runtime.block_on(async {
+                let app = earlier.open();
+                assert_eq!(crate::proofs::found(&app).await, []);
+                let said = app
+                    .kernel
+                    .read_system(|tx| tx.query(&PROVEN, &[], |row| row.get::<String>(0)));
+                let said = said.await.unwrap();
+                assert_eq!(said.len(), 1, "once");
+                let entry: Value = serde_json::from_str(&said[0]).unwrap();
+                assert!(entry["count"].as_i64().unwrap() > 10, "{entry}");
+                app.kernel.stop().await;
+            });
+        }
+        let _ = std::fs::remove_dir_all(&earlier.folder);
+    }
+}
+
+provost_kernel::statements! {
+    /// What an upgrade says of the proofs that it wrote.
+    PROVEN = unscoped("a test") "SELECT entry FROM audit_entries WHERE action = 'rights.proven'";
+}
+
 #[test]
 fn an_upgrade_gives_the_scope_to_accounts_that_reported_and_could_fetch_and_says_so() {
     let log = Log::default();

@@ -35,12 +35,14 @@ const HIDDEN_TARGETS: [&str; 11] = [
 const ASSIGNED_TARGETS: [&str; 1] = ["resource_credential"];
 
 /// What the types of events begin with whose data an operator does not read.
-const HIDDEN_EVENTS: [&str; 6] = [
+const HIDDEN_EVENTS: [&str; 7] = [
     "service_account.",
     "gateway_token.",
     "mcp.",
     "oauth.identity.",
     "restore.",
+    // They name rows that decide rights.
+    "rights.",
     // It names two accounts.
     "managed_config.target.contested",
 ];

@@ -46,6 +46,7 @@ mod policies_client;
 mod policies_definitions;
 mod policies_plans;
 mod policies_versions;
+mod proofs;
 mod replay_cell;
 mod resource_canary;
 mod resource_client;

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 const WITHOUT_A_SCHEMA: [&str; 1] = ["provost_kernel::db::migrate"];
 
 /// What the operator's commands ask an engine about itself; no SQL says that for both.
-const ABOUT_THE_ENGINE: [&str; 6] = [
+const ABOUT_THE_ENGINE: [&str; 8] = [
+    "provost_server::proofs::triggers::TRIGGERS",
+    "provost_kernel::db::touched::COLUMNS",
     "provost_server::store::HAS_KEY_CHECKS",
     "provost_server::commands::store::backup::COPY_INTO",
     "provost_server::commands::store::check::INTEGRITY",

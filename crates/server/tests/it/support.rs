@@ -166,6 +166,7 @@ impl App {
         let entropy = Arc::new(SystemEntropy);
         let kernel = Kernel::start(Parts {
             extras: Extras::default().with(segments(&self.keys_dir)),
+            rights: provost_server::rights::DECIDING,
             registry: app::registry().with(more),
             credentials: Box::new(provost_server::areas::oauth::credentials()),
             keys: Keys::open(&self.keys_dir).unwrap(),

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 provost_kernel::statements! {
     /// Reads a head.
-    HEAD = "SELECT seq, hash, mac, event_sequence FROM chain_heads WHERE organization_id = ?1";
+    HEAD = "SELECT seq, hash, mac, event_sequence, rights_changes, rights_rows, rights_sum, rights_key FROM chain_heads WHERE organization_id = ?1";
     /// Puts a head back.
-    PUT_HEAD = "UPDATE chain_heads SET seq = ?2, hash = ?3, mac = ?4, event_sequence = ?5 WHERE organization_id = ?1";
+    PUT_HEAD = "UPDATE chain_heads SET seq = ?2, hash = ?3, mac = ?4, event_sequence = ?5, rights_changes = ?6, rights_rows = ?7, rights_sum = ?8, rights_key = ?9 WHERE organization_id = ?1";
     /// Removes the entries behind a place.
     CUT = "DELETE FROM audit_entries WHERE organization_id = ?1 AND seq > ?2";
     /// Removes the events behind a place.
@@ -34,6 +34,10 @@ struct Before {
     hash: Vec<u8>,
     mac: Vec<u8>,
     events: i64,
+    changes: i64,
+    rows: i64,
+    sum: Vec<u8>,
+    key: String,
 }
 
 /// Does something beside the server, as whoever runs the database could.
@@ -54,6 +58,10 @@ fn remember(app: &App) -> Before {
                     hash: row.get(1)?,
                     mac: row.get(2)?,
                     events: row.get(3)?,
+                    changes: row.get(4)?,
+                    rows: row.get(5)?,
+                    sum: row.get(6)?,
+                    key: row.get(7)?,
                 })
             })
         };
@@ -73,7 +81,17 @@ fn go_back(app: &App, before: &Before) {
         tx.execute(&ENABLE, params![org]).unwrap();
         tx.execute(
             &PUT_HEAD,
-            params![org, before.seq, &before.hash, &before.mac, before.events],
+            params![
+                org,
+                before.seq,
+                &before.hash,
+                &before.mac,
+                before.events,
+                before.changes,
+                before.rows,
+                &before.sum,
+                &before.key
+            ],
         )
         .unwrap();
         conn.commit(&[]).unwrap();

@@ -35,7 +35,7 @@ provost_kernel::statements! {
     /// Lists the chains with their length and what their newest checkpoint covers.
     CHAINS = unscoped("checkpoints are made for every chain") "SELECT h.organization_id, h.seq, COALESCE((SELECT MAX(c.size) FROM audit_checkpoints c WHERE c.organization_id = h.organization_id), 0) FROM chain_heads h ORDER BY h.organization_id";
     /// Lists the heads of all chains, in the columns of [`Head::read`].
-    HEADS = unscoped("start-up checks every chain") "SELECT seq, hash, mac, event_sequence, created_at, organization_id FROM chain_heads ORDER BY organization_id";
+    HEADS = unscoped("start-up checks every chain") "SELECT seq, hash, mac, event_sequence, created_at, rights_changes, rights_rows, rights_sum, rights_key, organization_id FROM chain_heads ORDER BY organization_id";
 }
 
 /// What can answer a query: an operation's context, or a snapshot of the program's own.
@@ -229,7 +229,7 @@ pub(super) fn chains(tx: &mut Tx<'_>) -> Result<Vec<Chain>> {
 /// Returns every chain's head.
 pub(super) fn heads(tx: &mut Tx<'_>) -> Result<Vec<Head>> {
     tx.query(&HEADS, params![], |row| {
-        Head::read(&OrganizationId::from_store(row.get(5)?), row)
+        Head::read(&OrganizationId::from_store(row.get(9)?), row)
     })
 }
 

@@ -169,6 +169,7 @@ fn registry() -> Registry {
 fn boot(location: Location, keys_dir: &Path, clock: &Arc<ManualClock>, seed: u64) -> Arc<Kernel> {
     let parts = Parts {
         extras: Extras::default(),
+        rights: &[],
         registry: registry(),
         credentials: Box::new(TestCredentials),
         keys: Keys::open(keys_dir).unwrap(),

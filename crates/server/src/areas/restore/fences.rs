@@ -5,7 +5,7 @@
 use provost_kernel::fence::Readers;
 
 provost_kernel::fences! {
-    acts Readers::Overseers, ["store.accepted", "store.restored"];
+    acts Readers::Overseers, ["rights.accepted", "rights.disagreed", "rights.proven", "store.accepted", "store.restored"];
     targets {
         /// Everybody whom a restore holds back.
         HELD = "restore" => Readers::Overseers;
@@ -14,5 +14,7 @@ provost_kernel::fences! {
     }
     events {
         RELEASED = "restore.released" => Readers::Overseers;
+        /// Rows that decide rights are not what Provost wrote.
+        DISAGREED = "rights.disagreed" => Readers::Overseers;
     }
 }

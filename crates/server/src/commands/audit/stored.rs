@@ -16,7 +16,7 @@ statements! {
     /// Every organization that has a chain, or should.
     CHAINS = unscoped("every chain is verified") "SELECT organization_id FROM chain_heads UNION SELECT organization_id FROM audit_entries UNION SELECT organization_id FROM organizations ORDER BY 1";
     /// A chain's head, in the order of [`Head::read`].
-    HEAD = "SELECT seq, hash, mac, event_sequence, created_at FROM chain_heads WHERE organization_id = ?1";
+    HEAD = "SELECT seq, hash, mac, event_sequence, created_at, rights_changes, rights_rows, rights_sum, rights_key FROM chain_heads WHERE organization_id = ?1";
     /// Entries after a place.
     ENTRIES = "SELECT seq, entry, hash FROM audit_entries WHERE organization_id = ?1 AND seq > ?2 ORDER BY seq LIMIT 2000";
     /// The checkpoints that the store keeps.

@@ -1,13 +1,13 @@
 //! `provost store accept`: goes on with a store that changed while it was closed.
 
 use super::accept_clock;
-use crate::closing;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
 use crate::commands::store_flags::{Absent, Place, StoreFlags, block_on, brief, opening};
+use crate::{closing, migrations, proofs};
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::db::{Access, Conn};
+use provost_kernel::db::{Access, Conn, is_migrated};
 
 /// Go on with a store whose organizations, service accounts or tokens changed while it was closed, or with a clock that is
 /// doubted.
@@ -18,6 +18,9 @@ use provost_kernel::db::{Access, Conn};
 ///
 /// With --clock it says that the clock of this machine is right: servers doubt it no longer, and what ends by time ends by it
 /// again. With --removals it lets go what waits because a round would remove more than a tenth. Both leave an audit entry.
+///
+/// It does the same for rows that decide rights and that another hand changed while a server ran, which `store check` names: it
+/// names them once more, takes them as they are, and leaves the entry `rights.accepted`.
 #[derive(clap::Parser)]
 #[command(
     name = "accept",
@@ -55,8 +58,19 @@ impl Accept {
         }
         let mut conn =
             Conn::open(&place.location, Access::Write).map_err(|error| opening(error, &place.location))?;
-        if !closing::accept(&mut conn)? {
+        let disagreeing = if is_migrated(&mut conn, migrations::ALL)? {
+            conn.read(|tx| proofs::findings(tx, &place.keys))?
+        } else {
+            Vec::new()
+        };
+        if !closing::accept(&mut conn)? && disagreeing.is_empty() {
             return show::out("Nothing says that this store changed while it was closed.\n");
+        }
+        for finding in &disagreeing {
+            show::note(&finding.to_string());
+        }
+        if !disagreeing.is_empty() {
+            proofs::renew(&mut conn, &place.keys, place.clock.now())?;
         }
         drop(conn);
         let kernel = place.start(brief())?;

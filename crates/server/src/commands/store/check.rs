@@ -5,7 +5,7 @@ use crate::areas::{mcp_sessions, oauth, policies, service_accounts, skill_regist
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store_flags::StoreFlags;
-use crate::{closing, migrations};
+use crate::{closing, migrations, proofs};
 use provost_kernel::audit::Head;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn, Engine, Location, Tx, is_migrated};
@@ -27,7 +27,7 @@ statements! {
     /// The keys that the store was written with.
     KEY_CHECKS = unscoped("the keys are the installation's") "SELECT key_id, check_value FROM key_checks ORDER BY key_id";
     /// Every chain's head, in the order of [`Head::read`].
-    HEADS = unscoped("every chain is checked") "SELECT seq, hash, mac, event_sequence, created_at, organization_id FROM chain_heads ORDER BY organization_id";
+    HEADS = unscoped("every chain is checked") "SELECT seq, hash, mac, event_sequence, created_at, rights_changes, rights_rows, rights_sum, rights_key, organization_id FROM chain_heads ORDER BY organization_id";
     /// How many entries a chain has, from which number to which.
     ENTRIES = "SELECT COUNT(*), COALESCE(MIN(seq), 0), COALESCE(MAX(seq), 0) FROM audit_entries WHERE organization_id = ?1";
     /// The hash of an entry.
@@ -135,6 +135,7 @@ fn look(location: &Location, keys: &Keys, now: Timestamp, findings: &mut Vec<Str
         found.extend(keys.verify(&known).err().map(|error| error.to_string()));
         chains(tx, keys, &mut found)?;
         found.extend(closing::finding_of_closed(tx, keys)?);
+        found.extend(proofs::findings(tx, keys)?.iter().map(ToString::to_string));
         found.extend(service_accounts::broken_invariants(tx, now)?);
         found.extend(skill_registry::broken_invariants(tx)?);
         found.extend(mcp_sessions::broken_invariants(tx)?);
@@ -163,7 +164,7 @@ fn chains(tx: &mut Tx<'_>, keys: &Keys, found: &mut Vec<String>) -> Result<()> {
         found.push(format!("the audit log of {organization} has entries and no head"));
     }
     let heads = tx.query(&HEADS, params![], |row| {
-        Head::read(&OrganizationId::from_store(row.get(5)?), row)
+        Head::read(&OrganizationId::from_store(row.get(9)?), row)
     })?;
     for head in heads {
         let organization = head.organization.as_str();
