@@ -83,6 +83,8 @@ pub enum MacPurpose {
     RightShare,
     /// What hides the sum of all in the head of a chain.
     RightMask,
+    /// The file of a backup.
+    Backup,
 }
 
 impl MacPurpose {
@@ -101,6 +103,7 @@ impl MacPurpose {
         Self::RightProof,
         Self::RightShare,
         Self::RightMask,
+        Self::Backup,
     ];
 
     /// Returns the master key's purpose and the HKDF info. Changing an info invalidates what is stored.
@@ -119,6 +122,7 @@ impl MacPurpose {
             Self::RightProof => (Purpose::Audit, b"provost/mac/right-proof/v1"),
             Self::RightShare => (Purpose::Audit, b"provost/mac/right-share/v1"),
             Self::RightMask => (Purpose::Audit, b"provost/mac/right-mask/v1"),
+            Self::Backup => (Purpose::Audit, b"provost/mac/backup/v1"),
         }
     }
 }

@@ -41,6 +41,7 @@ fn the_files_of_a_store_are_its_owners_whatever_the_mask() {
     assert_eq!(mode(&home.path("data")), 0o700);
     succeed(unmasked(&home.command(&["store", "backup", "backup.db"])));
     assert_eq!(mode(&home.path("backup.db")), 0o600);
+    assert_eq!(mode(&home.path("backup.db.mac")), 0o600);
     drop(server);
     // It was killed: all three are there, and open, as an earlier version may have left them.
     for file in &store {

@@ -176,7 +176,7 @@ fn a_restore_that_keeps_tokens_says_what_that_means() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let backup = backup
         .into_iter()
-        .find(|name| name.starts_with("provost-") && name.contains(".db"))
+        .find(|name| name.starts_with("provost-") && name.ends_with(".db"))
         .unwrap();
     let output = restore(&home, &target, &[&backup, "--keep-tokens"])
         .output()
@@ -394,7 +394,7 @@ fn a_restore_without_the_keys_or_of_something_else_leaves_nothing() {
     command.env("PROVOST_KEYS_DIR", home.path("b-keys"));
     let (_, said) = refuse(command);
     assert!(
-        said.contains("is not the one that this store was written with"),
+        said.contains("the keys are those of another installation"),
         "{said}"
     );
     std::fs::write(
@@ -402,7 +402,11 @@ fn a_restore_without_the_keys_or_of_something_else_leaves_nothing() {
         "this is no database, but it is long enough to be looked at",
     )
     .unwrap();
-    let (_, said) = refuse(restore(&home, &target, &[home.path("text.db").to_str().unwrap()]));
+    let (_, said) = refuse(restore(
+        &home,
+        &target,
+        &[home.path("text.db").to_str().unwrap(), "--unsigned"],
+    ));
     assert_eq!(
         said,
         format!(
@@ -458,6 +462,58 @@ fn a_moved_store_serves_the_same_tokens_from_postgresql() {
         let said = succeed(command);
         assert!(said.contains(expected), "{said}");
     }
+}
+
+#[test]
+fn a_backup_is_restored_as_it_was_written_or_by_the_operators_word() {
+    for (home, targets) in homes("mac").into_iter().zip([homes("mac1"), homes("mac2")]) {
+        home.init();
+        home.run(&["store", "backup", "backup.db"]);
+        let written = std::fs::read(home.path("backup.db")).unwrap();
+        let mac = std::fs::read_to_string(home.path("backup.db.mac")).unwrap();
+        let target = &targets[usize::from(!home.is_sqlite())];
+        let refused = |words: &[&str], expected: &str| {
+            let (code, said) = refuse(restore(&home, target, words));
+            assert!(code == 1 && said.contains(expected), "{said}");
+        };
+        // One letter of a role, as an editor of the file would.
+        let mut changed = written.clone();
+        let place = changed.windows(5).position(|bytes| bytes == b"admin").unwrap();
+        changed[place..place + 5].copy_from_slice(b"Admin");
+        std::fs::write(home.path("backup.db"), &changed).unwrap();
+        for words in [&["backup.db"][..], &["backup.db", "--unsigned"]] {
+            refused(words, "is not the one that its MAC");
+        }
+        std::fs::write(home.path("backup.db"), &written).unwrap();
+        for (text, expected) in [
+            ("", "cannot be understood"),
+            (
+                &mac.replace("audit-1", "audit-7"),
+                "the key audit-7, which is not",
+            ),
+            (
+                &mac.replace("\"mac\":\"", "\"mac\":\"0"),
+                "is not the one that its MAC",
+            ),
+        ] {
+            std::fs::write(home.path("backup.db.mac"), text).unwrap();
+            refused(&["backup.db", "--unsigned"], expected);
+        }
+        std::fs::remove_file(home.path("backup.db.mac")).unwrap();
+        refused(&["backup.db"], "is restored with --unsigned");
+        succeed(restore(&home, target, &["backup.db", "--unsigned"]));
+        let said = Conn::open(&target.location(), Access::Write)
+            .unwrap()
+            .read(|tx| tx.query(&RESTORED, &[], |row| row.get::<String>(0)));
+        let said = said.unwrap();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said.iter().all(|entry| entry.contains("/unsigned")), "{said:?}");
+    }
+}
+
+provost_kernel::statements! {
+    /// What restores say of themselves.
+    RESTORED = unscoped("a test") "SELECT entry FROM audit_entries WHERE action = 'store.restored'";
 }
 
 #[test]

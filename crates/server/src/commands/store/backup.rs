@@ -1,6 +1,6 @@
 //! `provost store backup`: a consistent copy, taken while the server works.
 
-use super::{copy, segments, unhurried};
+use super::{backup_mac, copy, segments, unhurried};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store_flags::{StoreFlags, opening};
@@ -8,6 +8,7 @@ use crate::migrations;
 use provost_kernel::Timestamp;
 use provost_kernel::db::{Access, Conn, Engine, Location, is_migrated, migrate};
 use provost_kernel::durable::make_private_file;
+use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};
 use provost_kernel::{params, statements};
 use std::fs::File;
@@ -19,14 +20,15 @@ statements! {
         sqlite: "VACUUM INTO ?1",
         postgres: "SELECT CAST(?1 AS TEXT)",
     };
-    /// Names the keys that the store was written with.
-    KEY_IDS = unscoped("the keys are the installation's") "SELECT key_id FROM key_checks ORDER BY key_id";
+    /// The keys that the store was written with.
+    KEY_CHECKS = unscoped("the keys are the installation's") "SELECT key_id, check_value FROM key_checks ORDER BY key_id";
 }
 
 /// Copy the store into one new file, while a server uses it.
 ///
 /// The copy is a SQLite file whatever the store is; the segments of recorded history, if there are any, go into a
-/// folder beside it. It never contains keys; the ids of those that a restore needs are printed.
+/// folder beside it. It never contains keys; the ids of those that a restore needs are printed. Beside it lies its MAC under the
+/// audit key (FILE.mac), without which a restore does not take it: keep the two together.
 #[derive(clap::Parser)]
 #[command(
     name = "backup",
@@ -49,7 +51,14 @@ impl Backup {
         let now = SystemClock::new().now();
         let file = self.file(now);
         let mut conn = open(&location)?;
-        let keys = conn.read(|tx| tx.query(&KEY_IDS, params![], |row| row.get::<String>(0)))?;
+        let known: Vec<(String, Vec<u8>)> =
+            conn.read(|tx| tx.query(&KEY_CHECKS, params![], |row| Ok((row.get(0)?, row.get(1)?))))?;
+        let keys_dir = config.store.keys_dir().0;
+        let keys = Keys::open(&keys_dir).map_err(|error| {
+            Failure::from(error)
+                .during("a backup gets a MAC under the keys of the store; name their folder with --keys-dir")
+        })?;
+        keys.verify(&known)?;
         create(&file)?;
         if let Err(failure) = fill(&mut conn, &file, now) {
             // Half a backup would only be mistaken for one.
@@ -58,10 +67,17 @@ impl Backup {
         }
         let failed = |error| Failure::of_file("the backup cannot be made durable", &file, &error);
         let size_bytes = sync(&file).map_err(failed)?;
-        let segments = segments::back_up(&config, &file).inspect_err(|_| {
-            let _ = std::fs::remove_file(&file);
-        })?;
+        let segments = backup_mac::write(&keys, &file)
+            .and_then(|()| segments::back_up(&config, &file))
+            .inspect_err(|_| {
+                let _ = std::fs::remove_file(&file);
+                let _ = std::fs::remove_file(backup_mac::beside(&file));
+            })?;
         show::out(&format!("{}  {size_bytes} bytes\n", file.display()))?;
+        show::out(&format!(
+            "{}  its MAC: keep the two together\n",
+            backup_mac::beside(&file).display()
+        ))?;
         if segments > 0 {
             let folder = segments::beside(&file);
             show::out(&format!(
@@ -71,7 +87,11 @@ impl Backup {
         }
         show::out(&format!(
             "A restore needs these keys, which are not in the backup: {}\n",
-            keys.join(", ")
+            known
+                .iter()
+                .map(|(id, _)| id.as_str())
+                .collect::<Vec<_>>()
+                .join(", ")
         ))?;
         Ok(())
     }

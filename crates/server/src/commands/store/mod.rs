@@ -3,6 +3,7 @@
 mod accept;
 mod accept_clock;
 mod backup;
+mod backup_mac;
 mod check;
 mod copy;
 mod move_store;

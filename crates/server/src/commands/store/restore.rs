@@ -12,7 +12,7 @@
 //! last checkpoint; it is restored again.
 
 use super::restored_line::{Chain, highest_epoch, line};
-use super::{backup, check, copy, segments};
+use super::{backup, backup_mac, check, copy, segments};
 use crate::app::Bootstrapped;
 use crate::areas::{events, mcp_sessions, oauth, restore, service_accounts, skill_registry};
 use crate::commands::failure::{Failure, Outcome};
@@ -60,6 +60,10 @@ pub struct Restore {
     /// Keep everybody and every token of the backup alive, those that were taken away after it included
     #[arg(long)]
     keep_tokens: bool,
+    /// Take a backup without a MAC beside it, as versions before MACs wrote them: nothing says then that it is as it was written.
+    /// The audit logs say so
+    #[arg(long)]
+    unsigned: bool,
     /// Print one JSON object for each organization
     #[arg(long)]
     json: bool,
@@ -86,9 +90,10 @@ impl Restore {
                 file.display()
             )));
         }
-        let staged = Staged::of(&self.file, &folder)?;
+        let (staged, digest) = Staged::of(&self.file, &folder)?;
         let location = Location::Sqlite(staged.0.clone());
         let keys = Keys::open(&keys_dir)?;
+        let is_unsigned = self.is_unsigned(&keys, &digest)?;
         let named = |error| opening(error, &Location::Sqlite(self.file.clone()));
         // Open until the end: when the last connection closes, the log is copied and nobody is told when that fails.
         let mut conn = Conn::open(&location, Access::Write).map_err(named)?;
@@ -109,7 +114,7 @@ impl Restore {
             ..brief()
         })?;
         let (made, epoch) = block_on(async {
-            let done = self.renew(&kernel).await;
+            let done = self.renew(&kernel, is_unsigned).await;
             kernel.stop().await;
             done
         })??;
@@ -128,8 +133,25 @@ impl Restore {
         self.tell(&made, epoch)
     }
 
+    /// Says whether the backup has no MAC, and may be without one.
+    ///
+    /// Errors: a sentence for one that has none and needs one, and for a MAC of another content.
+    fn is_unsigned(&self, keys: &Keys, digest: &[u8]) -> Result<bool, Failure> {
+        if backup_mac::fits(keys, &self.file, digest)? {
+            return Ok(false);
+        }
+        if self.unsigned {
+            return Ok(true);
+        }
+        Err(Failure::new(format!(
+            "the backup has no MAC: {} is not there. `store backup` wrote it beside the backup: bring it back. A backup of a version \
+             that wrote none is restored with --unsigned; nothing says then that it is as it was written",
+            backup_mac::beside(&self.file).display()
+        )))
+    }
+
     /// Does in the staged copy what makes a restore more than a copy.
-    async fn renew(&self, kernel: &Arc<Kernel>) -> Result<(Vec<Bootstrapped>, i64)> {
+    async fn renew(&self, kernel: &Arc<Kernel>, is_unsigned: bool) -> Result<(Vec<Bootstrapped>, i64)> {
         let (known, organizations) = kernel
             .read_system(|tx| Ok((store::fact(tx, EPOCH)?, store::organizations(tx)?)))
             .await?;
@@ -138,6 +160,7 @@ impl Restore {
         let raise = move |cx: &mut provost_kernel::Cx<'_>| {
             cx.target(&restore::fences::STORE, epoch.to_string());
             cx.change("/storeEpoch", known, epoch);
+            cx.change("/unsigned", false, is_unsigned);
             store::set_fact(cx, EPOCH, &epoch.to_string())
         };
         kernel
@@ -153,6 +176,7 @@ impl Restore {
                 cx.queue(&idempotency::ERASE_EVERY_CELL, params![org])?;
                 cx.target(&restore::fences::STORE, epoch.to_string());
                 events::begin_epoch(cx)?;
+                cx.change("/unsigned", false, is_unsigned);
                 oauth::forget_allowed(cx)?;
                 if keep_tokens {
                     return Ok(());
@@ -232,16 +256,20 @@ fn chains(conn: &mut Conn) -> Result<Vec<Chain>> {
 struct Staged(PathBuf);
 
 impl Staged {
-    fn of(file: &Path, folder: &Path) -> Result<Self, Failure> {
+    /// Returns the copy and the digest of what was copied: what is judged is what is restored.
+    fn of(file: &Path, folder: &Path) -> Result<(Self, Vec<u8>), Failure> {
         let mut source = std::fs::File::open(file)
             .map_err(|error| Failure::of_file("the backup cannot be read", file, &error))?;
         let staged = Self(folder.join(format!("restore-{}.db", std::process::id())));
         backup::create(&staged.0)?;
         let target = std::fs::OpenOptions::new().write(true).open(&staged.0);
-        target
-            .and_then(|mut target| std::io::copy(&mut source, &mut target))
-            .map_err(|error| Failure::of_file("the backup cannot be copied to", &staged.0, &error))?;
-        Ok(staged)
+        let copied = target.and_then(|target| {
+            let mut target = backup_mac::Digesting::new(target);
+            std::io::copy(&mut source, &mut target).map(|_| target.digest())
+        });
+        let digest =
+            copied.map_err(|error| Failure::of_file("the backup cannot be copied to", &staged.0, &error))?;
+        Ok((staged, digest))
     }
 
     /// Copies SQLite's log into the file, which alone becomes the store, and closes the copy: what the log held,
