@@ -12,8 +12,8 @@
 //! Sums are kept by the chain whose unit made the change, because that chain's lock is held; only all of them together say
 //! what there is. See ADR 0070.
 //!
-//! INVARIANT RP-1: a row that a unit wrote into a table of [`Deciding`] has its proof in the same commit.
-//! INVARIANT RP-2: a row that does not verify is not vouched for by a later change of it.
+//! INVARIANT PF-1: a row that a unit wrote into a table of [`Deciding`] has its proof in the same commit.
+//! INVARIANT PF-2: a row that does not verify is not vouched for by a later change of it.
 
 use crate::audit::hex;
 use crate::auth::OrganizationId;
@@ -301,7 +301,7 @@ impl Sides {
 
 /// Returns the proofs of what a transaction touched, and what they change in the sum.
 ///
-/// A row that did not verify before is left without (RP-2), and so is every row that the same transaction adds to its table:
+/// A row that did not verify before is left without (PF-2), and so is every row that the same transaction adds to its table:
 /// what was wrong may have been copied.
 ///
 /// Errors: `Internal` for a table that is not of the list.

@@ -9,8 +9,8 @@
 //! sum or number of all others            the row is named that the newest entry about it contradicts, or none can be
 //! ```
 //!
-//! INVARIANT RP-3: whatever another hand changed, inserted, took away or put back among the rows that decide rights is found.
-//! INVARIANT RP-4: a store that has no proofs gets them once, and its log says that what was there is trusted.
+//! INVARIANT PF-3: whatever another hand changed, inserted, took away or put back among the rows that decide rights is found.
+//! INVARIANT PF-4: a store that has no proofs gets them once, and its log says that what was there is trusted.
 
 pub mod round;
 mod seal;

@@ -42,7 +42,7 @@ statements! {
 
 /// Migrates a store, binds it to its keys, compares it with what it was when it was closed, and writes what migrations cannot
 /// say: the match keys of earlier words (WD-2), the ceilings of earlier clients, the scope of accounts that machines pull with, the proofs of rows of
-/// a store that has none (RP-4).
+/// a store that has none (PF-4).
 ///
 /// Errors: a sentence for a store that is newer than the program, edited, damaged, or made with other keys; `Broken` when it
 /// cannot be written.

@@ -474,7 +474,7 @@ impl Batch<'_> {
 
     /// Gives every row that decides rights and that the units touched its proof, and books the change in the heads.
     ///
-    /// INVARIANT RP-1: what the engine noted of the transaction is what is proven; no statement is asked.
+    /// INVARIANT PF-1: what the engine noted of the transaction is what is proven; no statement is asked.
     fn prove(&mut self, conn: &mut Conn) -> Result<()> {
         let touched = conn.touched()?;
         if touched.is_empty() {

@@ -247,7 +247,7 @@ impl Log {
     }
 }
 
-/// RP-4.
+/// PF-4.
 #[test]
 fn an_upgrade_proves_the_rows_that_are_there_once_and_says_so() {
     for store in locations("earlier_proofs") {

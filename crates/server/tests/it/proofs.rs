@@ -1,4 +1,4 @@
-//! What another hand does to rows that decide rights is found, and nothing else is (RP-1 to RP-4).
+//! What another hand does to rows that decide rights is found, and nothing else is (PF-1 to PF-4).
 
 use crate::support::{App, each, fresh_key};
 use provost_kernel::db::{Access, Conn};

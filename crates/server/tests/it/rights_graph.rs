@@ -739,7 +739,7 @@ fn rights_grow_by_no_detour() {
             let place = Place::of(&app, "walk").await;
             walk(&place, seed, steps).await;
             place.must_be_sound();
-            // RP-1: whatever all of them did, each row has its proof and the heads have the sum.
+            // PF-1: whatever all of them did, each row has its proof and the heads have the sum.
             assert_eq!(crate::proofs::found(&app).await, []);
             let operations = app.kernel.registry.entries();
             let refused = operations.iter().map(|entry| entry.meta.id);
