@@ -40,7 +40,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .ok_or("name the program that workers are started from")?;
     let rounds: usize = words.next().map_or(Ok(20_000), |word| word.parse())?;
     let module = Module::compile(Family::Content, MODULE).map_err(|found| format!("{found:?}"))?;
-    let workers = Workers::of(PathBuf::from(program), Duration::from_secs(5), Duration::ZERO);
+    // Workers start in another folder.
+    let program = PathBuf::from(program).canonicalize()?;
+    let workers = Workers::of(program, Duration::from_secs(5), Duration::ZERO);
     let runs = Runs::of_workers(&workers);
     let input = json!({ "stage": "pre_tool", "identity": { "user_id": "usr_1", "group_ids": ["grp_1", "grp_2"] },
         "tool": { "id": "Bash", "input": { "command": "ls -la /var/log && rm -rf /tmp/build" } } });
