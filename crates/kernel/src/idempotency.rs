@@ -272,10 +272,9 @@ impl Stored {
             body.insert_str(place, secret.expose());
         }
         let headers: Vec<(String, String)> = serde_json::from_str(&self.headers).map_err(Error::internal)?;
-        let named = |name: String, value| match name.as_str() {
-            "etag" => Some(("etag", value)),
-            "location" => Some(("location", value)),
-            _ => None,
+        let named = |name: String, value| {
+            let known = REPEATED.iter().find(|known| **known == name)?;
+            Some((*known, value))
         };
         let media_type = media_types.iter().find(|m| **m == self.media_type).copied();
         Ok(Answer {
@@ -327,6 +326,9 @@ impl Stored {
         .with("tokenId", token_id)
     }
 }
+
+/// The headers of answers, in lower case, that are repeated with them: whatever an operation that writes declares (ID-2).
+pub const REPEATED: [&str; 3] = ["etag", "location", "x-policy-id"];
 
 fn as_slices(parts: &[String; 5]) -> [&[u8]; 5] {
     parts.each_ref().map(String::as_bytes)

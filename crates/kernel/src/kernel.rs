@@ -361,13 +361,17 @@ impl Kernel {
     /// Notes a failed write or fsync beside the store's own writers (WK-2); other errors change nothing.
     pub fn note_failure(&self, error: &Error) {
         if error.work_class() == Class::Broken {
-            self.set_broken();
+            self.set_broken(error);
         }
     }
 
-    pub(crate) fn set_broken(&self) {
-        if !self.broken.swap(true, Ordering::SeqCst) {
-            tracing::error!("a write to the store failed; no mutation is acknowledged until a restart");
+    /// Acknowledges nothing more, and says why once. A store that has gone back has been said already, and no write failed.
+    pub(crate) fn set_broken(&self, error: &Error) {
+        if !self.broken.swap(true, Ordering::SeqCst) && !self.witness.has_gone_back() {
+            tracing::error!(
+                cause = ?error.private(),
+                "a write to the store failed; no mutation is acknowledged until a restart"
+            );
         }
     }
 

@@ -253,8 +253,7 @@ impl Writer {
         self.conn.rollback();
         match error.work_class() {
             Class::Broken => {
-                tracing::error!(cause = ?error.private(), "the store failed");
-                kernel.set_broken();
+                kernel.set_broken(error);
                 refuse_all(kernel, units);
                 put_back(kernel, notes)
             }
@@ -301,7 +300,7 @@ impl Writer {
                 Err(error) => {
                     self.conn.rollback();
                     match error.work_class() {
-                        Class::Broken => kernel.set_broken(),
+                        Class::Broken => kernel.set_broken(&error),
                         Class::Lost | Class::Unavailable => self.reconnect(),
                         Class::Retry | Class::Refused => {}
                     }

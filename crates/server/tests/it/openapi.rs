@@ -168,6 +168,25 @@ fn every_operation_is_named_described_and_declared_whole() {
 }
 
 #[test]
+fn a_repeated_answer_has_every_header_of_the_first() {
+    let registry = app::registry();
+    let writes = registry
+        .entries()
+        .iter()
+        .filter(|entry| entry.meta.kind == provost_kernel::operation::Kind::Write);
+    for entry in writes {
+        for name in entry.meta.answers {
+            let name = name.to_lowercase();
+            assert!(
+                provost_kernel::idempotency::REPEATED.contains(&name.as_str()),
+                "{}: {name}",
+                entry.meta.id
+            );
+        }
+    }
+}
+
+#[test]
 fn answers_have_no_null() {
     let document = document();
     for (_, _, operation) in operations(&document) {
