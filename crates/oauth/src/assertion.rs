@@ -72,6 +72,7 @@ pub fn verify(
             return Err(Refusal::NotYetValid);
         }
     }
+    payload.must_lack("may_act")?;
     // A client that binds what it says to a key means that only the holder of that key may send it.
     if payload.limits()?.is_some() {
         return Err(Refusal::Limit("cnf"));

@@ -84,6 +84,10 @@ pub fn verify(
     {
         return Err(Refusal::Mismatch("resource"));
     }
+    // Who may act with it, and for whom within a tenant, is not understood here (OA-5).
+    for name in ["may_act", "aud_tenant"] {
+        payload.must_lack(name)?;
+    }
     let period = payload.period(now, MAX_LIFETIME_SECS)?;
     Ok(IdJag {
         issuer: issuer.url.clone(),

@@ -26,13 +26,15 @@ const DOCUMENT_SECS: i64 = 3600;
 const DOCUMENT_BOUNDS_SECS: (i64, i64) = (300, 86_400);
 /// How long keys are believed. Units: seconds.
 const KEYS_SECS: i64 = 300;
-/// How long a failure is. Units: seconds.
+/// How long a failure is, and the time between two fetches of keys because one is not among them. Units: seconds.
 const FAILURE_SECS: i64 = 60;
 
 /// What is known of clients that are no rows.
 pub struct Documents {
     clients: Recent<Result<Client, String>>,
     keys: Recent<Result<Arc<KeySet>, String>>,
+    /// Places of keys that were asked again a moment ago.
+    asked_again: Recent<()>,
     turns: Semaphore,
 }
 
@@ -41,6 +43,7 @@ impl Default for Documents {
         Self {
             clients: Recent::new(MAX_KNOWN),
             keys: Recent::new(MAX_KNOWN),
+            asked_again: Recent::new(MAX_KNOWN),
             turns: Semaphore::new(MAX_FETCHES),
         }
     }
@@ -82,25 +85,36 @@ impl Oauth {
     /// Errors: `invalid_client`, `temporarily_unavailable`.
     pub(super) async fn keys_at(&self, url: &str) -> Result<Arc<KeySet>, TokenError> {
         let now = self.now_secs();
-        let known = self.documents.keys.get(url, now);
-        let found = if let Some(known) = known {
-            known
-        } else {
-            let found = self.fetched(url, Limits::KEYS).await?;
-            let found = found.and_then(|fetched| {
-                let keys = KeySet::parse(&fetched.body);
-                keys.map(Arc::new).map_err(|refusal| refusal.to_string())
-            });
-            let secs = if found.is_ok() { KEYS_SECS } else { FAILURE_SECS };
-            self.documents.keys.put(url, found.clone(), now, now + secs);
-            found
+        let found = match self.documents.keys.get(url, now) {
+            Some(known) => known,
+            None => self.fetched_keys(url, now).await?,
         };
-        found.map_err(|cause| {
-            TokenError::new(
-                Code::InvalidClient,
-                format!("the client's keys are not accepted: {cause}"),
-            )
-        })
+        found.map_err(|cause| not_accepted(&cause))
+    }
+
+    /// Returns the keys that a client keeps at a URL as they are now, because an assertion names one that is not among those
+    /// that are known: the client has others since. Nothing, when they were asked for that a minute ago.
+    ///
+    /// Errors: as [`Self::keys_at`].
+    pub(super) async fn keys_anew(&self, url: &str) -> Result<Option<Arc<KeySet>>, TokenError> {
+        let now = self.now_secs();
+        if self.documents.asked_again.get(url, now).is_some() {
+            return Ok(None);
+        }
+        self.documents.asked_again.put(url, (), now, now + FAILURE_SECS);
+        let found = self.fetched_keys(url, now).await?;
+        found.map(Some).map_err(|cause| not_accepted(&cause))
+    }
+
+    async fn fetched_keys(&self, url: &str, now: i64) -> Result<Result<Arc<KeySet>, String>, TokenError> {
+        let found = self.fetched(url, Limits::KEYS).await?;
+        let found = found.and_then(|fetched| {
+            let keys = KeySet::parse(&fetched.body);
+            keys.map(Arc::new).map_err(|refusal| refusal.to_string())
+        });
+        let secs = if found.is_ok() { KEYS_SECS } else { FAILURE_SECS };
+        self.documents.keys.put(url, found.clone(), now, now + secs);
+        Ok(found)
     }
 
     async fn fetched(&self, url: &str, limits: Limits) -> Result<Result<Fetched, String>, TokenError> {
@@ -110,6 +124,13 @@ impl Oauth {
         let found = fetcher.get_with_age(url, limits).await;
         Ok(found.map_err(|refused| refused.to_string()))
     }
+}
+
+fn not_accepted(cause: &str) -> TokenError {
+    TokenError::new(
+        Code::InvalidClient,
+        format!("the client's keys are not accepted: {cause}"),
+    )
 }
 
 /// Returns for how many seconds a document is believed.

@@ -260,6 +260,7 @@ fn an_assertion_that_was_sent_is_spent_whatever_became_of_the_request() {
                 json!({ "jkt": "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs" }),
             ),
             ("authorization_details", json!([])),
+            ("may_act", json!({ "sub": "somebody" })),
         ] {
             let assertion = client.assertion(&app, |claims| claims[name] = value);
             let reply = client.send(&app, "/oauth/token", &good, &assertion).await;
@@ -296,6 +297,8 @@ fn an_enterprises_assertion_that_narrows_by_what_is_not_understood_is_refused() 
                 "authorization_details",
                 json!([{ "type": "policies", "actions": ["read"] }]),
             ),
+            ("may_act", json!({ "sub": "somebody" })),
+            ("aud_tenant", json!("globex")),
         ] {
             let wrong = grant(name, value);
             refused(&client.ask(&app, &form_of(&wrong)).await, 400, "invalid_grant");

@@ -35,13 +35,32 @@ impl Confidential {
         }
     }
 
+    /// Returns one that is known elsewhere, with a key of its own.
+    pub fn of(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            key: Ed25519KeyPair::generate().unwrap(),
+        }
+    }
+
+    /// Returns its public key under a name.
+    pub fn key_set(&self, kid: &str) -> Value {
+        let x = URL_SAFE_NO_PAD.encode(self.key.public_key());
+        json!({ "keys": [{ "kty": "OKP", "crv": "Ed25519", "kid": kid, "x": x }] })
+    }
+
     pub fn assertion(&self, app: &App, change: impl FnOnce(&mut Value)) -> String {
         let now = app.now().as_ms() / 1000;
         let mut claims = json!({
             "iss": self.id, "sub": self.id, "aud": URL, "jti": fresh_key(), "iat": now, "exp": now + 60,
         });
         change(&mut claims);
-        let header = json!({ "alg": "EdDSA", "kid": "k" });
+        self.signed("k", &claims)
+    }
+
+    /// Returns an assertion under a key's name.
+    pub fn signed(&self, kid: &str, claims: &Value) -> String {
+        let header = json!({ "alg": "EdDSA", "kid": kid });
         let signed = format!(
             "{}.{}",
             URL_SAFE_NO_PAD.encode(header.to_string()),

@@ -4,8 +4,9 @@ use super::liar::Liar;
 use super::steps::Stage;
 use super::visitor::{Seen, Visitor};
 use super::*;
-use crate::oauth::{post, read, refused};
-use crate::support::each;
+use crate::oauth::granted::Confidential;
+use crate::oauth::{URL, post, read, refused};
+use crate::support::{Reply, each};
 use provost_oauth::guard::Network;
 use provost_server::areas::oauth::settings::{Blocked, Fetch, Settings};
 use rustls_pki_types::pem::PemObject;
@@ -29,6 +30,8 @@ struct Site {
     count: Arc<AtomicUsize>,
     /// What stands in the head besides.
     head: Arc<Mutex<String>>,
+    /// The keys that the client proves itself with, where it does.
+    keys: Arc<Mutex<Value>>,
     _serving: JoinSet<()>,
 }
 
@@ -44,6 +47,11 @@ fn tls(name: &str) -> std::path::PathBuf {
 
 impl Site {
     async fn start() -> Self {
+        Self::start_with(Value::Null).await
+    }
+
+    /// A site of a client that proves itself with these keys.
+    async fn start_with(keys: Value) -> Self {
         let key = PrivateKeyDer::from_pem_file(tls("localhost.key")).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
@@ -55,10 +63,16 @@ impl Site {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let host = format!("localhost:{}", listener.local_addr().unwrap().port());
         let url = format!("https://{host}/apps/notes.json");
-        let document = json!({
+        let mut document = json!({
             "client_id": url, "client_name": "Notes <i>and more</i>", "redirect_uris": [REDIRECT],
             "grant_types": ["authorization_code", "refresh_token"], "scope": "policies:read audit:read",
         });
+        if keys.is_object() {
+            document["token_endpoint_auth_method"] = "private_key_jwt".into();
+            document["jwks_uri"] = format!("https://{host}/apps/keys.json").into();
+        }
+        let keys = Arc::new(Mutex::new(keys));
+        let known = keys.clone();
         let (count, head) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(String::new())));
         let (counted, said) = (count.clone(), head.clone());
         let mut serving = JoinSet::new();
@@ -76,8 +90,13 @@ impl Site {
                         _ => break,
                     }
                 }
-                assert!(request.starts_with(b"GET /apps/notes.json HTTP/1.1\r\n"));
-                let (body, more) = (document.to_string(), said.lock().unwrap().clone());
+                let body = if request.starts_with(b"GET /apps/keys.json HTTP/1.1\r\n") {
+                    known.lock().unwrap().to_string()
+                } else {
+                    assert!(request.starts_with(b"GET /apps/notes.json HTTP/1.1\r\n"));
+                    document.to_string()
+                };
+                let more = said.lock().unwrap().clone();
                 let answer = format!(
                     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{more}content-length: {}\r\n\r\n{body}",
                     body.len()
@@ -91,6 +110,7 @@ impl Site {
             host,
             count,
             head,
+            keys,
             _serving: serving,
         }
     }
@@ -358,5 +378,102 @@ fn a_user_of_several_organizations_chooses_for_a_client_of_none() {
         assert_eq!(read(&stage.app, access).await.status.as_u16(), 403);
         assert_eq!(audited(&umbrella, "oauth.consent.given").await.len(), 1);
         assert_eq!(audited(&stage.app, "oauth.consent.given").await.len(), 0);
+    });
+}
+
+/// Asks with an assertion of the client's under a key's name; what it asks for is not there.
+async fn with_assertion(app: &App, client: &Confidential, kid: &str, id: &str) -> Reply {
+    let now = app.now().as_ms() / 1000;
+    let claims = json!({
+        "iss": client.id, "sub": client.id, "aud": URL, "jti": id, "iat": now, "exp": now + 60,
+    });
+    let form = [("grant_type", "refresh_token"), ("refresh_token", "nobodys")];
+    client
+        .send(app, "/oauth/token", &form, &client.signed(kid, &claims))
+        .await
+}
+
+#[test]
+fn keys_that_a_client_changed_are_asked_for_before_one_is_refused() {
+    each("oauth_document_keys", |first| async move {
+        let site = Site::start_with(json!({ "keys": [] })).await;
+        let (old, new) = (Confidential::of(&site.url), Confidential::of(&site.url));
+        *site.keys.lock().unwrap() = old.key_set("one");
+        let app = server(&first, Vec::new(), &[]);
+        // The client is known: only what it brings is not.
+        refused(
+            &with_assertion(&app, &old, "one", "a").await,
+            400,
+            "invalid_grant",
+        );
+        let fetched = site.count();
+        refused(
+            &with_assertion(&app, &old, "one", "b").await,
+            400,
+            "invalid_grant",
+        );
+        assert_eq!(site.count(), fetched, "its keys are remembered");
+        *site.keys.lock().unwrap() = new.key_set("two");
+        refused(
+            &with_assertion(&app, &new, "two", "c").await,
+            400,
+            "invalid_grant",
+        );
+        assert_eq!(site.count(), fetched + 1);
+        // The old key is withdrawn with that, and names that nobody has cause no fetch for a minute.
+        refused(
+            &with_assertion(&app, &old, "one", "d").await,
+            401,
+            "invalid_client",
+        );
+        refused(
+            &with_assertion(&app, &old, "three", "e").await,
+            401,
+            "invalid_client",
+        );
+        assert_eq!(site.count(), fetched + 1);
+        app.advance(61);
+        refused(
+            &with_assertion(&app, &old, "one", "f").await,
+            401,
+            "invalid_client",
+        );
+        assert_eq!(site.count(), fetched + 2);
+        app.kernel.stop().await;
+    });
+}
+
+#[test]
+fn an_assertion_of_a_client_that_is_no_row_is_spent_at_every_server() {
+    each("oauth_document_spent", |first| async move {
+        let site = Site::start_with(json!({ "keys": [] })).await;
+        let client = Confidential::of(&site.url);
+        *site.keys.lock().unwrap() = client.key_set("k");
+        let stage = stage(&first, &site, &[]).await;
+        let other = server(&first, Vec::new(), &[]);
+        let mut visitor = Visitor::default();
+        let page = stage.asked(&mut visitor).await;
+        let code = visitor.answer(&stage.app, &page, "allow").await.code();
+        let now = first.now().as_ms() / 1000;
+        let claims = |id: &str| {
+            json!({
+                "iss": client.id, "sub": client.id, "aud": URL, "jti": id, "iat": now, "exp": now + 60,
+            })
+        };
+        // Sent once, with what is refused before there is anything to write.
+        let assertion = client.signed("k", &claims("once"));
+        let form = [("grant_type", "refresh_token"), ("refresh_token", "nobodys")];
+        let sent = client.send(&stage.app, "/oauth/token", &form, &assertion).await;
+        refused(&sent, 400, "invalid_grant");
+        let form = redeeming(&stage.client, &code);
+        for server in [&other, &stage.app] {
+            let again = client.send(server, "/oauth/token", &form, &assertion).await;
+            refused(&again, 401, "invalid_client");
+        }
+        let fresh = client.signed("k", &claims("another"));
+        let redeemed = client.send(&other, "/oauth/token", &form, &fresh).await;
+        assert_eq!(redeemed.status.as_u16(), 200, "{}", redeemed.text());
+        stage.app.kernel.stop().await;
+        other.kernel.stop().await;
     });
 }

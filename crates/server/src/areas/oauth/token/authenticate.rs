@@ -6,6 +6,7 @@ use super::super::state::Oauth;
 use super::super::store;
 use super::super::verifier::LEEWAY_SECS;
 use super::{Asked, PATH};
+use crate::store::organizations;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -65,11 +66,24 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// Spends it, where the unit of the request did not. The assertion of a client that is no row has no organization to
-    /// stand in: this server alone remembers it ([`authenticate`]).
+    /// Spends it, where the unit of the request did not. The assertion of a client that is no row has no organization of its
+    /// own: it stands in the first one, and is spent in all of them, because a digest is in the store once.
     pub async fn spend(self, kernel: &Arc<Kernel>) {
-        let (Some(organization), Some(assertion)) = (self.organization, self.assertion) else {
-            return;
+        let Some(assertion) = self.assertion else { return };
+        let organization = match self.organization {
+            Some(own) => Ok(Some(own)),
+            None => kernel
+                .read_system(organizations)
+                .await
+                .map(|all| all.into_iter().next()),
+        };
+        let organization = match organization {
+            Ok(Some(organization)) => organization,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!("an assertion of a refused request could not be spent: {error}");
+                return;
+            }
         };
         let spent = kernel
             .system(organization, None, move |cx| assertion.spend(cx).map(drop))
@@ -150,7 +164,14 @@ pub async fn authenticate(kernel: &Arc<Kernel>, oauth: &Oauth, asked: &Asked) ->
     };
     let endpoint = format!("{}{PATH}", oauth.url);
     let audiences = [oauth.url.as_str(), endpoint.as_str()];
-    let verified = assertion::verify(assertion, &client.id, keys, &audiences, oauth.now_secs());
+    let verify = |keys: &KeySet| assertion::verify(assertion, &client.id, keys, &audiences, oauth.now_secs());
+    let mut verified = verify(keys);
+    // A client that took other keys a moment ago is not refused for the ones that are remembered.
+    if let (Err(Refusal::UnknownKey), Authentication::KeysAt(url)) = (&verified, &client.authentication)
+        && let Some(anew) = oauth.keys_anew(url).await?
+    {
+        verified = verify(&anew);
+    }
     let verified = verified.map_err(|refusal| refusal.answer(Code::InvalidClient))?;
     let own = client.organization.as_ref().map(OrganizationId::as_str);
     if verified
