@@ -176,7 +176,11 @@ fn a_restore_that_keeps_tokens_says_what_that_means() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let backup = backup
         .into_iter()
-        .find(|name| name.starts_with("provost-") && name.ends_with(".db"))
+        .find(|name| {
+            std::path::Path::new(name)
+                .extension()
+                .is_some_and(|end| end == "db")
+        })
         .unwrap();
     let output = restore(&home, &target, &[&backup, "--keep-tokens"])
         .output()
