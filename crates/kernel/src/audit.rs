@@ -512,6 +512,7 @@ mod tests {
             client_request_id: Some("c".into()),
             source_ip: "::1".parse().unwrap(),
             user_agent: Some("curl".into()),
+            arrival: crate::arrival::Arrival::default(),
         });
         note
     }

@@ -8,6 +8,7 @@
 //! INVARIANT AU-1: a token acts in the one organization that its row names; the path must name the same.
 //! INVARIANT AU-2: nobody mints what they do not hold ([`may_mint`]).
 
+use crate::arrival::Arrival;
 use crate::error::{Code, Error, Result};
 use crate::id::TypedId;
 use std::net::IpAddr;
@@ -501,6 +502,8 @@ pub struct Origin {
     pub source_ip: IpAddr,
     /// The client's `User-Agent`, cut at 256 characters.
     pub user_agent: Option<String>,
+    /// What hears whether the caller was recognized. No part of what is written.
+    pub arrival: Arrival,
 }
 
 impl Origin {
@@ -511,6 +514,7 @@ impl Origin {
             client_request_id: None,
             source_ip: IpAddr::from([127, 0, 0, 1]),
             user_agent: None,
+            arrival: Arrival::default(),
         }
     }
 }

@@ -10,7 +10,7 @@
 //! INVARIANT CR-2: a delegated token can do what its session can and what its own scopes say, never more.
 //! INVARIANT CR-3: a delegated token acts by a session of its own organization, client and principal, and by no other.
 
-use crate::auth::{Actor, OrganizationId, Permission, Role, ScopeSet, TokenRef};
+use crate::auth::{Actor, OrganizationId, Origin, Permission, Role, ScopeSet, TokenRef};
 use crate::cx::Cx;
 use crate::db::{Row, Statement, Tx};
 use crate::error::{Code, Error, Result};
@@ -191,6 +191,8 @@ pub struct Ask<'a> {
     pub path: &'a str,
     /// All headers, for proofs of possession.
     pub headers: &'a HeaderMap,
+    /// Where it comes from: what is asked of others for a network is bounded.
+    pub origin: &'a Origin,
 }
 
 /// By which door a request came.
@@ -636,6 +638,7 @@ mod tests {
                 method: &Method::GET,
                 path: "/",
                 headers: &headers,
+                origin: &Origin::internal(Timestamp::EPOCH, &mut crate::entropy::UnitRng::new([2; 32])),
             };
             let found = Presented::recognize(verifier, ask).await.ok()?;
             Some((

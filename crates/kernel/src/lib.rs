@@ -4,6 +4,7 @@
 //! The kernel knows how a thing is exposed, authorized, stored, audited and repeated safely. It knows no
 //! area's word: what a service account or a backtest is, the areas say.
 
+pub mod arrival;
 pub mod audit;
 pub mod auth;
 pub mod checkpoint;
@@ -32,6 +33,7 @@ pub mod page;
 pub mod patch;
 pub mod proofs;
 pub mod rate;
+pub mod readiness;
 #[cfg(test)]
 mod schedules;
 pub mod secret;

@@ -20,7 +20,7 @@ use crate::db::{Call, Conn, Param, Watch};
 use crate::error::{Class, Error, Result};
 use crate::merkle::Hash;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many places are asked for in one round trip.
@@ -29,6 +29,8 @@ const CHUNK: usize = 256;
 crate::statements! {
     /// Returns the hash of the entry at a place.
     HASH_AT = "SELECT hash FROM audit_entries WHERE organization_id = ?1 AND seq = ?2";
+    /// Asks whether the store answers.
+    ANSWER = unscoped("it reads no row") "SELECT 1";
 }
 
 /// A place of a chain: the number of an entry, and its hash.
@@ -43,6 +45,8 @@ pub(crate) struct Place {
 pub(crate) struct Witness {
     known: Mutex<HashMap<OrganizationId, Place>>,
     went_back: AtomicBool,
+    /// How many snapshots the readers have read.
+    reads: AtomicU64,
 }
 
 impl Witness {
@@ -75,6 +79,11 @@ impl Witness {
             return Ok(());
         }
         Err(self.tell(organization, known, &format!("its head says {}", head.seq)))
+    }
+
+    /// Returns how many snapshots were read.
+    pub fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Acquire)
     }
 
     /// Says whether the store was seen to have gone back.
@@ -138,6 +147,10 @@ impl Watch for Witness {
             }
         }
         Ok(())
+    }
+
+    fn was_read(&self) {
+        self.reads.fetch_add(1, Ordering::AcqRel);
     }
 }
 

@@ -16,20 +16,22 @@ use axum::extract::Request;
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
-use http::header::{ACCEPT, ALLOW, AUTHORIZATION};
+use http::header::{ACCEPT, ALLOW};
 use http::{HeaderMap, HeaderValue, Method, request};
+use http_body::Body as _;
 use http_body_util::Full;
 use provost_kernel::auth::{Actor, Origin};
 use provost_kernel::credential::Presented;
-use provost_kernel::dispatch::{self, Knock, McpClient, Outcome, Surface, identify_and_call};
-use provost_kernel::expose::edge::{RequestId, read_body, respond};
-use provost_kernel::expose::http::{answer, origin};
+use provost_kernel::dispatch::{self, Knock, McpClient, Outcome, Surface, identify_and_call, recognize};
+use provost_kernel::expose::edge::{RequestId, check_declared, read_body, respond};
+use provost_kernel::expose::http::{AT_ONCE, answer, origin};
 use provost_kernel::kernel::buckets;
 use provost_kernel::{Code, Error, Kernel};
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -217,7 +219,14 @@ async fn serve(
     id: &RequestId,
     accept: Option<&HeaderValue>,
 ) -> Result<Response, Response> {
-    let (parts, body) = receive(request).await;
+    let declared = check_declared(&request, MAX_BODY_BYTES);
+    declared.map_err(|error| respond(&error, id, accept))?;
+    let (parts, body) = request.into_parts();
+    let head = head(&parts, id);
+    // INVARIANT ME-1, ED-1: before anything of the body is read, let alone parsed.
+    let (presented, body) = receive(&shared.kernel, &head, body)
+        .await
+        .map_err(|outcome| answer(&shared.kernel, outcome, id, accept, &head.surface))?;
     let message = body.as_ref().ok().map(|bytes| message::read(bytes));
     let session = Named::read(&shared.kernel, &parts.headers);
     let known = message.as_ref().and_then(|read| read.as_ref().ok());
@@ -226,16 +235,14 @@ async fn serve(
         respond(&Error::new(Code::InvalidRequest, message), id, accept)
     })?;
     let surface = Surface::Mcp(client.clone());
+    let knock = Knock {
+        surface: surface.clone(),
+        ..head
+    };
     let sender = Sender {
         surface: surface.clone(),
-        origin: origin(&parts, id),
-        line: (parts.method.clone(), parts.uri.path().to_owned()),
-    };
-    let knock = Knock {
-        headers: parts.headers.clone(),
-        origin: sender.origin.clone(),
-        surface: surface.clone(),
-        line: sender.line.clone(),
+        origin: knock.origin.clone(),
+        line: knock.line.clone(),
     };
     let asked = Arc::new(Asked {
         shared: shared.clone(),
@@ -248,7 +255,7 @@ async fn serve(
     let started = shared.kernel.clock.monotonic();
     let want = asked.clone();
     // INVARIANT ME-1: before anything is said about the request.
-    let known = identify_and_call(&shared.kernel, knock, move |actor, presented| {
+    let known = identify_and_call(&shared.kernel, knock, presented, move |actor, presented| {
         want.wanted(actor, presented)
     })
     .await;
@@ -377,15 +384,46 @@ async fn finish(
     spliced.map_err(|error| respond(&error, id, accept))
 }
 
-/// Reads the body of a request that may have one. Without a token there is nothing to read for.
-async fn receive(request: Request) -> (request::Parts, Result<Bytes, Error>) {
-    let (parts, body) = request.into_parts();
-    if parts.method != Method::POST || !parts.headers.contains_key(AUTHORIZATION) {
-        return (parts, Ok(Bytes::new()));
+/// Returns what is known of a request before it is known which client sends it: its door, with a client without a name.
+fn head(parts: &request::Parts, id: &RequestId) -> Knock {
+    let nobody = McpClient {
+        id: String::new(),
+        display: None,
+    };
+    Knock {
+        headers: parts.headers.clone(),
+        origin: origin(parts, id),
+        surface: Surface::Mcp(nobody),
+        line: (parts.method.clone(), parts.uri.path().to_owned()),
     }
-    let read = read_body(Request::new(body), MAX_BODY_BYTES, READING).await;
-    (parts, read.map(|(_, bytes)| bytes))
 }
+
+/// Reads the body of a request that may have one, after its caller was recognized; a body that comes with its head, from a caller
+/// whose token was valid a moment ago, before: that caller is looked at when the message is known.
+///
+/// Errors: the outcome that answers a request whose caller is not recognized.
+async fn receive(kernel: &Arc<Kernel>, head: &Knock, body: Body) -> Result<Received, Outcome> {
+    if head.line.0 != Method::POST || body.is_end_stream() {
+        return Ok((None, Ok(Bytes::new())));
+    }
+    let mut read = pin!(read_body(Request::new(body), MAX_BODY_BYTES, READING));
+    let mut early = None;
+    if head.origin.arrival.is_known() {
+        early = tokio::time::timeout(AT_ONCE, read.as_mut()).await.ok();
+    }
+    let presented = match early {
+        Some(Ok(_)) => None,
+        Some(Err(_)) | None => Some(recognize(kernel, head).await?),
+    };
+    let read = match early {
+        Some(read) => read,
+        None => read.await,
+    };
+    Ok((presented, read.map(|(_, bytes)| bytes)))
+}
+
+/// The token of a request, where its caller was recognized already, and its body.
+type Received = (Option<Arc<Presented>>, Result<Bytes, Error>);
 
 /// What a request says of its session.
 enum Named {

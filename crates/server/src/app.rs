@@ -5,7 +5,7 @@ use crate::areas::{
     oauth, otlp, policies, resource_credentials, resources, restore, service_accounts, settings,
     skill_registry, subjects, words,
 };
-use crate::store;
+use crate::{readiness, store};
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -16,6 +16,7 @@ use provost_kernel::db::Location;
 use provost_kernel::dsse::{PublicKey, SignedKind};
 use provost_kernel::entropy::Entropy;
 use provost_kernel::error::{Error, Result};
+use provost_kernel::expose::edge::EdgeSettings;
 use provost_kernel::expose::{http as routes, openapi};
 use provost_kernel::kernel::{Extras, Parts, Settings};
 use provost_kernel::keys::Keys;
@@ -264,13 +265,20 @@ pub async fn count_organizations(kernel: &Kernel) -> Result<i64> {
     Ok(count.unwrap_or(0))
 }
 
+/// Returns the limits of the edge in front of [`router`].
+pub fn edge_settings() -> EdgeSettings {
+    EdgeSettings {
+        uncounted: &[readiness::ALIVE, readiness::READY],
+        apart: &[oauth::ENDPOINTS],
+        ..EdgeSettings::default()
+    }
+}
+
 /// Returns every route: the operations, and what needs no token.
 pub fn router(kernel: &Arc<Kernel>, reading: routes::Reading) -> Router {
     let document = openapi::document(&kernel.registry).to_string();
     let document = bytes::Bytes::from(document);
     let public: Router = Router::new()
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
         .route("/.well-known/provost-keys.json", get(public_keys))
         .route(
             "/api/headless/v1/openapi.json",
@@ -280,6 +288,7 @@ pub fn router(kernel: &Arc<Kernel>, reading: routes::Reading) -> Router {
         .with_state(kernel.clone());
     routes::router(kernel, reading)
         .merge(public)
+        .merge(readiness::routes(kernel).method_not_allowed_fallback(method_not_allowed))
         .merge(crate::mcp::router(kernel))
         .merge(oauth::routes(kernel).method_not_allowed_fallback(method_not_allowed))
 }
@@ -300,37 +309,14 @@ async fn method_not_allowed(request: axum::extract::Request) -> Response {
 }
 
 /// Answers with the envelope of an error.
-fn refusal(error: &Error, request: &axum::extract::Request) -> Response {
+pub(crate) fn refusal(error: &Error, request: &axum::extract::Request) -> Response {
     let id = request.extensions().get().cloned();
     let id = id.unwrap_or_else(|| provost_kernel::expose::edge::RequestId(String::new()));
     provost_kernel::expose::edge::respond(error, &id, request.headers().get(header::ACCEPT))
 }
 
-fn json_bytes(body: bytes::Bytes) -> Response {
+pub(crate) fn json_bytes(body: bytes::Bytes) -> Response {
     ([(header::CONTENT_TYPE, "application/json; charset=utf-8")], body).into_response()
-}
-
-/// The process runs.
-async fn healthz() -> Response {
-    json_bytes(json!({ "status": "ok" }).to_string().into())
-}
-
-/// The store and its audit log take changes.
-async fn readyz(State(kernel): State<Arc<Kernel>>, request: axum::extract::Request) -> Response {
-    let probe = kernel
-        .system(OrganizationId::installation(), None, |_| Ok(()))
-        .await;
-    if probe.is_ok() && !kernel.is_broken() {
-        return json_bytes(json!({ "status": "ready" }).to_string().into());
-    }
-    let error = if kernel.is_broken() {
-        kernel.brokenness()
-    } else if let Some(error) = kernel.disagreement() {
-        error
-    } else {
-        Error::unavailable("the store does not take changes")
-    };
-    refusal(&error, &request)
 }
 
 /// The public halves of the keys that sign checkpoints, releases and skills (D12.8).

@@ -14,6 +14,7 @@ pub mod migrations;
 pub mod modules;
 mod percent;
 pub mod proofs;
+mod readiness;
 pub mod removal;
 pub mod rights;
 pub mod skill_package;

@@ -30,6 +30,8 @@ mod refusals;
 mod skills;
 #[path = "binary/store.rs"]
 mod store;
+#[path = "binary/strangers.rs"]
+mod strangers;
 #[path = "binary/telemetry.rs"]
 mod telemetry;
 #[path = "binary/tls.rs"]

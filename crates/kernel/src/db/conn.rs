@@ -23,6 +23,9 @@ pub trait Watch: Send + Sync {
     ///
     /// Errors: those of the connection; `Broken` when it must never serve.
     fn look(&self, conn: &mut Conn) -> Result<()>;
+
+    /// Hears that a snapshot was read.
+    fn was_read(&self) {}
 }
 
 /// One connection to the store. It is opened, used and dropped on one storage thread, outside any runtime.
@@ -156,6 +159,9 @@ impl Conn {
         (self.phase, self.poison) = (Phase::Idle, None);
         let value = outcome?;
         end?;
+        if let Some(watch) = &self.watch {
+            watch.was_read();
+        }
         Ok(value)
     }
 

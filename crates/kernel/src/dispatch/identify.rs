@@ -58,16 +58,21 @@ enum Looked {
 /// reader once. `want` may be asked more than once.
 ///
 /// Errors: the outcome that answers the request, a 401 as a rule. The outcome of what was wanted stands beside the
-/// identity.
+/// identity. A token that [`recognize`] returned for this request is given as `presented`: a proof of possession serves once.
 pub async fn identify_and_call<F>(
     kernel: &Arc<Kernel>,
     knock: Knock,
+    presented: Option<Arc<Presented>>,
     want: F,
 ) -> std::result::Result<(Identity, Option<Outcome>), Outcome>
 where
     F: Fn(&Actor, &Arc<Presented>) -> Option<Request> + Send + Sync + 'static,
 {
-    let (identity, begun) = look_up(kernel, knock, None, Arc::new(want)).await?;
+    let presented = match presented {
+        Some(presented) => presented,
+        None => present(kernel, &knock).await?,
+    };
+    let (identity, begun) = look_up(kernel, knock, presented, None, Arc::new(want)).await?;
     let Some((request, step)) = begun else {
         return Ok((identity, None));
     };
@@ -90,29 +95,94 @@ pub(super) async fn identify_for(
     place: Option<usize>,
 ) -> std::result::Result<Identity, Outcome> {
     let nothing = |_: &Actor, _: &Arc<Presented>| None;
-    let (identity, _) = look_up(kernel, knock, place, Arc::new(nothing)).await?;
+    let presented = present(kernel, &knock).await?;
+    let (identity, _) = look_up(kernel, knock, presented, place, Arc::new(nothing)).await?;
     Ok(identity)
+}
+
+/// Says from the head of a request that somebody may come with its token, before anything of its body is read, and returns the
+/// token for the request itself. Nothing is written: a session that is not there yet is made when the request is known.
+///
+/// Errors: the outcome that answers the request, a 401 as a rule.
+pub async fn recognize(kernel: &Arc<Kernel>, knock: &Knock) -> std::result::Result<Arc<Presented>, Outcome> {
+    let presented = present(kernel, knock).await?;
+    if presented.kind() == Kind::Gateway {
+        return Err(invalid(kernel, &knock.origin));
+    }
+    let (reply, answer) = oneshot::channel();
+    let (shared, origin, token) = (kernel.clone(), knock.origin.clone(), presented.clone());
+    kernel.settings.threads.pause(Turn::Read).await;
+    let submitted = kernel.submit_read(move |conn| {
+        let look = || conn.read(|tx| glance(&shared, tx, &origin, &token));
+        let looked = catch_unwind(AssertUnwindSafe(look));
+        let looked = looked.unwrap_or_else(|_| Err(Error::internal("a reader panicked")));
+        let _ = reply.send(looked.unwrap_or_else(|error| Err(Outcome::refused(error, None))));
+    });
+    submitted.map_err(|error| Outcome::refused(error, None))?;
+    let stopping = |_| {
+        Err(Outcome::refused(
+            Error::unavailable("the server is shutting down"),
+            None,
+        ))
+    };
+    answer.await.unwrap_or_else(stopping).map(|()| presented)
+}
+
+/// Judges a token as far as that needs no word of the request.
+fn glance(
+    kernel: &Arc<Kernel>,
+    tx: &mut Tx<'_>,
+    origin: &Origin,
+    presented: &Presented,
+) -> Result<std::result::Result<(), Outcome>> {
+    let credential = match find(kernel, tx, origin, presented)? {
+        Ok(credential) => credential,
+        Err(Found::Refused(outcome)) => return Ok(Err(outcome)),
+        // Its issuer vouches for it; whom it is for is looked at when the session is made.
+        Err(_) => return Ok(Ok(())),
+    };
+    let judged = credential.judge(kernel.clock.now());
+    let judged = judged.and_then(|actor| {
+        if actor.replay_only {
+            return Err(credential::only_replays());
+        }
+        Ok(())
+    });
+    Ok(match judged {
+        Ok(()) => {
+            origin.arrival.recognized();
+            Ok(())
+        }
+        Err(error) => Err(known_but_dead(
+            kernel,
+            origin,
+            presented.kind(),
+            &credential,
+            error,
+        )),
+    })
+}
+
+fn invalid(kernel: &Kernel, origin: &Origin) -> Outcome {
+    stranger(kernel, origin, "invalid", credential::invalid_token())
 }
 
 async fn look_up<F>(
     kernel: &Arc<Kernel>,
     knock: Knock,
+    presented: Arc<Presented>,
     place: Option<usize>,
     want: Arc<F>,
 ) -> std::result::Result<(Identity, Begun), Outcome>
 where
     F: Fn(&Actor, &Arc<Presented>) -> Option<Request> + Send + Sync + 'static,
 {
-    let presented = present(kernel, &knock).await?;
-    let takes_gateway = place.is_some_and(|place| kernel.registry.entries()[place].meta.gateway);
-    if presented.kind() == Kind::Gateway && !takes_gateway {
-        return Err(stranger(
-            kernel,
-            &knock.origin,
-            "invalid",
-            credential::invalid_token(),
-        ));
+    let asked_for = place.map(|place| kernel.registry.entries()[place].meta);
+    if presented.kind() == Kind::Gateway && !asked_for.is_some_and(|meta| meta.gateway) {
+        return Err(invalid(kernel, &knock.origin));
     }
+    // A token that rotated itself may fetch the answer that was lost; `dispatch` says whether this is that (D5.5).
+    let takes_replays = asked_for.is_some_and(|meta| meta.reveals_secret && !meta.reads_late());
     let knock = Arc::new(knock);
     for _ in 0..3 {
         let (reply, answer) = oneshot::channel();
@@ -120,7 +190,9 @@ where
         let want = want.clone();
         kernel.settings.threads.pause(Turn::Read).await;
         let submitted = kernel.submit_read(move |conn| {
-            let found = catch_unwind(AssertUnwindSafe(|| look(&shared, conn, &asked, &token, &*want)));
+            let found = catch_unwind(AssertUnwindSafe(|| {
+                look(&shared, conn, &asked, &token, takes_replays, &*want)
+            }));
             let panicked = |_| Looked::Refused(Outcome::refused(Error::internal("a reader panicked"), None));
             let _ = reply.send(found.unwrap_or_else(panicked));
         });
@@ -156,6 +228,7 @@ pub(super) async fn present(
         method: &knock.line.0,
         path: &knock.line.1,
         headers: &knock.headers,
+        origin: &knock.origin,
     };
     let presented = Presented::recognize(verifier, ask).await;
     presented.map(Arc::new).map_err(|error| {
@@ -177,6 +250,7 @@ fn look(
     conn: &mut Conn,
     knock: &Knock,
     presented: &Arc<Presented>,
+    takes_replays: bool,
     want: &impl Fn(&Actor, &Arc<Presented>) -> Option<Request>,
 ) -> Looked {
     let now = kernel.clock.now();
@@ -187,14 +261,16 @@ fn look(
             Found::First(organization, first) => return Ok(Looked::First(organization, first)),
             Found::Refused(outcome) => return Ok(Looked::Refused(outcome)),
         };
-        if actor.replay_only {
+        if actor.replay_only && !takes_replays {
             note_use(kernel, &knock.origin, presented.kind(), &credential, now);
             let error = credential::only_replays();
             let dead = known_but_dead(kernel, &knock.origin, presented.kind(), &credential, error);
             return Ok(Looked::Refused(dead));
         }
         let Some(request) = want(&actor, presented) else {
-            note_use(kernel, &knock.origin, presented.kind(), &credential, now);
+            if !actor.replay_only {
+                note_use(kernel, &knock.origin, presented.kind(), &credential, now);
+            }
             return Ok(Looked::Known(Box::new((actor, None))));
         };
         let entry = &kernel.registry.entries()[request.place];
@@ -239,6 +315,9 @@ pub(super) fn in_snapshot(
         Ok(actor) => actor,
         Err(error) => return Ok(dead(error)),
     };
+    if !actor.replay_only {
+        origin.arrival.recognized();
+    }
     let Surface::Mcp(client) = surface else {
         return Ok(Found::Known(Box::new((actor, credential))));
     };

@@ -14,7 +14,7 @@ mod record;
 
 pub use crate::credential::{McpClient, Presented, Surface};
 pub use decode::percent_decode;
-pub use identify::{Identity, Knock, identify_and_call};
+pub use identify::{Identity, Knock, identify_and_call, recognize};
 pub(crate) use in_flight::InFlight;
 
 use crate::auth::{Actor, OrganizationId, Origin};
@@ -282,19 +282,21 @@ fn refused(error: Error, rate: Rate) -> Step {
     Step::Done(Outcome::refused(error, rate))
 }
 
-/// Says, before the body of a request is read, whether its caller may call at all: steps 3 to 5 for operations
-/// that take large bodies (D1.10). What `request` holds of a body is not looked at. Returns the caller's token, for
-/// the request itself.
+/// Says, before the body of a request is read, whether its caller may call at all: steps 3 to 5 (ADR 0071). What `request`
+/// holds of a body is not looked at. Returns the caller's token, for the request itself.
 ///
 /// Errors: the outcome that answers the request.
 pub async fn precheck(
     kernel: &Arc<Kernel>,
-    request: Request,
+    request: &Request,
 ) -> std::result::Result<Arc<Presented>, Outcome> {
     let identity = identify::identify_for(kernel, request.knock(), Some(request.place)).await?;
+    if identity.actor.replay_only {
+        return Ok(identity.presented);
+    }
     let entry = &kernel.registry.entries()[request.place];
-    admit(entry, &request, &identity.actor, &path_of(entry, &request)).map_err(|error| {
-        note_denial(kernel, entry, &request, &identity.actor, &error);
+    admit(entry, request, &identity.actor, &path_of(entry, request)).map_err(|error| {
+        note_denial(kernel, entry, request, &identity.actor, &error);
         Outcome::refused(error, peek_rate(kernel, entry, &identity.actor))
     })?;
     Ok(identity.presented)

@@ -25,6 +25,7 @@ pub(super) fn stranger(kernel: &Kernel, origin: &Origin, code: &'static str, err
 
 /// Answers a failed authentication; beyond the limit of its network with 429 (D1.11).
 pub(super) fn failed(kernel: &Kernel, origin: &Origin, error: Error) -> Outcome {
+    origin.arrival.refused();
     let bucket = &buckets::AUTHENTICATION;
     let network = network(origin.source_ip);
     match kernel.limit(bucket, &[&network]) {

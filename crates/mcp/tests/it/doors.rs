@@ -68,6 +68,11 @@ fn nobody_is_told_anything_without_a_token_not_even_at_initialize() {
                         .insert("authorization", token.parse().unwrap());
                 }
                 let answer = app.send(request).await;
+                // What a head declares too large is refused before the token is looked at.
+                if body.len() > 1 << 20 {
+                    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+                    continue;
+                }
                 assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{}", body.len());
                 let challenge = answer.headers["www-authenticate"].to_str().unwrap();
                 assert!(

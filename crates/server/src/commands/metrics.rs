@@ -136,6 +136,10 @@ fn describe(kernel: &Kernel) {
         "provost_proxy_unnamed",
         "1 where http.behind_proxy is set and http.trusted_proxies is empty: every caller counts as the proxy."
     );
+    metrics::describe_counter!(
+        "provost_strangers_closed_total",
+        "Requests and connections without a valid token that made room for others of their network, by kind."
+    );
     metrics::describe_gauge!(
         "provost_tls_certificate_expires_in_seconds",
         "Until the TLS certificate in use ends; below 0 when it has."

@@ -115,6 +115,12 @@ impl Config {
         {
             return Err(Problem("reader.threads must be 1 to 64".into()));
         }
+        if !(1..=512).contains(&self.http.network_requests) {
+            return Err(Problem("http.network_requests must be 1 to 512".into()));
+        }
+        if !(1..=65_536).contains(&self.http.network_connections) {
+            return Err(Problem("http.network_connections must be 1 to 65536".into()));
+        }
         self.http.networks()?;
         self.http.public_url()?;
         self.http.address()?;

@@ -22,6 +22,14 @@ pub struct Http {
     pub trusted_proxies: Vec<String>,
     /// A proxy in front of this server terminates TLS; allows plain HTTP on an address that is not loopback.
     pub behind_proxy: bool,
+    /// How many requests of one network (an IPv4 address, an IPv6 /64) that have shown no valid token are worked on at a time,
+    /// 1 to 512. Behind `trusted_proxies` the forwarded address counts. Not limited while `rate_limits.enabled` is false.
+    #[schemars(range(min = 1, max = 512))]
+    pub network_requests: usize,
+    /// How many connections one network may hold open over which no valid token came, 1 to 65 536; those of `trusted_proxies` are
+    /// not counted. Not limited while `rate_limits.enabled` is false.
+    #[schemars(range(min = 1, max = 65536))]
+    pub network_connections: usize,
     /// PEM file with the TLS certificate and its chain.
     pub tls_cert: Option<PathBuf>,
     /// PEM file with the private key of the certificate.
@@ -39,6 +47,8 @@ impl Default for Http {
             allowed_origins: Vec::new(),
             trusted_proxies: Vec::new(),
             behind_proxy: false,
+            network_requests: 32,
+            network_connections: 64,
             tls_cert: None,
             tls_key: None,
             metrics_listen: None,

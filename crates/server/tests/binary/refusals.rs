@@ -107,6 +107,14 @@ fn unknown_and_wrong_configuration_is_refused_by_name() {
         ("[writer]\nmax_batch = 65", "writer.max_batch must be 1 to 64"),
         ("[writer]\nmax_batch = \"many\"", "writer.max_batch"),
         ("[reader]\nthreads = 0", "reader.threads must be 1 to 64"),
+        (
+            "[http]\nnetwork_requests = 0",
+            "http.network_requests must be 1 to 512",
+        ),
+        (
+            "[http]\nnetwork_connections = 70000",
+            "http.network_connections must be 1 to 65536",
+        ),
         ("[rate_limits]\nenabled = 1", "rate_limits.enabled"),
         ("[http]\npublic_url = \"ftp://x\"", "http.public_url"),
         (

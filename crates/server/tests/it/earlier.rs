@@ -7,7 +7,7 @@ use provost_kernel::auth::Role;
 use provost_kernel::db::testing::locations;
 use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::entropy::SystemEntropy;
-use provost_kernel::expose::edge::{Edge, EdgeSettings};
+use provost_kernel::expose::edge::Edge;
 use provost_kernel::expose::http::Reading;
 use provost_kernel::expose::openapi;
 use provost_kernel::kernel::{Extras, Settings};
@@ -112,7 +112,7 @@ impl Earlier {
             max_body_bytes: 256 * 1024,
             timeout: Duration::from_secs(10),
         };
-        let edge = Edge::new(EdgeSettings::default(), clock.clone(), entropy);
+        let edge = Edge::new(app::edge_settings(), clock.clone(), entropy);
         App {
             machine: tokio::sync::OnceCell::new(),
             router: edge.wrap(app::router(&kernel, reading)),

@@ -9,7 +9,7 @@ use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Location;
 use provost_kernel::db::testing::locations;
 use provost_kernel::entropy::{Entropy, SeededEntropy, SystemEntropy, UnitRng};
-use provost_kernel::expose::edge::{self, Edge, EdgeSettings, Tls};
+use provost_kernel::expose::edge::{self, Edge, Tls};
 use provost_kernel::expose::http::Reading;
 use provost_kernel::expose::{mcp, openapi};
 use provost_kernel::kernel::{Extras, Parts, Settings};
@@ -113,7 +113,7 @@ impl App {
         let made = app::bootstrap(&kernel, "Acme", None).await.unwrap();
         // The first account is the oldest, so that lists have an order that a test can name.
         clock.advance(Duration::from_millis(1));
-        let edge = Edge::new(EdgeSettings::default(), clock.clone(), entropy);
+        let edge = Edge::new(app::edge_settings(), clock.clone(), entropy);
         let router = edge.wrap(app::router(&kernel, READING));
         let contract = Arc::new(Contract::of(&openapi::document(&kernel.registry)));
         Self {
@@ -176,7 +176,7 @@ impl App {
             settings,
         });
         let kernel = kernel.unwrap();
-        let edge = Edge::new(EdgeSettings::default(), clock, entropy);
+        let edge = Edge::new(app::edge_settings(), clock, entropy);
         let router = edge.wrap(app::router(&kernel, READING));
         Self {
             kernel,
@@ -210,7 +210,7 @@ impl App {
             settings: self.kernel.settings.clone(),
             extras,
         })?;
-        let edge = Edge::new(EdgeSettings::default(), self.clock.clone(), entropy);
+        let edge = Edge::new(app::edge_settings(), self.clock.clone(), entropy);
         let router = edge.wrap(app::router(&kernel, READING));
         Ok(Self {
             kernel,
@@ -728,7 +728,7 @@ impl App {
         let (router, token) = (self.router.clone(), stop.clone());
         let mut task = JoinSet::new();
         task.spawn(async move {
-            let settings = EdgeSettings::default();
+            let settings = app::edge_settings();
             edge::serve(listener, router, &settings, Tls::Off, token)
                 .await
                 .unwrap();

@@ -275,7 +275,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guard<S> {
                 return Poll::Ready(Ok(()));
             }
         }
-        ready!(this.linger.get_or_insert_default().poll(&mut this.stream, cx));
+        let linger = this.linger.get_or_insert_default();
+        ready!(linger.poll(&mut this.stream, this.link.is_stranger(), cx));
         Poll::Ready(Ok(()))
     }
 }

@@ -2,10 +2,15 @@
 
 use super::address::{ClientIp, Peer};
 use super::body::{Reading, skip};
+use super::callers::Callers;
 use super::head;
 use super::link::Refusal;
 use super::respond::{clothe, respond};
+use super::serve::Connection;
 use super::settings::EdgeSettings;
+use super::share::Share;
+use super::visit::{Room, Stay, Visit};
+use crate::arrival::Arrival;
 use crate::entropy::{Entropy, UnitRng};
 use crate::supervisor::catch_panic;
 use crate::time::Clock;
@@ -14,13 +19,16 @@ use axum::body::Body;
 use http::header::{ACCEPT, CACHE_CONTROL, CONNECTION, SERVER, STRICT_TRANSPORT_SECURITY, VARY};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use tower::ServiceExt;
 use tracing::Instrument;
 
 /// LIMIT: 100 header fields; the number up to which the HTTP/1 library parses without an allocation.
 pub(super) const MAX_HEADER_FIELDS: usize = 100;
+
+/// LIMIT: bytes that are read and dropped of a body of somebody who has shown no valid token.
+const MOST_SKIPPED_OF_A_STRANGER: usize = 64 * 1024;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type-options");
@@ -38,7 +46,10 @@ struct Inner {
     clock: Arc<dyn Clock>,
     /// Request ids must be unique, not secret: one generator draws them all.
     ids: Mutex<UnitRng>,
-    in_flight: AtomicUsize,
+    callers: Arc<Callers>,
+    room: Room,
+    /// For the paths of `settings.apart`.
+    apart: Room,
 }
 
 impl Edge {
@@ -48,11 +59,18 @@ impl Edge {
         reason = "shared parts are handed over alike everywhere"
     )]
     pub fn new(settings: EdgeSettings, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
+        let seed = entropy.seed();
+        let share = |of| {
+            let allowance = settings.allowance?;
+            Some(Share::new(of, allowance.requests))
+        };
         Self(Arc::new(Inner {
+            callers: Arc::new(Callers::new(&seed, Arc::clone(&clock))),
+            room: Room::new(settings.max_in_flight, settings.kept_for_known, share("requests")),
+            apart: Room::new(settings.max_apart, 0, share("requests_apart")),
             settings,
             clock,
-            ids: Mutex::new(UnitRng::new(entropy.seed())),
-            in_flight: AtomicUsize::new(0),
+            ids: Mutex::new(UnitRng::new(seed)),
         }))
     }
 
@@ -75,14 +93,25 @@ impl Edge {
         let is_http_1 = request.version() <= Version::HTTP_11;
         let peer = request.extensions().get::<Peer>().copied();
         let client = ClientIp::of(peer, request.headers(), &self.0.settings.trusted_proxies);
+        let link = request
+            .extensions()
+            .get::<Connection>()
+            .map(|over| Arc::clone(&over.0));
+        let visit = Visit::begin(&self.0.callers, self.0.callers.mark(request.headers()), link);
+        let _stay = Stay(Arc::clone(&visit));
+        let network = peer
+            .is_some()
+            .then_some(client.0)
+            .filter(|ip| !self.is_trusted(*ip));
         request.extensions_mut().insert(request_id.clone());
         request.extensions_mut().insert(client);
+        request.extensions_mut().insert(Arrival::through(visit.clone()));
         let (parts, body) = request.into_parts();
         let (body, reading) = Reading::of(body);
         let span = tracing::info_span!("request", id = %request_id.0);
 
         let outcome = self
-            .answer(router, Request::from_parts(parts, body))
+            .answer(router, Request::from_parts(parts, body), &visit, network)
             .instrument(span.clone())
             .await;
         let mut response = match outcome {
@@ -104,23 +133,44 @@ impl Edge {
         response
     }
 
-    async fn answer(&self, router: axum::Router, request: Request<Body>) -> Result<Response<Body>> {
+    async fn answer(
+        &self,
+        router: axum::Router,
+        request: Request<Body>,
+        visit: &Visit,
+        network: Option<IpAddr>,
+    ) -> Result<Response<Body>> {
         if let Some(error) = request.extensions().get().and_then(Refusal::take) {
             return Err(error);
         }
         self.check_size(&request)?;
-        let _admission = match self.admit() {
+        let (settings, path) = (&self.0.settings, request.uri().path());
+        if settings.uncounted.contains(&path) {
+            return ask(router, request).await;
+        }
+        let is_apart = settings.apart.iter().any(|lead| path.starts_with(lead));
+        let room = if is_apart { &self.0.apart } else { &self.0.room };
+        let closed = network.and_then(|ip| visit.join(room, ip));
+        let _admission = match room.admit(visit.is_known()) {
             Ok(admission) => admission,
             Err(error) => {
-                self.turn_away(request.into_body()).await;
+                self.turn_away(request.into_body(), visit.is_known()).await;
                 return Err(error);
             }
         };
-        match catch_panic(router.oneshot(request)).await {
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(never)) => match never {},
-            Err(panic) => Err(Error::internal(format!("panic: {panic}"))),
+        let Some(closed) = closed else {
+            return ask(router, request).await;
+        };
+        tokio::select! {
+            biased;
+            answered = ask(router, request) => answered,
+            () = closed.cancelled() => Err(crowded_out()),
         }
+    }
+
+    fn is_trusted(&self, ip: IpAddr) -> bool {
+        let proxies = &self.0.settings.trusted_proxies;
+        proxies.iter().any(|network| network.contains(ip))
     }
 
     fn check_size(&self, request: &Request<Body>) -> Result<()> {
@@ -146,21 +196,17 @@ impl Edge {
         Ok(())
     }
 
-    fn admit(&self) -> Result<Admission<'_>> {
-        let admission = Admission(&self.0.in_flight);
-        let before = admission.0.fetch_add(1, Ordering::AcqRel);
-        if before >= self.0.settings.max_in_flight {
-            return Err(Error::unavailable("the server is busy; try again"));
-        }
-        Ok(admission)
-    }
-
     /// Keeps a request waiting that is not worked on: who is refused at once asks again at once, and refusing takes the time
     /// of those who are served. A connection whose body is read meanwhile goes on, which costs less than a new one.
-    async fn turn_away(&self, body: Body) {
+    async fn turn_away(&self, body: Body, is_known: bool) {
         let settings = &self.0.settings;
         let pause = tokio::time::sleep(settings.refusal_pause);
-        tokio::join!(pause, skip(body, settings.max_body_bytes, settings.refusal_pause));
+        let most = if is_known {
+            settings.max_body_bytes
+        } else {
+            settings.max_body_bytes.min(MOST_SKIPPED_OF_A_STRANGER)
+        };
+        tokio::join!(pause, skip(body, most, settings.refusal_pause));
     }
 
     fn mint(&self) -> RequestId {
@@ -186,13 +232,18 @@ impl Edge {
     }
 }
 
-/// One of the requests that are worked on at once.
-struct Admission<'a>(&'a AtomicUsize);
-
-impl Drop for Admission<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+async fn ask(router: axum::Router, request: Request<Body>) -> Result<Response<Body>> {
+    match catch_panic(router.oneshot(request)).await {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err(never)) => match never {},
+        Err(panic) => Err(Error::internal(format!("panic: {panic}"))),
     }
+}
+
+/// What is said to the oldest of a full share. It is no fault of the server, and stands in no log: whoever floods would fill that.
+fn crowded_out() -> Error {
+    let message = "too many requests of this network wait that have shown no valid token; try again";
+    Error::new(Code::RateLimited, message).retry_after(1)
 }
 
 /// D1.7: after these the peer may still be sending what nobody will read.

@@ -13,6 +13,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// How long and how much the peer may go on sending.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// LIMIT: the same of somebody who has shown no valid token.
+const MOST_BYTES_OF_A_STRANGER: usize = 64 * 1024;
 
 /// The reading after the last byte was sent.
 #[derive(Default)]
@@ -23,10 +25,20 @@ pub(super) struct Linger {
 
 impl Linger {
     /// Is ready when the peer has closed, or has used up what it may.
-    pub(super) fn poll<S: AsyncRead + Unpin>(&mut self, stream: &mut S, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll<S: AsyncRead + Unpin>(
+        &mut self,
+        stream: &mut S,
+        is_stranger: bool,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
         self.alarm.set_once(PATIENCE);
+        let most = if is_stranger {
+            MOST_BYTES_OF_A_STRANGER
+        } else {
+            MOST_BYTES
+        };
         let mut waste = [0; 8192];
-        while self.discarded < MOST_BYTES {
+        while self.discarded < most {
             let mut buffer = ReadBuf::new(&mut waste);
             match Pin::new(&mut *stream).poll_read(cx, &mut buffer) {
                 Poll::Pending => return self.alarm.poll(cx),

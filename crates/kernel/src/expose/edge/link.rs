@@ -1,10 +1,12 @@
 //! What the two ends of one connection, its guard and its service, tell each other.
 
+use super::share::Member;
 use crate::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// The refusal that a request stands for; the edge answers it instead of asking the router.
 #[derive(Clone)]
@@ -40,10 +42,13 @@ pub(super) struct Link {
     is_head_coming: AtomicBool,
     in_flight: AtomicUsize,
     idle_since_ms: AtomicU64,
+    /// The place in the share of its network, as long as nothing valid came over it.
+    member: Mutex<Option<Member>>,
+    is_stranger: AtomicBool,
 }
 
 impl Link {
-    pub(super) fn new() -> Arc<Self> {
+    pub(super) fn new(member: Option<Member>) -> Arc<Self> {
         Arc::new(Self {
             started: Instant::now(),
             delivered: AtomicU64::new(0),
@@ -53,7 +58,27 @@ impl Link {
             is_head_coming: AtomicBool::new(false),
             in_flight: AtomicUsize::new(0),
             idle_since_ms: AtomicU64::new(0),
+            is_stranger: AtomicBool::new(member.is_some()),
+            member: Mutex::new(member),
         })
+    }
+
+    /// Returns what is cancelled when another connection of the network takes the place of this one.
+    pub(super) fn closed(&self) -> Option<CancellationToken> {
+        let member = self.member.lock().unwrap_or_else(PoisonError::into_inner);
+        member.as_ref().map(Member::closed)
+    }
+
+    /// Takes the connection out of the share of its network.
+    pub(super) fn leave_share(&self) {
+        self.is_stranger.store(false, Ordering::Release);
+        let member = self.member.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(member);
+    }
+
+    /// Says whether nothing valid has come over the connection.
+    pub(super) fn is_stranger(&self) -> bool {
+        self.is_stranger.load(Ordering::Acquire)
     }
 
     /// Says whether a part of a head has come; until the rest has, the connection is not idle.

@@ -1,9 +1,10 @@
 //! Sockets: accepting, serving, stopping.
 
-use super::address::Peer;
+use super::address::{Network, Peer};
 use super::guard::{Guard, Protocol};
 use super::link::{InFlight, Link};
 use super::settings::EdgeSettings;
+use super::share::{Member, Share};
 use super::tls::{Certificates, Tls};
 use crate::Result;
 use axum::body::Body;
@@ -56,8 +57,13 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let connection = Arc::clone(&server).connect(stream, peer);
-                server.tasks.spawn(server.until_killed(connection));
+                let link = Link::new(server.join(peer));
+                let connection = Arc::clone(&server).connect(stream, peer, Arc::clone(&link));
+                server
+                    .tasks
+                    .spawn(server.until_killed(while_welcome(link, connection)));
+                // Of many that come together each may say who it is before the next ones push it out of its share.
+                tokio::task::yield_now().await;
             }
             Err(error) if is_about_one_connection(&error) => {}
             Err(error) => {
@@ -90,6 +96,7 @@ struct Server {
     router: axum::Router,
     settings: EdgeSettings,
     tls: Option<Certificates>,
+    share: Option<Arc<Share>>,
     http_1: auto::Builder<Executor>,
     http_2: auto::Builder<Executor>,
     tasks: TaskTracker,
@@ -123,6 +130,9 @@ impl Server {
             .keep_alive_timeout(PING);
         Self {
             router,
+            share: settings
+                .allowance
+                .map(|allowance| Share::new("connections", allowance.connections)),
             settings: settings.clone(),
             tls,
             http_1: builder.clone().http1_only(),
@@ -143,28 +153,34 @@ impl Server {
         }
     }
 
-    async fn connect(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
+    /// Counts a connection in the share of its network; those of trusted proxies are in none.
+    fn join(&self, peer: SocketAddr) -> Option<Member> {
+        let is_trusted = |network: &Network| network.contains(peer.ip());
+        let share = self.share.as_ref()?;
+        (!self.settings.trusted_proxies.iter().any(is_trusted)).then(|| share.join(peer.ip()))
+    }
+
+    async fn connect(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, link: Arc<Link>) {
         // Without this a small response can wait 40 ms for an acknowledgement.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
-            return self.talk(stream, peer).await;
+            return self.talk(stream, peer, link).await;
         };
         let handshake = tokio::time::timeout(self.settings.request_timeout, tls.acceptor().accept(stream));
         tokio::select! {
             () = self.stop.cancelled() => {}
             outcome = handshake => match outcome {
-                Ok(Ok(stream)) => self.talk(stream, peer).await,
+                Ok(Ok(stream)) => self.talk(stream, peer, link).await,
                 Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
             }
         }
     }
 
-    async fn talk<S>(&self, stream: S, peer: SocketAddr)
+    async fn talk<S>(&self, stream: S, peer: SocketAddr, link: Arc<Link>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let link = Link::new();
         let mut guard = Guard::new(stream, Arc::clone(&link), &self.settings);
         let protocol = tokio::select! {
             () = self.stop.cancelled() => return,
@@ -212,6 +228,33 @@ impl Server {
     }
 }
 
+/// What a request came over, for the edge.
+#[derive(Clone)]
+pub(super) struct Connection(pub(super) Arc<Link>);
+
+/// Runs a connection until it ends or another one of its network takes its place.
+async fn while_welcome(link: Arc<Link>, connection: impl Future<Output = ()>) {
+    let closed = link.closed();
+    // The place is free when this ends, in whatever way: others may remember the link for longer.
+    let _end = End(link);
+    let Some(closed) = closed else {
+        return connection.await;
+    };
+    tokio::select! {
+        biased;
+        () = closed.cancelled() => {}
+        () = connection => {}
+    }
+}
+
+struct End(Arc<Link>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.leave_share();
+    }
+}
+
 async fn answer(
     router: axum::Router,
     link: Arc<Link>,
@@ -222,6 +265,7 @@ async fn answer(
     let in_flight = link.begin();
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(Peer(peer));
+    request.extensions_mut().insert(Connection(Arc::clone(&link)));
     let mut closes = false;
     if is_http_1 {
         let call = link.call();

@@ -5,9 +5,11 @@ mod connections;
 mod heads;
 mod http_2;
 mod requests;
+mod strangers;
 mod tls;
 
 use super::{Edge, EdgeSettings, RequestId, Tls, read_body, respond, serve};
+use crate::arrival::Arrival;
 use crate::entropy::SeededEntropy;
 use crate::supervisor::Supervisor;
 use crate::time::SystemClock;
@@ -80,8 +82,15 @@ fn router(running: &Running, settings: &EdgeSettings) -> Router {
     Router::new()
         .route("/ok", get(|| async { "ok" }).post(|| async { "unread" }))
         .route("/count", post(count))
+        .route("/known", get(recognized))
         .route("/slow", get(slow))
         .route("/big", get(|| async { vec![b'x'; 64 << 20] }))
+}
+
+/// Takes whoever asks for somebody who showed a valid token.
+async fn recognized(request: Request<Body>) -> &'static str {
+    request.extensions().get::<Arrival>().unwrap().recognized();
+    "known"
 }
 
 /// One answer as it stood on the wire.

@@ -348,6 +348,7 @@ impl World {
                 client_request_id: None,
                 source_ip: [192, 0, 2, 1].into(),
                 user_agent: Some("test \"agent\"".into()),
+                arrival: provost_kernel::arrival::Arrival::default(),
             },
             surface: dispatch::Surface::Http,
             line: (http::Method::GET, "/".into()),

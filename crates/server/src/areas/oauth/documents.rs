@@ -1,11 +1,13 @@
 //! Clients that are known by the URL of their document (D2.7), and the keys that clients keep at URLs of their own.
 //!
-//! A stranger decides what is fetched here, so little is: from public addresses, a few at a time, and what failed is not
-//! tried again for a minute.
+//! A stranger decides what is fetched here, so little is: from public addresses, a few at a time ([`Turns`]), and what failed is
+//! not tried again for a minute.
 
 use super::grants::Client;
 use super::recent::Recent;
 use super::state::Oauth;
+use super::turns::{Asker, Turns};
+use aws_lc_rs::hmac;
 use provost_kernel::auth::ScopeSet;
 use provost_oauth::client_document::{self, ClientDocument};
 use provost_oauth::error::Code;
@@ -13,12 +15,11 @@ use provost_oauth::guard::{Fetched, Limits};
 use provost_oauth::{KeySet, TokenError};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 
 /// LIMIT: documents and key sets that are remembered.
 const MAX_KNOWN: usize = 1000;
-/// LIMIT: fetches at a time.
-const MAX_FETCHES: usize = 8;
+/// For how long a client is known that was given something. Units: seconds.
+const KNOWN_SECS: i64 = 86_400;
 /// How long a document is believed that does not say how long it may be used. Units: seconds.
 const DOCUMENT_SECS: i64 = 3600;
 /// LIMIT: a stranger's `Cache-Control` makes no document be fetched more often than every five minutes, and none be
@@ -35,16 +36,20 @@ pub struct Documents {
     keys: Recent<Result<Arc<KeySet>, String>>,
     /// Places of keys that were asked again a moment ago.
     asked_again: Recent<()>,
-    turns: Semaphore,
+    /// The URLs of clients that were given something.
+    given: Recent<()>,
+    turns: Turns,
 }
 
-impl Default for Documents {
-    fn default() -> Self {
+impl Documents {
+    /// Makes a memory of nobody.
+    pub fn new(key: &hmac::Key) -> Self {
         Self {
-            clients: Recent::new(MAX_KNOWN),
-            keys: Recent::new(MAX_KNOWN),
-            asked_again: Recent::new(MAX_KNOWN),
-            turns: Semaphore::new(MAX_FETCHES),
+            clients: Recent::new(MAX_KNOWN, key),
+            keys: Recent::new(MAX_KNOWN, key),
+            asked_again: Recent::new(MAX_KNOWN, key),
+            given: Recent::new(MAX_KNOWN, key),
+            turns: Turns::default(),
         }
     }
 }
@@ -53,7 +58,7 @@ impl Oauth {
     /// Returns the client whose document is at a URL.
     ///
     /// Errors: `invalid_client`, `temporarily_unavailable`.
-    pub(super) async fn client_at(&self, url: &str) -> Result<Client, TokenError> {
+    pub(super) async fn client_at(&self, url: &str, network: Option<String>) -> Result<Client, TokenError> {
         let checked = client_document::check_url(url);
         checked.map_err(|refusal| refusal.answer(Code::InvalidClient))?;
         let now = self.now_secs();
@@ -61,7 +66,11 @@ impl Oauth {
         let found = if let Some(known) = known {
             known
         } else {
-            let found = self.fetched(url, Limits::DOCUMENT).await?;
+            let asker = Asker {
+                network,
+                is_known: self.documents.given.get(url, now).is_some(),
+            };
+            let found = self.fetched(url, Limits::DOCUMENT, &asker).await?;
             let mut secs = FAILURE_SECS;
             let found = found.and_then(|fetched| {
                 let document = client_document::parse(&fetched.body, url);
@@ -83,11 +92,19 @@ impl Oauth {
     /// Returns the keys that a client keeps at a URL.
     ///
     /// Errors: `invalid_client`, `temporarily_unavailable`.
-    pub(super) async fn keys_at(&self, url: &str) -> Result<Arc<KeySet>, TokenError> {
+    pub(super) async fn keys_at(
+        &self,
+        url: &str,
+        client: &Client,
+        network: Option<String>,
+    ) -> Result<Arc<KeySet>, TokenError> {
         let now = self.now_secs();
         let found = match self.documents.keys.get(url, now) {
             Some(known) => known,
-            None => self.fetched_keys(url, now).await?,
+            None => {
+                self.fetched_keys(url, &self.asker(client, network, now), now)
+                    .await?
+            }
         };
         found.map_err(|cause| not_accepted(&cause))
     }
@@ -96,18 +113,36 @@ impl Oauth {
     /// that are known: the client has others since. Nothing, when they were asked for that a minute ago.
     ///
     /// Errors: as [`Self::keys_at`].
-    pub(super) async fn keys_anew(&self, url: &str) -> Result<Option<Arc<KeySet>>, TokenError> {
+    pub(super) async fn keys_anew(
+        &self,
+        url: &str,
+        client: &Client,
+        network: Option<String>,
+    ) -> Result<Option<Arc<KeySet>>, TokenError> {
         let now = self.now_secs();
         if self.documents.asked_again.get(url, now).is_some() {
             return Ok(None);
         }
         self.documents.asked_again.put(url, (), now, now + FAILURE_SECS);
-        let found = self.fetched_keys(url, now).await?;
+        let found = self
+            .fetched_keys(url, &self.asker(client, network, now), now)
+            .await?;
         found.map(Some).map_err(|cause| not_accepted(&cause))
     }
 
-    async fn fetched_keys(&self, url: &str, now: i64) -> Result<Result<Arc<KeySet>, String>, TokenError> {
-        let found = self.fetched(url, Limits::KEYS).await?;
+    /// Returns for whom something is fetched.
+    fn asker(&self, client: &Client, network: Option<String>, now: i64) -> Asker {
+        let is_known = client.organization.is_some() || self.documents.given.get(&client.id, now).is_some();
+        Asker { network, is_known }
+    }
+
+    async fn fetched_keys(
+        &self,
+        url: &str,
+        asker: &Asker,
+        now: i64,
+    ) -> Result<Result<Arc<KeySet>, String>, TokenError> {
+        let found = self.fetched(url, Limits::KEYS, asker).await?;
         let found = found.and_then(|fetched| {
             let keys = KeySet::parse(&fetched.body);
             keys.map(Arc::new).map_err(|refusal| refusal.to_string())
@@ -117,9 +152,24 @@ impl Oauth {
         Ok(found)
     }
 
-    async fn fetched(&self, url: &str, limits: Limits) -> Result<Result<Fetched, String>, TokenError> {
+    /// Notes that a client was given something: what is fetched for it does not wait behind what is fetched for strangers.
+    pub(super) fn note_given(&self, client: &Client) {
+        if client.organization.is_none() {
+            let now = self.now_secs();
+            self.documents.given.put(&client.id, (), now, now + KNOWN_SECS);
+        }
+    }
+
+    async fn fetched(
+        &self,
+        url: &str,
+        limits: Limits,
+        asker: &Asker,
+    ) -> Result<Result<Fetched, String>, TokenError> {
         let busy = || TokenError::new(Code::TemporarilyUnavailable, "no other server can be asked now");
-        let _turn = self.documents.turns.acquire().await.map_err(|_| busy())?;
+        let host = client_document::origin(url).map(|(host, _)| host);
+        let turn = self.documents.turns.take(host.as_deref(), asker).await;
+        let _turn = turn.ok_or_else(busy)?;
         let fetcher = self.fetcher().map_err(|_| busy())?;
         let found = fetcher.get_with_age(url, limits).await;
         Ok(found.map_err(|refused| refused.to_string()))

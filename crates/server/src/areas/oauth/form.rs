@@ -8,9 +8,11 @@ use provost_kernel::Secret;
 use provost_kernel::dispatch::percent_decode;
 use provost_oauth::TokenError;
 use provost_oauth::error::Code;
+use std::time::Duration;
 
-/// LIMIT: bytes of a request (D2.7).
-pub const MAX_BYTES: usize = 64 * 1024;
+/// LIMIT: bytes of a request, and how long they may take: whoever sends them is nobody known yet (ADR 0071).
+pub const MAX_BYTES: usize = 16 * 1024;
+pub const PATIENCE: Duration = Duration::from_secs(3);
 /// LIMIT: parameters of a request.
 const MAX_PARAMETERS: usize = 64;
 /// RFC 8707 §2: the one parameter that may stand there more than once.

@@ -54,11 +54,15 @@ impl Client {
     }
 }
 
-/// Resolves a client's id: a registered one, or the URL of a metadata document, which is fetched.
+/// Resolves a client's id: a registered one, or the URL of a metadata document, which is fetched in a turn of the `network`.
 ///
 /// Errors: `invalid_client` for one that is unknown, blocked, or whose document is not accepted;
 /// `temporarily_unavailable`.
-pub async fn client(kernel: &Arc<Kernel>, client_id: &str) -> std::result::Result<Client, TokenError> {
+pub async fn client(
+    kernel: &Arc<Kernel>,
+    client_id: &str,
+    network: Option<String>,
+) -> std::result::Result<Client, TokenError> {
     let unknown = || TokenError::new(ErrorCode::InvalidClient, "the client is not known here");
     let oauth = Oauth::of(kernel).map_err(of_store)?.clone();
     if oauth.settings.blocks(client_id) {
@@ -68,7 +72,7 @@ pub async fn client(kernel: &Arc<Kernel>, client_id: &str) -> std::result::Resul
         if !oauth.settings.client_documents {
             return Err(unknown());
         }
-        return oauth.client_at(client_id).await;
+        return oauth.client_at(client_id, network).await;
     }
     let id = client_id.to_owned();
     let found = kernel.read_system(move |tx| clients::resolve(tx, &id)).await;

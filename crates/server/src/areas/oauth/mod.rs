@@ -47,6 +47,7 @@ pub mod sign_in;
 mod state;
 mod store;
 mod token;
+mod turns;
 mod upkeep;
 mod verifier;
 mod vouched;
@@ -80,6 +81,9 @@ use std::sync::Arc;
 
 /// The paths of the two resources that tokens are for, the API first (D2.6).
 pub const AUDIENCES: [&str; 2] = ["/api/headless/v1", "/mcp"];
+
+/// What the paths of the endpoints for clients and browsers begin with.
+pub const ENDPOINTS: &str = "/oauth/";
 
 /// Returns the operations of the area.
 pub fn operations() -> Vec<Entry> {

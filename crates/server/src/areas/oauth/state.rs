@@ -4,16 +4,18 @@ use super::documents::Documents;
 use super::issuers::Trusted;
 use super::recent::Recent;
 use super::settings::Settings;
+use super::turns::Turns;
+use aws_lc_rs::hmac;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Error, Result};
-use provost_kernel::keys::Keys;
+use provost_kernel::keys::{Keys, MacPurpose};
 use provost_kernel::time::Clock;
 use provost_kernel::{Kernel, Secret};
 use provost_oauth::access_token::Issuer;
 use provost_oauth::dpop::Replays;
 use provost_oauth::guard::Fetcher;
 use provost_oauth::sign::{NewAccessToken, Signer};
-use provost_oauth::{Algorithm, KeySet};
+use provost_oauth::{Algorithm, KeySet, Refusal};
 use serde_json::json;
 use std::sync::{Arc, OnceLock};
 
@@ -23,6 +25,9 @@ const MAX_PROOFS: usize = 100_000;
 const MAX_ASSERTIONS: usize = 10_000;
 /// LIMIT: verified tokens that are remembered.
 const MAX_TOKENS: usize = 10_000;
+
+/// Separates the key of what is remembered from the cursors', with which it shares a sub-key.
+const LABEL: &[u8] = b"provost/oauth/recent/v1";
 
 /// One of the kernel's extras, as `Arc<Oauth>`.
 pub struct Oauth {
@@ -34,10 +39,15 @@ pub struct Oauth {
     pub(super) own: Issuer,
     pub(super) issuers: Vec<Arc<Trusted>>,
     pub(super) clock: Arc<dyn Clock>,
+    /// The proofs of those who called a resource. Those of the token endpoint are in the store (OC-8).
     pub(super) proofs: Replays,
     /// Assertions of clients that are no rows: a request that fails has no organization in which one could be spent.
     pub(super) assertions: Replays,
     pub(super) tokens: Recent<super::verifier::Accepted>,
+    /// Why tokens were refused a moment ago.
+    pub(super) rejected: Recent<Refusal>,
+    /// Turns at asking an issuer about a token.
+    pub(super) questions: Turns,
     pub(super) documents: Documents,
     /// The newest key last.
     signers: Vec<Signer>,
@@ -58,6 +68,7 @@ impl Oauth {
             keys: Arc::new(KeySet::parse(key_set(&signers).as_bytes()).map_err(fault)?),
         };
         let issuers = settings.issuers.iter().cloned();
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &keys.mac(MacPurpose::Cursor, &[LABEL]));
         Ok(Self {
             issuers: issuers.map(|issuer| Arc::new(Trusted::new(issuer))).collect(),
             url: url.to_owned(),
@@ -67,8 +78,10 @@ impl Oauth {
             signers,
             proofs: Replays::new(MAX_PROOFS),
             assertions: Replays::new(MAX_ASSERTIONS),
-            tokens: Recent::new(MAX_TOKENS),
-            documents: Documents::default(),
+            tokens: Recent::new(MAX_TOKENS, &key),
+            rejected: Recent::new(MAX_TOKENS, &key),
+            questions: Turns::default(),
+            documents: Documents::new(&key),
             fetcher: OnceLock::new(),
         })
     }

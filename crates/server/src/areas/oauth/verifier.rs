@@ -6,10 +6,11 @@ use super::foreign::Named;
 use super::issuers::Trusted;
 use super::opening::Opening;
 use super::state::{Oauth, is_pinned};
-use provost_kernel::Timestamp;
-use provost_kernel::auth::{OrganizationId, ScopeSet};
+use super::turns::Asker;
+use provost_kernel::auth::{OrganizationId, Origin, ScopeSet};
 use provost_kernel::credential::{Ask, Verified, Verifier, invalid_token};
 use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::{Timestamp, ledger};
 use provost_oauth::access_token;
 use provost_oauth::dpop::Proof;
 use provost_oauth::guard::Limits;
@@ -23,6 +24,10 @@ pub(super) const LEEWAY_SECS: i64 = 60;
 const SIGNATURE_SECS: i64 = 300;
 /// LIMIT: seconds for which an issuer's word about an opaque token is believed (D2.6).
 const INTROSPECTION_SECS: i64 = 30;
+
+/// LIMIT: seconds for which a token stays refused without being looked at again: an issuer is not asked once for each time that
+/// somebody sends one.
+const REFUSAL_SECS: i64 = 10;
 
 /// What is known of a token without a store, whatever it is asked for.
 #[derive(Clone)]
@@ -44,7 +49,7 @@ impl Verifier for TokenVerifier {
         ask: Ask<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<Verified>> + Send + 'a>> {
         Box::pin(async move {
-            let accepted = self.0.accept(token).await?;
+            let accepted = self.0.accept(token, ask.origin).await?;
             self.0.admit(token, &accepted, ask)
         })
     }
@@ -52,17 +57,29 @@ impl Verifier for TokenVerifier {
 
 impl Oauth {
     /// Finds out who issued a token and what it says.
-    async fn accept(&self, token: &str) -> Result<Accepted> {
+    async fn accept(&self, token: &str, origin: &Origin) -> Result<Accepted> {
         let now = self.now_secs();
         if let Some(known) = self.tokens.get(token, now) {
             return Ok(known);
         }
+        if let Some(refusal) = self.rejected.get(token, now) {
+            return Err(refused(refusal));
+        }
         let is_signed = token.bytes().filter(|byte| *byte == b'.').count() == 2;
         let (accepted, secs) = if is_signed {
-            (self.signed(token, now).await?, SIGNATURE_SECS)
+            (self.signed(token, now).await, SIGNATURE_SECS)
         } else {
-            (self.opaque(token, now).await?, INTROSPECTION_SECS)
+            (self.opaque(token, now, origin).await, INTROSPECTION_SECS)
         };
+        let accepted = accepted.inspect_err(|error| {
+            let refusal = match error.code() {
+                Code::Unauthenticated => Refusal::Signature,
+                Code::TokenExpired => Refusal::Expired,
+                // Nobody was asked, or nobody answered.
+                _ => return,
+            };
+            self.rejected.put(token, refusal, now, now + REFUSAL_SECS);
+        })?;
         let until = (accepted.claims.expires_at + LEEWAY_SECS).min(now + secs);
         self.tokens.put(token, accepted.clone(), now, until);
         Ok(accepted)
@@ -92,7 +109,7 @@ impl Oauth {
     }
 
     /// Asks the one issuer of opaque tokens.
-    async fn opaque(&self, token: &str, now: i64) -> Result<Accepted> {
+    async fn opaque(&self, token: &str, now: i64, origin: &Origin) -> Result<Accepted> {
         let mut asked = self
             .issuers
             .iter()
@@ -100,6 +117,16 @@ impl Oauth {
         let (trusted, endpoint) = asked.next().ok_or_else(invalid_token)?;
         let form = introspection::request(token).map_err(refused)?;
         let silence = || Error::unavailable("the issuer of this token cannot be asked; try again");
+        if trusted.is_silent(self.clock.as_ref()) {
+            return Err(silence());
+        }
+        let sender = Asker {
+            network: Some(ledger::network(origin.source_ip)),
+            is_known: origin.arrival.is_known(),
+        };
+        // The host is the operator's own.
+        let _turn = self.questions.take(None, &sender).await.ok_or_else(silence)?;
+        // It may have fallen silent while this one waited.
         if trusted.is_silent(self.clock.as_ref()) {
             return Err(silence());
         }
@@ -209,35 +236,37 @@ impl Oauth {
             Some(Confirmation::Jkt(thumbprint)) => thumbprint,
         };
         let url = format!("{}{}", self.url, ask.path);
-        let proof = self.proof(ask.headers, ask.method.as_str(), &url, Some(token), now);
-        match proof {
-            Ok(Some(proof)) if proof.thumbprint == *wanted => Ok(()),
+        let proof = proof(ask.headers, ask.method.as_str(), &url, Some(token), now);
+        let proof = proof.ok().flatten();
+        let proof = proof.filter(|proof| proof.thumbprint == *wanted);
+        let admitted = proof
+            .ok_or(Refusal::Shape)
+            .and_then(|proof| self.proofs.admit(&proof, now));
+        match admitted {
+            Ok(()) => Ok(()),
             Err(Refusal::Busy) => Err(Error::unavailable("too many proofs at a time; try again")),
-            _ => Err(no("the DPoP proof is missing or not accepted")),
+            Err(_) => Err(no("the DPoP proof is missing or not accepted")),
         }
     }
+}
 
-    /// Returns the proof that a request holds, if it holds one at all.
-    ///
-    /// Errors: those of the proof, `Shape` for two of them, `Replayed`, `Busy`.
-    pub(super) fn proof(
-        &self,
-        headers: &http::HeaderMap,
-        method: &str,
-        url: &str,
-        token: Option<&str>,
-        now: i64,
-    ) -> std::result::Result<Option<Proof>, Refusal> {
-        let mut sent = headers.get_all("dpop").iter();
-        let Some(first) = sent.next() else { return Ok(None) };
-        let text = first.to_str().map_err(|_| Refusal::Shape)?;
-        if sent.next().is_some() {
-            return Err(Refusal::Shape);
-        }
-        let proof = dpop::verify(text, method, url, token, now)?;
-        self.proofs.admit(&proof, now)?;
-        Ok(Some(proof))
+/// Returns the proof that a request holds, if it holds one at all. That it serves once is for the caller to see to.
+///
+/// Errors: those of the proof, `Shape` for two of them.
+pub(super) fn proof(
+    headers: &http::HeaderMap,
+    method: &str,
+    url: &str,
+    token: Option<&str>,
+    now: i64,
+) -> std::result::Result<Option<Proof>, Refusal> {
+    let mut sent = headers.get_all("dpop").iter();
+    let Some(first) = sent.next() else { return Ok(None) };
+    let text = first.to_str().map_err(|_| Refusal::Shape)?;
+    if sent.next().is_some() {
+        return Err(Refusal::Shape);
     }
+    dpop::verify(text, method, url, token, now).map(Some)
 }
 
 /// Returns by what key the session of one of our tokens is found.

@@ -19,7 +19,7 @@ use crate::config::{Config, check_public_url, sign_in_providers};
 use crate::modules::Workers;
 use crate::{app, background, closing, mcp};
 use provost_kernel::db::Location;
-use provost_kernel::expose::edge::{Certificates, Edge, EdgeSettings, Tls, serve};
+use provost_kernel::expose::edge::{Allowance, Certificates, Edge, EdgeSettings, Tls, serve};
 use provost_kernel::expose::http::Reading;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::supervisor::Supervisor;
@@ -298,7 +298,11 @@ impl Server<'_> {
         let settings = EdgeSettings {
             trusted_proxies: config.http.networks()?,
             tls_is_ours: !matches!(tls, Tls::Off),
-            ..EdgeSettings::default()
+            allowance: config.rate_limits.enabled.then_some(Allowance {
+                requests: config.http.network_requests,
+                connections: config.http.network_connections,
+            }),
+            ..app::edge_settings()
         };
         let reading = Reading {
             max_body_bytes: settings.max_body_bytes,

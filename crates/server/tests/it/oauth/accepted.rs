@@ -195,6 +195,11 @@ fn a_proof_serves_the_token_endpoint_once_at_all_servers() {
         };
         let reply = redeem(&*app, codes[0].as_str(), first.as_str()).await;
         assert_eq!(reply.ok()["token_type"], "DPoP");
+        // A proof that came with a grant that is none is remembered nowhere: whoever has no grant fills no memory.
+        for _ in 0..2 {
+            let reply = redeem(&*app, "no code of anybody", second.as_str()).await;
+            refused(&reply, 400, "invalid_grant");
+        }
         // The other server never saw it, and refuses it all the same; the code is not spent.
         for server in [&other, &*app] {
             let reply = redeem(server, codes[1].as_str(), first.as_str()).await;

@@ -184,7 +184,7 @@ pub async fn unit<T: Send + 'static>(
 /// Makes a code as the consent page does.
 pub async fn code(app: &App, client: &str, user_id: &str, scopes: &[&str], jkt: Option<String>) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, VERIFIER.as_bytes());
-    let client: Client = grants::client(&app.kernel, client).await.unwrap();
+    let client: Client = grants::client(&app.kernel, client, None).await.unwrap();
     assert!(client.redirects_to("http://127.0.0.1:4711/callback"));
     let new = Code {
         client,

@@ -48,7 +48,11 @@ async fn a_chunked_body_is_limited_to_the_byte() {
 
 #[tokio::test]
 async fn a_client_that_sends_far_too_much_still_reads_the_refusal() {
-    let running = start(EdgeSettings::default()).await;
+    let running = start(EdgeSettings {
+        allowance: None,
+        ..EdgeSettings::default()
+    })
+    .await;
     let length = 8 << 20;
     let mut client = Raw::connect(&running).await;
     client.send(sized(length) + &"x".repeat(length)).await;

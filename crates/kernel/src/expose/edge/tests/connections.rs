@@ -57,7 +57,11 @@ async fn pipelined_requests_are_answered_in_order_up_to_the_first_bad_one() {
 
 #[tokio::test]
 async fn slow_heads_are_refused_and_closed_while_others_are_served() {
-    let running = start(quick()).await;
+    let running = start(EdgeSettings {
+        allowance: None,
+        ..quick()
+    })
+    .await;
     let mut slow = Vec::new();
     for _ in 0..200 {
         let mut client = Raw::connect(&running).await;

@@ -7,7 +7,7 @@ use super::parameters::Parameters;
 use super::provider::{Failed, Provider, Trip};
 use super::request::{self, Asked};
 use super::sealed::{self, Purpose};
-use super::{CHOOSE, Step, count, count_stray, providers};
+use super::{CHOOSE, Step, count, count_stray, network, providers};
 use crate::areas::oauth::grants;
 use axum::extract::State;
 use axum::response::Response;
@@ -43,7 +43,7 @@ async fn begun(kernel: &Arc<Kernel>, head: &Parts) -> Step {
     } else {
         count_stray(kernel, &head.extensions)?;
     }
-    let (asked, client) = request::read(kernel, &parameters).await?;
+    let (asked, client) = request::read(kernel, &parameters, network(&head.extensions)).await?;
     let browser = Browser::of(kernel, &head.headers).unwrap_or_else(|| Browser::new(kernel));
     let response = match all.of(client.organization.as_ref()).as_slice() {
         [] => return Err(nobody()),
@@ -88,7 +88,7 @@ async fn chosen(kernel: &Arc<Kernel>, head: &Parts) -> Step {
 }
 
 async fn organization_of(kernel: &Arc<Kernel>, asked: &Asked) -> Result<Option<OrganizationId>, Stop> {
-    let client = grants::client(kernel, &asked.client_id).await;
+    let client = grants::client(kernel, &asked.client_id, None).await;
     client
         .map(|client| client.organization)
         .map_err(|_| page::gone().into())

@@ -66,7 +66,7 @@ async fn received(kernel: &Arc<Kernel>, head: &Parts) -> Step {
         Err(Failed::Token(why)) => return Err(distrusted(provider, why)),
         Err(failed) => return Err(away(provider, &failed, &asked)),
     };
-    let client = grants::client(kernel, &asked.client_id).await;
+    let client = grants::client(kernel, &asked.client_id, None).await;
     let client = client.map_err(|_| page::gone())?;
     let users = users(kernel, provider, &client, &person).await?;
     let question = Question {

@@ -10,6 +10,7 @@ use super::parameters::Parameters;
 use super::sealed::{self, Purpose};
 use super::{Step, count};
 use crate::areas::directory;
+use crate::areas::oauth::form::{MAX_BYTES, PATIENCE};
 use crate::areas::oauth::grants::{self, Client, User};
 use crate::areas::oauth::links;
 use axum::extract::{Request, State};
@@ -20,11 +21,6 @@ use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::expose::edge::read_body;
 use provost_kernel::{Code, Cx, Error, Kernel, Result, Secret};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-/// LIMIT: bytes of an answer; the sealed question is most of it.
-const MAX_FORM_BYTES: usize = 16 * 1024;
-const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Shows what is asked for.
 pub async fn ask(State(kernel): State<Arc<Kernel>>, head: Parts) -> Response {
@@ -64,7 +60,7 @@ pub async fn decide(State(kernel): State<Arc<Kernel>>, request: Request) -> Resp
 
 async fn decided(kernel: &Arc<Kernel>, request: Request) -> Step {
     check_origin(request.headers())?;
-    let (head, body) = read_body(request, MAX_FORM_BYTES, FORM_TIMEOUT).await?;
+    let (head, body) = read_body(request, MAX_BYTES, PATIENCE).await?;
     let form = std::str::from_utf8(&body).map_err(|_| page::gone())?;
     let form = Parameters::parse(form).map_err(|_| page::gone())?;
     if form.repeated().is_some() {
@@ -116,7 +112,7 @@ fn question<'a>(
 
 /// Returns the client as it is now.
 async fn client(kernel: &Arc<Kernel>, question: &Question) -> std::result::Result<Client, Stop> {
-    let client = grants::client(kernel, &question.asked.client_id).await;
+    let client = grants::client(kernel, &question.asked.client_id, None).await;
     let client = client.map_err(|_| page::gone())?;
     // Its targets may have changed since the question was made.
     if !client.redirects_to(&question.asked.redirect_uri) {

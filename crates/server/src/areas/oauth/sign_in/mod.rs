@@ -105,9 +105,13 @@ fn count_stray(kernel: &Kernel, extensions: &Extensions) -> Result<()> {
 }
 
 fn limit(kernel: &Kernel, extensions: &Extensions, bucket: &Bucket) -> Result<()> {
-    // One IPv6 caller has 2^64 addresses.
-    let network = extensions.get::<ClientIp>().map(|ip| ledger::network(ip.0));
+    let network = network(extensions);
     kernel
         .limit(bucket, &[network.as_deref().unwrap_or_default()])
         .map(|_| ())
+}
+
+/// Returns the network of a request. One IPv6 caller has 2^64 addresses.
+fn network(extensions: &Extensions) -> Option<String> {
+    extensions.get::<ClientIp>().map(|ip| ledger::network(ip.0))
 }

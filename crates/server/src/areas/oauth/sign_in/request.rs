@@ -95,9 +95,10 @@ pub fn is_whole(parameters: &Parameters) -> bool {
 pub fn read<'a>(
     kernel: &'a Arc<Kernel>,
     parameters: &'a Parameters,
+    network: Option<String>,
 ) -> Pending<'a, Result<(Asked, Client), Stop>> {
     Box::pin(async move {
-        let client = client(kernel, parameters).await?;
+        let client = client(kernel, parameters, network).await?;
         let redirect_uri = redirect_uri(&client, parameters)?;
         let state = parameters.only("state").map(str::to_owned);
         let is_too_long = state.as_ref().is_some_and(|state| state.len() > MAX_STATE);
@@ -136,12 +137,16 @@ const KNOWN: [&str; 14] = [
 ];
 
 /// Finds the client.
-async fn client(kernel: &Arc<Kernel>, parameters: &Parameters) -> Result<Client, Stop> {
+async fn client(
+    kernel: &Arc<Kernel>,
+    parameters: &Parameters,
+    network: Option<String>,
+) -> Result<Client, Stop> {
     let id = parameters
         .only("client_id")
         .filter(|id| id.len() <= MAX_CLIENT_ID)
         .ok_or_else(|| wrong_client("The request does not say, in one way, which application sends it."))?;
-    let found = grants::client(kernel, id).await;
+    let found = grants::client(kernel, id, network).await;
     found.map_err(|error| match error.code() {
         Code::TemporarilyUnavailable => Notice::new(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -142,7 +142,7 @@ pub async fn authenticate(kernel: &Arc<Kernel>, oauth: &Oauth, asked: &Asked) ->
         }
     };
     let id = client_id(form, assertion)?;
-    let client = grants::client(kernel, &id).await?;
+    let client = grants::client(kernel, &id, asked.network.clone()).await?;
     let Some(assertion) = assertion else {
         if matches!(client.authentication, Authentication::None) {
             return Ok(Known {
@@ -158,7 +158,7 @@ pub async fn authenticate(kernel: &Arc<Kernel>, oauth: &Oauth, asked: &Asked) ->
         Authentication::None => return Err(refused("this client has no keys")),
         Authentication::Keys(keys) => keys,
         Authentication::KeysAt(url) => {
-            fetched = oauth.keys_at(url).await?;
+            fetched = oauth.keys_at(url, &client, asked.network.clone()).await?;
             &fetched
         }
     };
@@ -168,7 +168,7 @@ pub async fn authenticate(kernel: &Arc<Kernel>, oauth: &Oauth, asked: &Asked) ->
     let mut verified = verify(keys);
     // A client that took other keys a moment ago is not refused for the ones that are remembered.
     if let (Err(Refusal::UnknownKey), Authentication::KeysAt(url)) = (&verified, &client.authentication)
-        && let Some(anew) = oauth.keys_anew(url).await?
+        && let Some(anew) = oauth.keys_anew(url, &client, asked.network.clone()).await?
     {
         verified = verify(&anew);
     }

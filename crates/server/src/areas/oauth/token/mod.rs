@@ -26,20 +26,21 @@ pub(super) use issue::{of_store, unit};
 pub(super) use refresh::find as find_refresh;
 pub use scope::audiences;
 
-use super::form::{Form, MAX_BYTES};
+use super::form::{Form, MAX_BYTES, PATIENCE};
 use super::state::Oauth;
+use super::verifier::proof;
 use answer::issued;
 use authenticate::Spendable;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use issue::Issued;
-use provost_kernel::Kernel;
+use provost_kernel::arrival::Arrival;
 use provost_kernel::expose::edge::{ClientIp, read_body};
+use provost_kernel::{Kernel, ledger};
 use provost_oauth::error::Code;
 use provost_oauth::{TokenError, id_jag as jag, subject_token};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The path of the endpoint.
 pub const PATH: &str = "/oauth/token";
@@ -51,21 +52,25 @@ pub const GRANT_TYPES: [&str; 5] = [
     subject_token::GRANT_TYPE,
     jag::GRANT_TYPE,
 ];
-/// A request must be complete within this time.
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request to an endpoint that takes forms.
 pub(super) struct Asked {
     pub(super) form: Form,
     pub(super) headers: http::HeaderMap,
+    /// Where it comes from.
+    pub(super) network: Option<String>,
 }
 
 /// Serves the endpoint.
 pub async fn serve(State(kernel): State<Arc<Kernel>>, request: Request) -> Response {
     let network = network(&request);
+    let arrival = request.extensions().get::<Arrival>().cloned().unwrap_or_default();
     match read(request).await {
         Ok(asked) => match grant(&kernel, &asked).await {
-            Ok(token) => issued(&token),
+            Ok(token) => {
+                arrival.recognized();
+                issued(&token)
+            }
             Err(error) => failed(&kernel, network, &error),
         },
         Err(error) => refused(&error),
@@ -95,11 +100,13 @@ pub(super) async fn read(request: Request) -> Result<Asked, TokenError> {
     if request.uri().query().is_some_and(|query| !query.is_empty()) {
         return Err(wrong("parameters stand in the body, not in the URL"));
     }
-    let read = read_body(request, MAX_BYTES, TIMEOUT).await;
+    let network = network(&request).map(ledger::network);
+    let read = read_body(request, MAX_BYTES, PATIENCE).await;
     let (parts, body) = read.map_err(|error| wrong(error.message()))?;
     Ok(Asked {
         form: Form::parse(&body)?,
         headers: parts.headers,
+        network,
     })
 }
 
@@ -115,9 +122,12 @@ async fn grant(kernel: &Arc<Kernel>, asked: &Asked) -> Result<Issued, TokenError
     let known = authenticate(kernel, &oauth, asked).await?;
     // INVARIANT OC-5: an assertion that was sent is spent, also where what it was sent with is refused.
     let rest = known.rest();
+    let client = known.client.clone();
     let done = granted(kernel, &oauth, known, grant_type, asked).await;
     if done.is_err() {
         rest.spend(kernel).await;
+    } else {
+        oauth.note_given(&client);
     }
     done
 }
@@ -136,7 +146,8 @@ async fn granted(
         ));
     }
     let url = format!("{}{PATH}", oauth.url);
-    let proof = oauth.proof(&asked.headers, "POST", &url, None, oauth.now_secs());
+    // INVARIANT OC-8: it is remembered by the store, in the unit of the grant. Whoever has no grant fills no memory with proofs.
+    let proof = proof(&asked.headers, "POST", &url, None, oauth.now_secs());
     let proof = proof.map_err(|refusal| refusal.answer(Code::InvalidDpopProof))?;
     known.proof = proof.as_ref().map(Spendable::of_proof);
     let jkt = proof.map(|proof| proof.thumbprint);

@@ -1,0 +1,54 @@
+//! One request as the edge sees it, for those who find out who sent it.
+//!
+//! What is done for somebody unknown is bounded for each network (`expose/edge/share.rs`). Whoever recognizes the caller says so
+//! here, and the request counts as nobody unknown any more.
+
+use std::sync::Arc;
+
+/// What a request came through.
+pub trait Door: Send + Sync {
+    /// Says whether the token of the request was valid a moment ago: a reason to give it a place, and none to let it do anything.
+    fn knows(&self) -> bool;
+
+    /// Hears that the caller was recognized.
+    fn recognized(&self);
+
+    /// Hears that the token is not valid.
+    fn refused(&self);
+}
+
+/// The door of a request; that of the program's own work is none.
+#[derive(Clone, Default)]
+pub struct Arrival(Option<Arc<dyn Door>>);
+
+impl Arrival {
+    /// Returns the arrival through a door.
+    pub fn through(door: Arc<dyn Door>) -> Self {
+        Self(Some(door))
+    }
+
+    /// Says whether the token of the request was valid a moment ago. It may have been revoked since.
+    pub fn is_known(&self) -> bool {
+        self.0.as_ref().is_some_and(|door| door.knows())
+    }
+
+    /// Says that the caller was recognized.
+    pub fn recognized(&self) {
+        if let Some(door) = &self.0 {
+            door.recognized();
+        }
+    }
+
+    /// Says that the token is not valid.
+    pub fn refused(&self) {
+        if let Some(door) = &self.0 {
+            door.refused();
+        }
+    }
+}
+
+impl std::fmt::Debug for Arrival {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Arrival(…)")
+    }
+}

@@ -1,0 +1,130 @@
+//! One request between its head and its answer: which place it takes, and when it leaves the share of its network.
+
+use super::callers::{Callers, Mark};
+use super::link::Link;
+use super::share::{Member, Share};
+use crate::arrival::Door;
+use crate::{Error, Result};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// Places for requests that are worked on at once.
+pub(super) struct Room {
+    taken: AtomicUsize,
+    /// For whoever comes.
+    for_all: usize,
+    /// For callers that were recognized a moment ago, the others included.
+    for_known: usize,
+    share: Option<Arc<Share>>,
+}
+
+impl Room {
+    /// Returns an empty room of `places`, of which `kept` are for known callers.
+    pub(super) fn new(places: usize, kept: usize, share: Option<Arc<Share>>) -> Self {
+        Self {
+            taken: AtomicUsize::new(0),
+            // Of a room that has hardly any, not all are kept.
+            for_all: places - kept.min(places / 2),
+            for_known: places,
+            share,
+        }
+    }
+
+    /// Takes a place.
+    ///
+    /// Errors: `Unavailable` when there is none for this caller.
+    pub(super) fn admit(&self, is_known: bool) -> Result<Admission<'_>> {
+        let most = if is_known { self.for_known } else { self.for_all };
+        let admission = Admission(&self.taken);
+        let before = admission.0.fetch_add(1, Ordering::AcqRel);
+        if before >= most {
+            return Err(Error::unavailable("the server is busy; try again"));
+        }
+        Ok(admission)
+    }
+}
+
+/// One of the requests that are worked on at once.
+pub(super) struct Admission<'a>(&'a AtomicUsize);
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// See the module's text.
+pub(super) struct Visit {
+    callers: Arc<Callers>,
+    mark: Option<Mark>,
+    is_known: bool,
+    link: Option<Arc<Link>>,
+    member: Mutex<Option<Member>>,
+}
+
+impl Visit {
+    /// Begins a visit. That of a known caller takes its connection out of the share at once.
+    pub(super) fn begin(callers: &Arc<Callers>, mark: Option<Mark>, link: Option<Arc<Link>>) -> Arc<Self> {
+        let is_known = mark.is_some_and(|mark| callers.knows(&mark));
+        if is_known && let Some(link) = &link {
+            link.leave_share();
+        }
+        Arc::new(Self {
+            callers: Arc::clone(callers),
+            mark,
+            is_known,
+            link,
+            member: Mutex::default(),
+        })
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// Counts the request in the share of its network; returns what is cancelled when it has to go.
+    pub(super) fn join(&self, room: &Room, ip: IpAddr) -> Option<CancellationToken> {
+        let member = room.share.as_ref().filter(|_| !self.is_known)?.join(ip);
+        let closed = member.closed();
+        *self.member.lock().unwrap_or_else(PoisonError::into_inner) = Some(member);
+        Some(closed)
+    }
+
+    fn leave(&self) {
+        let member = self.member.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(member);
+    }
+}
+
+impl Door for Visit {
+    fn knows(&self) -> bool {
+        self.is_known
+    }
+
+    fn recognized(&self) {
+        if let Some(mark) = &self.mark {
+            self.callers.note(mark);
+        }
+        self.leave();
+        if let Some(link) = &self.link {
+            link.leave_share();
+        }
+    }
+
+    fn refused(&self) {
+        if let Some(mark) = &self.mark {
+            self.callers.forget(mark);
+        }
+    }
+}
+
+/// Ends a visit: what was written about it may remember it for longer than it takes a place.
+pub(super) struct Stay(pub(super) Arc<Visit>);
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
