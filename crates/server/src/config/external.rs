@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// A secret manager that keeps secrets of credentials.
@@ -72,6 +72,7 @@ pub fn declared(managers: &[ExternalManager]) -> Result<ExternalManagers, Proble
         }
         let backend = manager.backend()?;
         manager.check_parts()?;
+        manager.check_against(&managers[..found.len()])?;
         found.push(Declared {
             name: name.to_owned(),
             backend,
@@ -100,17 +101,67 @@ impl ExternalManager {
                 ExternalKind::File if !Path::new(part).is_absolute() => {
                     return Err(self.problem(&format!("the folder {part:?} must be an absolute path")));
                 }
+                // Where it leads depends on what is there later.
+                ExternalKind::File if Path::new(part).components().any(|at| at == Component::ParentDir) => {
+                    return Err(self.problem(&format!("the folder {part:?} must not hold '..'")));
+                }
                 _ => {}
             }
-            let mut others = self
-                .organizations
-                .iter()
-                .filter(|(other, _)| *other != organization);
-            if others.any(|(_, other)| Path::new(part).starts_with(other)) {
-                return Err(self.problem(&format!("the part {part:?} lies within another organization's")));
+        }
+        self.check_against(std::slice::from_ref(self))
+    }
+
+    /// Refuses a part that another organization has a part of, in one of these managers: it would read what is not its own.
+    fn check_against(&self, managers: &[Self]) -> Result<(), Problem> {
+        for other in managers.iter().filter(|other| self.shares_with(other)) {
+            for (organization, part) in &self.organizations {
+                let others = other
+                    .organizations
+                    .iter()
+                    .filter(|(name, _)| *name != organization);
+                let (own, mut others) = (self.real(part), others.map(|(_, part)| other.real(part)));
+                if others.any(|theirs| own.starts_with(&theirs) || theirs.starts_with(&own)) {
+                    return Err(self.problem(&format!(
+                        "the part {part:?} of {organization} lies within another organization's, or another's within it"
+                    )));
+                }
             }
         }
         Ok(())
+    }
+
+    /// Whether another manager reads the same store: files do, and vaults of one address, mount and namespace.
+    fn shares_with(&self, other: &Self) -> bool {
+        let mount = |manager: &Self| manager.mount.clone().unwrap_or_else(|| "secret".into());
+        self.kind == other.kind
+            && (self.kind == ExternalKind::File
+                || (self.host() == other.host()
+                    && mount(self) == mount(other)
+                    && self.namespace == other.namespace))
+    }
+
+    /// Returns host and port of a vault in one spelling; none for files and for an address that is refused elsewhere.
+    fn host(&self) -> Option<(String, u16)> {
+        let uri: Uri = self.address.as_deref()?.trim_end_matches('/').parse().ok()?;
+        let usual = if uri.scheme_str() == Some("http") { 80 } else { 443 };
+        Some((uri.host()?.to_ascii_lowercase(), uri.port_u16().unwrap_or(usual)))
+    }
+
+    /// Returns the place that a part names: of a folder the real one, as far as it is there, because links and dots make
+    /// several names of one.
+    fn real(&self, part: &str) -> PathBuf {
+        let path = Path::new(part);
+        if self.kind == ExternalKind::Vault {
+            return path.to_owned();
+        }
+        let mut rest = Vec::new();
+        for known in path.ancestors() {
+            if let Ok(real) = known.canonicalize() {
+                return rest.iter().rev().fold(real, |real, name| real.join(name));
+            }
+            rest.extend(known.file_name());
+        }
+        path.to_owned()
     }
 
     fn backend(&self) -> Result<Backend, Problem> {
@@ -263,9 +314,84 @@ mod tests {
         );
         assert!(file("acme = \"secrets\"").contains("absolute"));
         assert!(file("acme = \"/s\"\numbrella = \"/s/u\"").contains("within another"));
+        assert!(file("umbrella = \"/s\"\nacme = \"/s/u\"").contains("within another"));
         assert!(file("ACME = \"/s\"").contains("key of an organization"));
         let twice = "[[external_managers]]\nname = \"a\"\nkind = \"file\"\norganizations = {}\n".repeat(2);
         assert!(refusal(&twice).contains("twice"));
         assert!(refusal(&twice.replace("\"a\"", "\"A b\"")).contains("1 to 64"));
+    }
+
+    fn two(kind: &str, more: [&str; 2], parts: [&str; 2]) -> String {
+        let one = |name: &str, more: &str, organization: &str, part: &str| {
+            format!(
+                "[[external_managers]]\nname = \"{name}\"\nkind = \"{kind}\"\n{more}\n[external_managers.organizations]\n{organization} = \"{part}\"\n"
+            )
+        };
+        refusal(&(one("a", more[0], "acme", parts[0]) + &one("b", more[1], "umbrella", parts[1])))
+    }
+
+    #[test]
+    fn no_organization_reaches_anothers_part_by_another_name() {
+        let folder = std::env::temp_dir().join(format!("provost-parts-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(folder.join("acme/team")).unwrap();
+        std::os::unix::fs::symlink(folder.join("acme"), folder.join("link")).unwrap();
+        let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let files = |acme: &str, umbrella: &str| two("file", ["", ""], [&at(acme), &at(umbrella)]);
+        assert_eq!(files("acme", "umbrella"), "");
+        for (acme, umbrella) in [
+            ("acme", "acme"),
+            ("acme", "acme/team"),
+            ("acme/team", "acme"),
+            ("acme", "link"),
+            ("acme", "link/team"),
+            ("acme/team", "link"),
+            ("acme", "link/not/there"),
+        ] {
+            let said = files(acme, umbrella);
+            assert!(
+                said.contains("another organization's"),
+                "{acme} {umbrella}: {said}"
+            );
+        }
+        assert!(files("acme", "umbrella/../acme").contains("must not hold '..'"));
+        std::fs::remove_dir_all(&folder).unwrap();
+        let vault =
+            |address: &str, more: &str| format!("address = \"{address}\"\ntoken_file = \"t\"\n{more}");
+        let (one, same, other) = (
+            "https://vault.corp",
+            "https://VAULT.corp:443/",
+            "https://vault.corp:8200",
+        );
+        for (second, mounts, parts, is_refused) in [
+            (same, ["", ""], ["p/acme", "p/umbrella"], false),
+            (same, ["", ""], ["p", "p/umbrella"], true),
+            (other, ["", ""], ["p", "p/umbrella"], false),
+            (same, ["", "mount = \"secret\""], ["p/acme", "p/acme"], true),
+            (same, ["", "mount = \"other\""], ["p/acme", "p/acme"], false),
+            (
+                same,
+                ["namespace = \"a\"", "namespace = \"b\""],
+                ["p", "p"],
+                false,
+            ),
+            (
+                same,
+                ["namespace = \"a\"", "namespace = \"a\""],
+                ["p/x", "p"],
+                true,
+            ),
+        ] {
+            let said = two(
+                "vault",
+                [&vault(one, mounts[0]), &vault(second, mounts[1])],
+                parts,
+            );
+            assert_eq!(
+                said.contains("another organization's"),
+                is_refused,
+                "{parts:?}: {said}"
+            );
+        }
     }
 }

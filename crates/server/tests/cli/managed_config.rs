@@ -407,6 +407,26 @@ async fn a_changed_file_is_reported_and_written_again() {
 }
 
 #[tokio::test]
+async fn a_changed_file_comes_back_from_the_kept_copy_while_the_server_hangs() {
+    let machine = pulled().await;
+    fs::write(&machine.file, "{}").expect("a change");
+    let server = Server::playing([Answer::Silent]).await;
+    let healed = async {
+        for _ in 0..1_000 {
+            if machine.content() == FIRST {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        false
+    };
+    tokio::select! {
+        outcome = machine.pulls(&server, &[]) => panic!("nobody answered: {outcome:?}"),
+        is_healed = healed => assert!(is_healed, "ten seconds are over"),
+    }
+}
+
+#[tokio::test]
 async fn without_a_server_the_last_good_file_stays_and_comes_back() {
     let machine = pulled().await;
     for answer in [

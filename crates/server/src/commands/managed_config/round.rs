@@ -56,12 +56,21 @@ impl Pull {
             .as_ref()
             .and_then(|m| m.file("enforced"))
             .is_some_and(|entry| !found.is(entry));
+        // Before anybody is asked: a server that hangs must not leave the machine with what somebody wrote.
+        if is_drifted && let Some(kept) = &kept {
+            match self.put_back(kept, trusted) {
+                Ok(_) => client.note(&format!(
+                    "{} was changed on this machine and holds the release pulled before again",
+                    self.to.display()
+                )),
+                Err(failure) => client.note(&failure.lines.join("; ")),
+            }
+        }
         let offer = match self.offer(client, trusted).await {
             Ok(offer) => offer,
             Err(failure) => return Err(self.without_offer(failure, kept.as_ref(), trusted, client).await),
         };
         if let (true, Some(applied)) = (is_drifted, &applied) {
-            client.note(&format!("{} was changed on this machine", self.to.display()));
             let report = failed(
                 applied,
                 found.digest(Some(applied)),
@@ -239,18 +248,8 @@ impl Pull {
 
     fn healed(&self, failure: Failure, kept: Option<&Kept>, trusted: &Trusted) -> Failure {
         let Some(kept) = kept else { return failure };
-        let heal = || -> Result<Manifest, Failure> {
-            let payload = trusted.verified(&kept.envelope, SignedKind::Release)?;
-            let manifest = Manifest::checked(&payload, &kept.files)?;
-            if let Some(entry) = manifest.file("enforced")
-                && !Found::at(&self.to)?.is(entry)
-            {
-                file::put(&self.to, entry, &kept.files)?;
-            }
-            Ok(manifest)
-        };
         let shown = self.to.display();
-        match heal() {
+        match self.put_back(kept, trusted) {
             Ok(manifest) => {
                 let failure = failure.and(format!(
                     "{shown} holds version {}, pulled before",
@@ -264,6 +263,18 @@ impl Pull {
             }
             Err(other) => failure.and(other.lines.join("; ")),
         }
+    }
+
+    /// Writes the enforced file of the kept release where it is not in place.
+    fn put_back(&self, kept: &Kept, trusted: &Trusted) -> Result<Manifest, Failure> {
+        let payload = trusted.verified(&kept.envelope, SignedKind::Release)?;
+        let manifest = Manifest::checked(&payload, &kept.files)?;
+        if let Some(entry) = manifest.file("enforced")
+            && !Found::at(&self.to)?.is(entry)
+        {
+            file::put(&self.to, entry, &kept.files)?;
+        }
+        Ok(manifest)
     }
 
     /// A report that is not taken is no reason to leave the machine without its file.
