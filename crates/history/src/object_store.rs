@@ -191,6 +191,17 @@ impl Listable for ObjectStore {
             });
         self.runtime.block_on(listing.try_collect()).map_err(cause)
     }
+
+    fn create(&self, name: &str, content: &[u8]) -> io::Result<bool> {
+        let key = self.key(name)?;
+        let payload = PutPayload::from(content.to_vec());
+        let put = self.store.put_opts(&key, payload, PutMode::Create.into());
+        match self.runtime.block_on(put) {
+            Ok(_) => Ok(true),
+            Err(Failure::AlreadyExists { .. }) => Ok(false),
+            Err(failure) => Err(cause(failure)),
+        }
+    }
 }
 
 /// An object before it is sent: S3 wants its length and a digest first.

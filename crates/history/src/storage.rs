@@ -46,6 +46,10 @@ pub trait Storage: Send + Sync {
 pub trait Listable: Storage {
     /// Returns every whole object, in no order: what no history knows any more is found so, and removed.
     fn list(&self) -> io::Result<Vec<Stored>>;
+
+    /// Makes a small object durable unless there is one of this name, whatever it holds; says whether it did. A crash may leave a
+    /// part of it.
+    fn create(&self, name: &str, content: &[u8]) -> io::Result<bool>;
 }
 
 /// An object as a listing shows it.
@@ -174,6 +178,17 @@ impl Listable for Folder {
         }
         Ok(stored)
     }
+
+    fn create(&self, name: &str, content: &[u8]) -> io::Result<bool> {
+        let mut file = match new_file(&self.path_of(name)?) {
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            other => other?,
+        };
+        file.write_all(content)?;
+        file.sync_all()?;
+        File::open(&self.path)?.sync_all()?;
+        Ok(true)
+    }
 }
 
 /// Takes a file away from everybody but its owner, as far as it is ours to take: copied ones may have come with other modes.
@@ -195,6 +210,15 @@ fn close_to_others(_: &fs::DirEntry) {}
 fn create(path: &Path) -> io::Result<File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Makes a file that is not there yet, for its owner alone.
+fn new_file(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)

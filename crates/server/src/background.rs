@@ -80,6 +80,7 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     every(supervisor, "history-sealing", 5, kernel, |kernel| async move {
         history::seal(&kernel).await
     });
+    watch_history(supervisor, kernel);
     every(supervisor, "history-imports", 60, kernel, |kernel| async move {
         history::tell_of_imports(&kernel).await
     });
@@ -113,6 +114,25 @@ fn keep_time(supervisor: &Supervisor, kernel: &Arc<Kernel>) {
 fn run_jobs(supervisor: &Supervisor, kernel: &Arc<Kernel>, handlers: Arc<Vec<Handler>>) {
     let (kernel, stop) = (kernel.clone(), supervisor.token());
     supervisor.spawn("jobs", async move { jobs::serve(&kernel, &handlers, stop).await });
+}
+
+/// Looks at the place of the history now, and every hour.
+fn watch_history(supervisor: &Supervisor, kernel: &Arc<Kernel>) {
+    let (kernel, stop) = (kernel.clone(), supervisor.token());
+    supervisor.spawn("history-place", async move {
+        let mut is_start = true;
+        loop {
+            if let Err(error) = history::watch(&kernel, is_start).await {
+                tracing::warn!(reconciler = "history-place", cause = ?error.private(), "{error}");
+            }
+            is_start = false;
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(Duration::from_hours(1)) => {}
+            }
+        }
+    });
 }
 
 fn every<F>(

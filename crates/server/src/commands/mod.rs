@@ -94,6 +94,7 @@ fn own_command() -> Command {
                 .subcommand(store::Move::command()),
         )
         .subcommand(group("audit", "Read and verify the audit log").subcommand(audit::Verify::command()))
+        .subcommand(group("history", "Look after recorded history").subcommand(history::Adopt::command()))
         .subcommand(
             group("config", "Look at the configuration")
                 .subcommand(config::Check::command())
@@ -139,6 +140,7 @@ fn run(matches: &ArgMatches) -> Outcome {
         ["store", "restore"] => read::<store::Restore>(inner)?.run(),
         ["store", "move"] => read::<store::Move>(inner)?.run(),
         ["audit", "verify"] => read::<audit::Verify>(inner)?.run(),
+        ["history", "adopt"] => read::<history::Adopt>(inner)?.run(),
         ["config", "check"] => read::<config::Check>(inner)?.run(),
         ["config", "schema"] => config::Schema::run(),
         ["openapi"] => read::<openapi::OpenApi>(inner)?.run(),

@@ -205,12 +205,15 @@ fn backups_and_restores_take_the_segments_along() {
             server.stop();
             assert_eq!(succeed(command(&["store", "check"])), "the store is whole\n");
             // A damaged and a missing file are named.
-            let file = std::fs::read_dir(target.path("segments"))
-                .unwrap()
-                .next()
-                .unwrap()
-                .unwrap()
-                .path();
+            let mut entries = std::fs::read_dir(target.path("segments")).unwrap();
+            let file = entries
+                .find_map(|entry| {
+                    let path = entry.unwrap().path();
+                    path.extension()
+                        .is_some_and(|end| end == "parquet")
+                        .then_some(path)
+                })
+                .unwrap();
             let mut bytes = std::fs::read(&file).unwrap();
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;
@@ -221,6 +224,32 @@ fn backups_and_restores_take_the_segments_along() {
             std::fs::remove_file(&file).unwrap();
             let (_, said) = refuse(command(&["store", "check"]));
             assert!(said.contains(name) && said.contains("is not there"), "{said}");
+            // It comes back from the folder of the backup, and from nowhere else.
+            let (_, said) = refuse(command(&["history", "adopt", "nowhere"]));
+            assert!(said.contains("is no folder"), "{said}");
+            std::fs::create_dir_all(home.path("empty")).unwrap();
+            let (_, said) = refuse(command(&["history", "adopt", "empty"]));
+            assert!(said.contains("hold none of the 1 segments"), "{said}");
+            let said = succeed(command(&["history", "adopt", "backup.db.history"]));
+            assert_eq!(
+                said,
+                "1 of 1 segments were brought in, and the place is this store's.\n"
+            );
+            assert_eq!(succeed(command(&["store", "check"])), "the store is whole\n");
+            // The place of another store is not taken without a word.
+            let marker = target.path("segments/place.json");
+            std::fs::write(&marker, "{\"placeId\":\"plc_other\"}").unwrap();
+            let (_, said) = refuse(command(&["store", "check"]));
+            assert!(said.contains("carries the marker of another store"), "{said}");
+            let serve = command(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
+            let mut server = Server::start(serve, &target.path("stdout"));
+            server.wait_for("the place of the history carries the marker of another store");
+            server.stop();
+            let (_, said) = refuse(command(&["history", "adopt"]));
+            assert!(said.contains("--take-over"), "{said}");
+            let said = succeed(command(&["history", "adopt", "--take-over"]));
+            assert!(said.starts_with("0 of 1 segments were brought in"), "{said}");
+            assert_eq!(succeed(command(&["store", "check"])), "the store is whole\n");
         }
     }
 }

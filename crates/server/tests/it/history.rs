@@ -4,6 +4,7 @@ mod evidence;
 mod importing;
 mod listing;
 mod order;
+mod places;
 mod recording;
 mod sealing;
 
@@ -98,6 +99,7 @@ fn files(app: &App) -> Vec<String> {
     let names = std::fs::read_dir(app.keys_dir.join("history")).unwrap();
     let mut names: Vec<String> = names
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "place.json")
         .collect();
     names.sort();
     names

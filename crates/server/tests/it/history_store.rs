@@ -155,7 +155,13 @@ fn segments_in_a_store_are_sealed_and_read() {
                     .list()
                     .unwrap()
             });
-            assert_eq!(listed.await.unwrap(), []);
+            let names: Vec<String> = listed
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|stored| stored.name)
+                .collect();
+            assert_eq!(names, ["place.json"]);
         }
     });
 }

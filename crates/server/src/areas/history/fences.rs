@@ -5,7 +5,7 @@
 use provost_kernel::fence::Readers;
 
 provost_kernel::fences! {
-    acts Readers::Everybody, ["policy.history.imported"];
+    acts Readers::Everybody, ["history.adopted", "policy.history.imported"];
     targets {
         /// A recorded event.
         EVENT = "event" => Readers::Everybody;

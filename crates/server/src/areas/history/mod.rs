@@ -23,6 +23,10 @@
 //!   that the server or a machine uses, in any spelling.
 //! INVARIANT HS-11: every import is named in an audit entry, one for each principal, source and hour.
 //!
+//! INVARIANT HS-13: nothing is sealed into a place, and nothing removed, unless the place carries the marker that the store
+//!   names (`standing.rs`).
+//! INVARIANT HS-14: where a segment cannot be read and the rows that it stands for are still there, they are read in its place.
+//!
 //! Issue "policies, recorded history, backtests"; D9.11; architecture §7.
 //!
 //! Absent on purpose: an audit entry for each event (D9.11); changing or removing single events; searching texts;
@@ -42,6 +46,7 @@ mod resolve;
 mod retain;
 mod seal;
 mod sources;
+mod standing;
 mod status;
 mod store;
 mod tell;
@@ -57,6 +62,9 @@ pub use resolve::resolve;
 pub use retain::retain;
 pub use seal::seal;
 pub use sources::{Opened, SourceKind, SourceRow, Unreadable, open};
+pub use standing::{
+    Standing, forget as forget_place, named as named_place, standing, take as take_place, watch,
+};
 pub use store::File;
 pub use store::{LiveChunk, STATEMENTS, chunks_after, last_chunk, sources};
 pub use tell::tell_of_imports;

@@ -11,11 +11,12 @@
 //! So no event comes twice and none is lost while chunks are sealed beside: a cursor is a place, not a source.
 
 use super::model::{EventId, place_of_instant};
-use super::sources::{Opened, SourceRow, Unreadable, open};
+use super::sources::{Opened, SourceKind, SourceRow, Unreadable, kept, open};
 use provost_history::{Batch, Entry, MAX_EVENTS, Plan, Question, Source, Unit};
 use provost_kernel::{Error, Kernel, Result};
 use provost_policy::Field;
 use provost_replay::record::{self, Owned};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ pub(super) struct Page {
 /// Something that is not read yet.
 enum Unread {
     Source(SourceRow),
-    Group(Arc<str>, Plan, Unit),
+    Group(Arc<SourceRow>, Plan, Unit),
 }
 
 impl Unread {
@@ -87,6 +88,7 @@ pub(super) fn read(kernel: &Arc<Kernel>, org: &str, rows: Vec<SourceRow>, wanted
         unreadable: Vec::new(),
     };
     let mut read_rows = 0;
+    let mut asked = HashSet::new();
     loop {
         // Oldest first, so that the newest one is popped.
         unread.sort_by_key(Unread::newest);
@@ -105,10 +107,17 @@ pub(super) fn read(kernel: &Arc<Kernel>, org: &str, rows: Vec<SourceRow>, wanted
             return Ok(page);
         }
         match unread.pop() {
-            Some(Unread::Source(row)) => split(kernel, org, row, wanted, &mut unread, &mut page),
-            Some(Unread::Group(name, plan, unit)) => {
+            Some(Unread::Source(row)) => {
+                split(kernel, org, row, wanted, &mut unread, &mut page, &mut asked);
+            }
+            Some(Unread::Group(of, plan, unit)) => {
                 read_rows += unit.rows.len();
-                page.take(&name, &plan, &unit, &tests, wanted);
+                if let Err(error) = page.take(&plan, &unit, &tests, wanted) {
+                    match instead(kernel, org, &of, unit.span(), &mut asked) {
+                        Some(rows) => unread.extend(rows.into_iter().map(Unread::Source)),
+                        None => page.miss(missed(&of, &unit), &error),
+                    }
+                }
             }
             None => {}
         }
@@ -123,19 +132,23 @@ fn split(
     wanted: &Wanted,
     unread: &mut Vec<Unread>,
     page: &mut Page,
+    asked: &mut HashSet<String>,
 ) {
     let to = super::model::instant_of_place(wanted.before).saturating_add(1);
-    let span = Unreadable::of(&row);
+    let (span, of) = (Unreadable::of(&row), Arc::new(row.clone()));
     let Opened { sources, unreadable } = open(kernel, org, vec![row]);
     page.unreadable.extend(unreadable);
     for source in sources {
         match plan(source, wanted.from, to) {
             Ok(plan) => {
-                let (name, units) = (Arc::<str>::from(span.name.as_str()), plan.units().to_vec());
-                let group = |unit| Unread::Group(name.clone(), plan.clone(), unit);
+                let units = plan.units().to_vec();
+                let group = |unit| Unread::Group(of.clone(), plan.clone(), unit);
                 unread.extend(units.into_iter().map(group));
             }
-            Err(error) => page.miss(span.clone(), &error),
+            Err(error) => match instead(kernel, org, &of, (i64::MIN, i64::MAX), asked) {
+                Some(rows) => unread.extend(rows.into_iter().map(Unread::Source)),
+                None => page.miss(span.clone(), &error),
+            },
         }
     }
 }
@@ -157,26 +170,52 @@ impl Page {
         self.unreadable.push(span);
     }
 
-    /// Takes the newest matching events of a row group.
-    fn take(&mut self, name: &str, plan: &Plan, unit: &Unit, tests: &Tests, wanted: &Wanted) {
-        match matching(plan, unit, tests, wanted) {
-            Ok(found) => {
-                self.events.extend(found);
-                self.events.sort_by_key(|found| std::cmp::Reverse(found.place));
-                self.events.truncate(wanted.limit);
-            }
-            Err(error) => {
-                let (min_at, max_at) = unit.span();
-                let missed = Unreadable {
-                    name: name.to_owned(),
-                    rows: u32::try_from(unit.rows.len()).unwrap_or(u32::MAX),
-                    min_at,
-                    max_at,
-                };
-                self.miss(missed, &error);
-            }
-        }
+    /// Takes the newest matching events of a row group. One that came before, from the rows of a segment, is the same.
+    fn take(
+        &mut self,
+        plan: &Plan,
+        unit: &Unit,
+        tests: &Tests,
+        wanted: &Wanted,
+    ) -> provost_history::Result<()> {
+        self.events.extend(matching(plan, unit, tests, wanted)?);
+        self.events.sort_by_key(|found| std::cmp::Reverse(found.place));
+        self.events.dedup_by_key(|found| found.place);
+        self.events.truncate(wanted.limit);
+        Ok(())
     }
+}
+
+/// Returns what to say of a row group that cannot be read.
+fn missed(of: &SourceRow, unit: &Unit) -> Unreadable {
+    let (min_at, max_at) = unit.span();
+    Unreadable {
+        name: of.name.clone(),
+        rows: u32::try_from(unit.rows.len()).unwrap_or(u32::MAX),
+        min_at,
+        max_at,
+    }
+}
+
+/// Returns the chunks to read in place of a part of a segment (HS-14), without those that were asked for before; `None` unless
+/// every row that the segment stands for is still there.
+fn instead(
+    kernel: &Arc<Kernel>,
+    org: &str,
+    of: &SourceRow,
+    (min_at, max_at): (i64, i64),
+    asked: &mut HashSet<String>,
+) -> Option<Vec<SourceRow>> {
+    if of.kind != SourceKind::Segment {
+        return None;
+    }
+    let mut kept = kept(kernel, org, of);
+    let rows: u64 = kept.iter().map(|chunk| u64::from(chunk.rows)).sum();
+    if rows != u64::from(of.rows) {
+        return None;
+    }
+    kept.retain(|chunk| chunk.min_at <= max_at && chunk.max_at >= min_at && asked.insert(chunk.id.clone()));
+    Some(kept)
 }
 
 /// Returns the newest events of a row group that match and come before the page's place.

@@ -1,6 +1,6 @@
 //! Where the segments of this installation lie.
 
-use provost_history::{Folder, Storage};
+use provost_history::{Folder, Listable};
 use provost_kernel::durable::make_folder;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The place of the segments, as the operator declared it. An installation without one keeps chunks alone.
 #[derive(Clone)]
-pub struct Place(pub Arc<dyn Storage>);
+pub struct Place(pub Arc<dyn Listable>);
 
 impl Place {
     /// Opens a local folder, made for its owner alone if it is absent.

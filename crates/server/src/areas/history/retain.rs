@@ -7,26 +7,36 @@
 //! read before has long finished, or finds the same events in the other form.
 
 use super::model::DAY_MS;
-use super::{Place, store, vault};
+use super::{Place, standing, store, vault};
 use crate::areas::settings;
 use crate::removal;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
 use provost_kernel::{Cx, Kernel, Result, Timestamp, Undoubted};
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// How long a chunk outlives its sealing.
 const CHUNK_SECS: i64 = 2 * 3_600;
 /// How long a file outlives its row's word.
 const FILE_SECS: i64 = 3_600;
+/// How long a file that no row names stays: whoever has to go back to a newer copy of the store finds it there. Units: seconds.
+const ORPHAN_SECS: u64 = 7 * 86_400;
+/// LIMIT: files without a row that are removed at once.
+const ORPHANS_AT_ONCE: usize = 1_000;
 /// How many pieces of work a round does for one organization; the rest is the next round's.
 const PIECES: usize = 100;
 
-/// Removes what is needed no more, of every organization, unless the clock is doubted (CK-1).
+/// Removes what is needed no more, of every organization, unless the clock is doubted (CK-1); nothing while the place is not the
+/// store's (HS-13).
 pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
     let Some(now) = kernel.undoubted().await? else {
         return Ok(());
     };
+    if kernel.extra::<Place>().is_some() && standing::ours(kernel).await?.is_none() {
+        return Ok(());
+    }
     for organization in kernel.read_system(store::organizations).await? {
         if let Err(error) = retain_one(kernel, &organization, now).await {
             tracing::warn!(
@@ -161,8 +171,60 @@ async fn remove_files(kernel: &Arc<Kernel>, organization: &OrganizationId, now: 
             Ok(gone)
         };
         let gone = kernel.blocking(remove).await?.map_err(Error::internal)?;
+        // A share that went away meanwhile has no files either, and they would come back with it.
+        if standing::ours(kernel).await?.is_none() {
+            return Ok(());
+        }
         let forget = move |cx: &mut Cx<'_>| gone.iter().try_for_each(|id| store::forget_segment(cx, id));
         kernel.system(organization.clone(), None, forget).await?;
     }
     Ok(())
+}
+
+/// Removes segments from the store's own place that no row names and that have lain there for a week, unless the clock is
+/// doubted (CK-1).
+pub(super) async fn sweep(kernel: &Arc<Kernel>, place: &Place) -> Result<()> {
+    let Some(now) = kernel.undoubted().await? else {
+        return Ok(());
+    };
+    let at = place.clone();
+    // Listed before the rows are read: a file has a row from before it is there (HS-4).
+    let listed = kernel
+        .blocking(move || at.0.list())
+        .await?
+        .map_err(Error::internal)?;
+    let known: HashSet<String> = kernel.read_system(store::names).await?.into_iter().collect();
+    let now = Duration::from_millis(now.instant().as_ms().unsigned_abs());
+    let is_old = |modified: SystemTime| {
+        let modified = modified
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        modified + Duration::from_secs(ORPHAN_SECS) < now
+    };
+    let orphans: Vec<String> = listed
+        .into_iter()
+        .filter(|stored| is_segment(&stored.name) && is_old(stored.modified) && !known.contains(&stored.name))
+        .map(|stored| stored.name)
+        .take(ORPHANS_AT_ONCE)
+        .collect();
+    if orphans.is_empty() {
+        return Ok(());
+    }
+    let Some(place) = standing::ours(kernel).await? else {
+        return Ok(());
+    };
+    let count = orphans.len();
+    let remove = move || orphans.iter().try_for_each(|name| place.0.remove(name));
+    kernel.blocking(remove).await?.map_err(Error::internal)?;
+    metrics::counter!("provost_history_orphans_removed_total").increment(count as u64);
+    tracing::info!(
+        count,
+        "segments that no row names were removed from the place of the history"
+    );
+    Ok(())
+}
+
+/// Whether a name is one that sealing gives.
+fn is_segment(name: &str) -> bool {
+    name.starts_with("segment-") && name.ends_with(".parquet")
 }

@@ -11,7 +11,7 @@
 
 use super::model::SegmentId;
 use super::store::{self, Unsealed, Waiting};
-use super::{Place, vault};
+use super::{Place, standing, vault};
 use provost_history::{Sealed, Sealer, Storage, chunk};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Code, Error};
@@ -45,20 +45,30 @@ impl Waiting {
     }
 }
 
-/// Seals what is due, of every organization. Without a place for segments nothing is.
+/// Seals what is due, of every organization. Without a place of the store's own for segments nothing is (HS-13).
 pub async fn seal(kernel: &Arc<Kernel>) -> Result<()> {
-    let Some(place) = kernel.extra::<Place>() else {
+    if kernel.extra::<Place>().is_none() {
         return Ok(());
-    };
-    let storage = place.0.clone();
+    }
     for _ in 0..SEGMENTS_A_ROUND {
         let waiting = kernel.read_system(store::waiting).await?;
         let events: i64 = waiting.iter().map(|waiting| waiting.events).sum();
         #[expect(clippy::cast_precision_loss, reason = "a gauge")]
         metrics::gauge!("provost_history_unsealed_events").set(events as f64);
         let now = kernel.clock.now();
+        let due: Vec<Waiting> = waiting
+            .into_iter()
+            .filter(|waiting| waiting.is_due(now))
+            .collect();
+        if due.is_empty() {
+            break;
+        }
+        let Some(place) = standing::ours(kernel).await? else {
+            break;
+        };
+        let storage: Arc<dyn Storage> = place.0;
         let mut made = false;
-        for waiting in waiting.into_iter().filter(|waiting| waiting.is_due(now)) {
+        for waiting in due {
             let sealed = seal_one(kernel, &storage, &waiting.organization).await;
             made |= sealed.unwrap_or_else(|error| {
                 tracing::warn!(

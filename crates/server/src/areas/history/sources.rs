@@ -82,10 +82,48 @@ pub struct Opened {
 ///
 /// Cost: one read of 64 KiB for each segment, and the chunks up to 64 MiB of them.
 pub fn open(kernel: &Arc<Kernel>, org: &str, rows: Vec<SourceRow>) -> Opened {
+    let mut opened = Opened::default();
+    let mut bad = Vec::new();
+    open_each(kernel, org, rows, &mut opened, &mut bad);
+    for segment in bad {
+        let kept = kept(kernel, org, &segment);
+        let rows: u64 = kept.iter().map(|chunk| u64::from(chunk.rows)).sum();
+        if rows < u64::from(segment.rows) {
+            opened.unreadable.push(Unreadable {
+                rows: u32::try_from(u64::from(segment.rows) - rows).unwrap_or(segment.rows),
+                ..Unreadable::of(&segment)
+            });
+        }
+        open_each(kernel, org, kept, &mut opened, &mut Vec::new());
+    }
+    opened
+}
+
+/// Returns the chunks of a segment that are still there (HS-14); none, if they cannot be asked for.
+pub(super) fn kept(kernel: &Arc<Kernel>, org: &str, segment: &SourceRow) -> Vec<SourceRow> {
+    let (of, id) = (org.to_owned(), segment.id.clone());
+    let kept = kernel.read_blocking(move |tx| store::kept(tx, &of, &id));
+    kept.unwrap_or_else(|error| {
+        tracing::error!(
+            organization = org,
+            name = segment.name,
+            "the rows of a segment cannot be read: {error}"
+        );
+        Vec::new()
+    })
+}
+
+/// Opens sources; segments that cannot be opened are left in `bad`.
+fn open_each(
+    kernel: &Arc<Kernel>,
+    org: &str,
+    rows: Vec<SourceRow>,
+    opened: &mut Opened,
+    bad: &mut Vec<SourceRow>,
+) {
     let schema = record::schema();
     let chunks = Arc::new(Chunks::of(kernel, org, &rows));
     let place = kernel.extra::<Place>();
-    let mut opened = Opened::default();
     for row in rows {
         let source = match row.kind {
             SourceKind::Chunk => chunks.open(&row).map(Source::Chunk),
@@ -113,11 +151,13 @@ pub fn open(kernel: &Arc<Kernel>, org: &str, rows: Vec<SourceRow>) -> Opened {
                     "history cannot be read: {error}"
                 );
                 metrics::counter!("provost_history_unreadable_total").increment(1);
-                opened.unreadable.push(Unreadable::of(&row));
+                match row.kind {
+                    SourceKind::Chunk => opened.unreadable.push(Unreadable::of(&row)),
+                    SourceKind::Segment => bad.push(row),
+                }
             }
         }
     }
-    opened
 }
 
 /// The chunks of one organization, as objects of a storage.

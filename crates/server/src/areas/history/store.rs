@@ -68,6 +68,12 @@ provost_kernel::statements! {
     DELETE_CHUNK = "DELETE FROM history_chunks WHERE organization_id = ?1 AND sequence = ?2 AND (segment_id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM history_segments s WHERE s.organization_id = ?1 AND s.state = 'writing'))";
     /// Forgets imports.
     DELETE_IMPORTS = "DELETE FROM history_imports WHERE organization_id = ?1 AND created_at < ?2 AND told_at IS NOT NULL";
+    /// The names of every segment, whatever its state.
+    NAMES = unscoped("a place holds every organization's") "SELECT name FROM history_segments ORDER BY organization_id, id";
+    /// Takes a fact away from the installation.
+    FORGET_FACT = "DELETE FROM installation WHERE name = ?1";
+    /// The chunks of a segment that are still there.
+    KEPT = "SELECT id, schema_version, event_count, min_at, max_at, size_bytes FROM history_chunks WHERE organization_id = ?1 AND segment_id = ?2 ORDER BY sequence";
     /// Every file that a backup takes along.
     FILES = unscoped("a backup takes every organization") "SELECT organization_id, name, size_bytes, digest FROM history_segments WHERE state = 'sealed' ORDER BY organization_id, id";
 }
@@ -441,6 +447,29 @@ pub(super) fn gone_chunks(
 pub(super) fn delete_chunk(cx: &mut Cx<'_>, sequence: i64) -> Result<()> {
     let org = cx.org();
     cx.queue(&DELETE_CHUNK, params![org, sequence])
+}
+
+/// Returns the names of every segment, whatever its state.
+pub(super) fn names(tx: &mut Tx<'_>) -> Result<Vec<String>> {
+    tx.query(&NAMES, params![], |row| row.get(0))
+}
+
+/// Returns the chunks of a segment that are still there, as sources.
+pub(super) fn kept(tx: &mut Tx<'_>, org: &str, segment: &str) -> Result<Vec<SourceRow>> {
+    tx.query(&KEPT, params![org, segment], |row| {
+        let id: String = row.get(0)?;
+        Ok(SourceRow {
+            kind: SourceKind::Chunk,
+            name: id.clone(),
+            id,
+            schema_version: count(row, 1)?,
+            rows: count(row, 2)?,
+            min_at: row.get(3)?,
+            max_at: row.get(4)?,
+            size_bytes: row.get(5)?,
+            digest: String::new(),
+        })
+    })
 }
 
 /// A sealed segment's file.

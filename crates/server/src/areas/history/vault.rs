@@ -16,7 +16,8 @@ pub fn files(tx: &mut Tx<'_>) -> Result<Vec<File>> {
 /// Reads a whole file and returns what is wrong with it, as a sentence.
 pub fn verify(place: &Place, file: &File) -> Option<String> {
     let size_bytes = u64::try_from(file.size_bytes).unwrap_or(0);
-    let fault = fault(&place.0, &file.name, size_bytes, &file.digest)?;
+    let storage: Arc<dyn Storage> = place.0.clone();
+    let fault = fault(&storage, &file.name, size_bytes, &file.digest)?;
     Some(format!(
         "the segment {} of {} {fault}",
         file.name, file.organization

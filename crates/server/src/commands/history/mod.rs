@@ -1,8 +1,11 @@
-//! `provost history import`: recorded events from a file.
+//! `provost history import`: recorded events from a file; `provost history adopt`: segments from another folder.
 
+mod adopt;
 mod import;
 mod lines;
 mod tool_calls;
+
+pub use adopt::Adopt;
 
 use crate::cli::Own;
 

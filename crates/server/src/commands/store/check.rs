@@ -1,7 +1,7 @@
 //! `provost store check`: is the store whole?
 
 use super::{segments, unhurried};
-use crate::areas::{mcp_sessions, oauth, policies, service_accounts, skill_registry, words};
+use crate::areas::{history, mcp_sessions, oauth, policies, service_accounts, skill_registry, words};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store_flags::StoreFlags;
@@ -70,11 +70,13 @@ impl Check {
             for note in notes(&location)? {
                 show::note(&format!("note: {note}"));
             }
-            let files = segments::named(&location)?;
-            if !files.is_empty() {
+            let (files, named) = segments::named_with_place(&location)?;
+            if !files.is_empty() || named.is_some() {
                 let runtime = segments::runtime()?;
                 let place = config.history.open(&config.store.data_dir(), runtime.handle())?;
-                findings = segments::faults(&place, &files);
+                let standing = history::standing(&place, named.as_deref(), &files);
+                findings = standing.fault().into_iter().collect();
+                findings.extend(segments::faults(&place, &files));
             }
         }
         for finding in &findings {

@@ -10,7 +10,7 @@ mod move_store;
 mod restore;
 mod restored_line;
 mod schema;
-mod segments;
+pub mod segments;
 
 pub use accept::Accept;
 pub use backup::{Backup, open};

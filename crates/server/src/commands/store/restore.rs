@@ -14,7 +14,7 @@
 use super::restored_line::{Chain, highest_epoch, line};
 use super::{backup, backup_mac, check, copy, segments};
 use crate::app::Bootstrapped;
-use crate::areas::{events, mcp_sessions, oauth, restore, service_accounts, skill_registry};
+use crate::areas::{events, history, mcp_sessions, oauth, restore, service_accounts, skill_registry};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
@@ -161,6 +161,7 @@ impl Restore {
             cx.target(&restore::fences::STORE, epoch.to_string());
             cx.change("/storeEpoch", known, epoch);
             cx.change("/unsigned", false, is_unsigned);
+            history::forget_place(cx)?;
             store::set_fact(cx, EPOCH, &epoch.to_string())
         };
         kernel

@@ -33,6 +33,12 @@ pub fn named(location: &Location) -> Result<Vec<File>, Failure> {
     Ok(conn.read(history::files)?)
 }
 
+/// Returns the files that the rows of a store name, and the place that the store names.
+pub fn named_with_place(location: &Location) -> Result<(Vec<File>, Option<String>), Failure> {
+    let mut conn = Conn::open(location, Access::Read)?;
+    Ok(conn.read(|tx| Ok((history::files(tx)?, history::named_place(tx)?)))?)
+}
+
 /// Takes along the files that the backup's rows name; returns how many there are.
 pub fn back_up(config: &Config, backup: &Path) -> Result<usize, Failure> {
     let files = named(&Location::Sqlite(backup.to_owned()))?;
@@ -93,11 +99,11 @@ pub fn faults(place: &Place, files: &[File]) -> Vec<String> {
         .collect()
 }
 
-fn opened(folder: &Path) -> Result<Place, Failure> {
+pub fn opened(folder: &Path) -> Result<Place, Failure> {
     Place::folder(folder).map_err(|error| Failure::of_file("the folder cannot be opened", folder, &error))
 }
 
-fn copy(from: &Place, to: &Place, file: &File) -> Outcome {
+pub fn copy(from: &Place, to: &Place, file: &File) -> Outcome {
     let (from, name) = (&from.0, file.name.as_str());
     let failed = |error: String| Failure::new(format!("the segment {name} cannot be copied: {error}"));
     let size = from.size(name).map_err(|error| failed(error.to_string()))?;

@@ -5,7 +5,7 @@
 use super::{all_events, assert_all, external, files, import, lines, place, seal, soon, status};
 use crate::support::{App, each};
 use bytes::Bytes;
-use provost_history::Storage;
+use provost_history::{Listable, Storage, Stored};
 use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::kernel::Extras;
 use provost_kernel::params;
@@ -39,7 +39,7 @@ where
     })
 }
 
-fn states(app: &App) -> Vec<String> {
+pub fn states(app: &App) -> Vec<String> {
     let org = app.organization.clone();
     rows(app, move |conn| {
         conn.read(|tx| tx.query(&STATES, params![org.as_str()], |row| row.get(0)))
@@ -47,8 +47,13 @@ fn states(app: &App) -> Vec<String> {
     })
 }
 
+/// Changes rows beside the servers.
+pub fn batch(app: &App, sql: &str) {
+    rows(app, |conn| conn.batch(sql).unwrap());
+}
+
 /// The chunks' numbers, each with whether it is sealed.
-fn numbers(app: &App) -> Vec<(i64, bool)> {
+pub fn numbers(app: &App) -> Vec<(i64, bool)> {
     let org = app.organization.clone();
     rows(app, move |conn| {
         let read = conn.read(|tx| {
@@ -245,6 +250,16 @@ impl Storage for Stuck {
     }
 }
 
+impl Listable for Stuck {
+    fn list(&self) -> io::Result<Vec<Stored>> {
+        self.inner.0.list()
+    }
+
+    fn create(&self, name: &str, content: &[u8]) -> io::Result<bool> {
+        self.inner.0.create(name, content)
+    }
+}
+
 #[test]
 fn a_writer_that_dies_or_is_overdue_costs_nothing_and_its_file_goes() {
     for is_behind in [false, true] {
@@ -331,6 +346,16 @@ impl Storage for Lying {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.inner.0.remove(name)
+    }
+}
+
+impl Listable for Lying {
+    fn list(&self) -> io::Result<Vec<Stored>> {
+        self.inner.0.list()
+    }
+
+    fn create(&self, name: &str, content: &[u8]) -> io::Result<bool> {
+        self.inner.0.create(name, content)
     }
 }
 
@@ -457,6 +482,9 @@ fn what_cannot_be_read_is_named() {
     each("history_damage", |app: Arc<App>| async move {
         import(&app, "one", lines(&app, 0, 4_500)).await.ok();
         seal(&app).await;
+        // The rows that the segment stands for are gone, so that nothing can be read in its place.
+        app.advance(2 * 3_600 + 1);
+        history::retain(&app.kernel).await.unwrap();
         import(&app, "two", lines(&app, 4_500, 20)).await.ok();
         import(&app, "three", lines(&app, 4_520, 20)).await.ok();
         let known = all_events(&app, "").await;
@@ -491,7 +519,7 @@ fn what_cannot_be_read_is_named() {
         std::fs::write(&file, &whole).unwrap();
         import(&app, "four", lines(&app, 4_540, 4_500)).await.ok();
         seal(&app).await;
-        assert_eq!(numbers(&app), [(1, true), (2, false), (3, true), (4, true)]);
+        assert_eq!(numbers(&app), [(2, false), (3, true), (4, true)]);
         app.get(&event(&segment)).await.ok();
         let mut ids = Vec::new();
         let mut cursor = String::new();
