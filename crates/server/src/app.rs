@@ -5,7 +5,7 @@ use crate::areas::{
     oauth, otlp, policies, resource_credentials, resources, restore, service_accounts, settings,
     skill_registry, subjects, words,
 };
-use crate::{readiness, store};
+use crate::{identity, readiness, store};
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -101,6 +101,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         crate::closing::STATEMENTS,
         crate::proofs::STATEMENTS,
         crate::proofs::triggers::STATEMENTS,
+        crate::identity::STATEMENTS,
     ];
     all.extend(directory::statements());
     all.extend(words::statements());

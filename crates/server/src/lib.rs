@@ -9,6 +9,7 @@ pub mod closing;
 pub mod commands;
 pub mod config;
 pub mod html;
+pub mod identity;
 pub mod mcp;
 pub mod migrations;
 pub mod modules;

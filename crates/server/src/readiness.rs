@@ -6,6 +6,7 @@
 //! Questions that come together are answered together: whoever asks without a token moves the store once, not once for each time.
 
 use crate::app::{json_bytes, refusal};
+use crate::identity;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -49,7 +50,13 @@ async fn ready(State((kernel, probe)): State<(Arc<Kernel>, Arc<Probe>)>, request
     };
     match outcome {
         // It may have broken meanwhile, and by this very question.
-        Ok(()) if !kernel.is_broken() => json_bytes(json!({ "status": "ready" }).to_string().into()),
+        Ok(()) if !kernel.is_broken() => {
+            let mut said = json!({ "status": "ready" });
+            if identity::is_rehearsal(&kernel) {
+                said["rehearsal"] = true.into();
+            }
+            json_bytes(said.to_string().into())
+        }
         Ok(()) => refusal(&kernel.brokenness(), &request),
         Err(_) if kernel.is_broken() => refusal(&kernel.brokenness(), &request),
         Err(error) => refusal(&kernel.disagreement().unwrap_or(error), &request),

@@ -10,6 +10,8 @@ mod backtests;
 mod closing;
 #[path = "binary/decisions.rs"]
 mod decisions;
+#[path = "binary/descent.rs"]
+mod descent;
 #[path = "binary/event_epochs.rs"]
 mod event_epochs;
 #[path = "binary/files.rs"]

@@ -12,6 +12,7 @@ use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use zeroize::Zeroizing;
 
 impl Keys {
@@ -72,11 +73,19 @@ impl Keys {
 
     /// Appends a line to `checkpoints.jsonl`, durably.
     pub fn append_checkpoint_line(&self, line: &str) -> Result<()> {
-        if line.is_empty() || line.contains(['\n', '\r']) {
+        self.append_checkpoint_lines(&[line.to_owned()])
+    }
+
+    /// Appends lines to `checkpoints.jsonl` in one write, durably.
+    pub fn append_checkpoint_lines(&self, lines: &[String]) -> Result<()> {
+        if lines
+            .iter()
+            .any(|line| line.is_empty() || line.contains(['\n', '\r']))
+        {
             return Err(Error::internal("a checkpoint line must be one line"));
         }
         // After a failed write or fsync nobody knows what is on disk.
-        append(&self.dir, line)
+        append(&self.dir, &lines.join("\n"))
             .and_then(|file| file.sync_all().and_then(|()| sync_folder(&self.dir)))
             .map_err(|e| Error::internal(e).class(Class::Broken))
     }
@@ -89,23 +98,32 @@ impl Keys {
     /// Returns the lines of `checkpoints.jsonl` behind a number of bytes, and how many bytes that makes in all. A file that is
     /// shorter is read from its beginning.
     pub fn checkpoint_lines_after(&self, read: u64) -> Result<(Vec<String>, u64)> {
-        let unreadable = |e| setup("checkpoints.jsonl in the keys folder cannot be read").caused_by(e);
-        let mut file = match File::open(folder::checkpoints(&self.dir)) {
-            Ok(file) => file,
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok((Vec::new(), 0)),
-            Err(e) => return Err(unreadable(e)),
-        };
-        let length = file.metadata().map_err(unreadable)?.len();
-        let start = if read <= length { read } else { 0 };
-        let mut content = Vec::new();
-        file.seek(SeekFrom::Start(start))
-            .and_then(|_| file.read_to_end(&mut content))
-            .map_err(unreadable)?;
-        let whole = complete(&content);
-        let text = std::str::from_utf8(&content[..whole])
-            .map_err(|_| setup("checkpoints.jsonl in the keys folder is malformed"))?;
-        Ok((text.lines().map(str::to_owned).collect(), start + whole as u64))
+        lines_after(&self.dir, read)
     }
+
+    /// Says whether `checkpoints.jsonl` in a folder has lines, whatever keys lie there.
+    pub fn has_checkpoint_lines(dir: &Path) -> Result<bool> {
+        Ok(!lines_after(dir, 0)?.0.is_empty())
+    }
+}
+
+fn lines_after(dir: &Path, read: u64) -> Result<(Vec<String>, u64)> {
+    let unreadable = |e| setup("checkpoints.jsonl in the keys folder cannot be read").caused_by(e);
+    let mut file = match File::open(folder::checkpoints(dir)) {
+        Ok(file) => file,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok((Vec::new(), 0)),
+        Err(e) => return Err(unreadable(e)),
+    };
+    let length = file.metadata().map_err(unreadable)?.len();
+    let start = if read <= length { read } else { 0 };
+    let mut content = Vec::new();
+    file.seek(SeekFrom::Start(start))
+        .and_then(|_| file.read_to_end(&mut content))
+        .map_err(unreadable)?;
+    let whole = complete(&content);
+    let text = std::str::from_utf8(&content[..whole])
+        .map_err(|_| setup("checkpoints.jsonl in the keys folder is malformed"))?;
+    Ok((text.lines().map(str::to_owned).collect(), start + whole as u64))
 }
 
 /// Returns the first four bytes of SHA-256(name ‖ 0x0A ‖ 0x01 ‖ public key), big endian (C2SP signed-note).
@@ -139,7 +157,7 @@ fn complete(content: &[u8]) -> usize {
 }
 
 /// Writes a line and returns the file, still locked: the line counts once the file is synced.
-fn append(dir: &std::path::Path, line: &str) -> io::Result<File> {
+fn append(dir: &Path, line: &str) -> io::Result<File> {
     let path = folder::checkpoints(dir);
     let mut file = OpenOptions::new()
         .read(true)

@@ -85,6 +85,8 @@ pub enum MacPurpose {
     RightMask,
     /// The file of a backup.
     Backup,
+    /// Which store a store is.
+    StoreIdentity,
 }
 
 impl MacPurpose {
@@ -104,6 +106,7 @@ impl MacPurpose {
         Self::RightShare,
         Self::RightMask,
         Self::Backup,
+        Self::StoreIdentity,
     ];
 
     /// Returns the master key's purpose and the HKDF info. Changing an info invalidates what is stored.
@@ -123,6 +126,7 @@ impl MacPurpose {
             Self::RightShare => (Purpose::Audit, b"provost/mac/right-share/v1"),
             Self::RightMask => (Purpose::Audit, b"provost/mac/right-mask/v1"),
             Self::Backup => (Purpose::Audit, b"provost/mac/backup/v1"),
+            Self::StoreIdentity => (Purpose::Audit, b"provost/mac/store-identity/v1"),
         }
     }
 }

@@ -1,9 +1,12 @@
 //! `provost init`: an organization and its admin account, without serving.
 
-use super::failure::{Failure, Outcome};
+use super::failure::Outcome;
 use super::show;
 use super::store_flags::{Absent, Place, StoreFlags, block_on, brief};
 use crate::app;
+use crate::areas::audit::{self, Stranger};
+use provost_kernel::Kernel;
+use std::sync::Arc;
 
 /// Make an organization and its first admin account, without starting a server.
 ///
@@ -23,6 +26,9 @@ pub struct Init {
     /// The organization's key, which stands in every path [default: made from the name]
     #[arg(long, value_name = "KEY")]
     organization_id: Option<String>,
+    /// Make a new store although the keys have served another one, which stays what it is
+    #[arg(long)]
+    new: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -34,17 +40,29 @@ impl Init {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         let config = self.store.load_quietly()?;
-        let kernel = Place::find(&config, Absent::Make)?.start(brief())?;
-        let made = block_on(async {
-            let made = app::bootstrap(&kernel, &self.organization, self.organization_id.as_deref()).await;
+        let (absent, stranger) = if self.new {
+            (Absent::MakeNew, Stranger::Take)
+        } else {
+            (Absent::Make, Stranger::Refuse)
+        };
+        let kernel = Place::find(&config, absent)?.start(brief())?;
+        block_on(async {
+            let done = self.make(&kernel, stranger).await;
             kernel.stop().await;
-            made
-        })?;
-        let made = made.map_err(Failure::from)?;
-        if self.json {
+            done
+        })?
+    }
+
+    async fn make(&self, kernel: &Arc<Kernel>, stranger: Stranger) -> Outcome {
+        audit::verify_start(kernel, stranger).await?;
+        let made = app::bootstrap(kernel, &self.organization, self.organization_id.as_deref()).await?;
+        // The token first: it is shown once, and the line can be written by the next start.
+        let shown = if self.json {
             show::account_json(&made)
         } else {
             show::account(&made)
-        }
+        };
+        audit::served(kernel).await?;
+        shown
     }
 }

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::logging;
 use crate::config::Config;
-use crate::mcp;
+use crate::{identity, mcp};
 use axum::Router;
 use axum::extract::Request;
 use axum::response::IntoResponse;
@@ -133,6 +133,10 @@ fn describe(kernel: &Kernel) {
         "Changes that met such a row and did not vouch for it."
     );
     metrics::describe_gauge!(
+        "provost_store_rehearsal",
+        "1 where the store is a rehearsal of a restore."
+    );
+    metrics::describe_gauge!(
         "provost_proxy_unnamed",
         "1 where http.behind_proxy is set and http.trusted_proxies is empty: every caller counts as the proxy."
     );
@@ -216,6 +220,7 @@ fn measure(kernel: &Kernel, certificates: Option<&Certificates>) {
     }
     metrics::gauge!("provost_waiting_units").set(kernel.waiting_units() as f64);
     metrics::gauge!("provost_store_broken").set(f64::from(u8::from(kernel.is_broken())));
+    metrics::gauge!("provost_store_rehearsal").set(f64::from(u8::from(identity::is_rehearsal(kernel))));
     metrics::counter!("provost_log_lines_lost_total").absolute(logging::lost_lines());
     if let Some(bytes) = resident_bytes() {
         metrics::gauge!("process_resident_memory_bytes").set(bytes as f64);

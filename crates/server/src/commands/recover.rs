@@ -4,11 +4,12 @@ use super::failure::{Failure, Outcome};
 use super::show;
 use super::store_flags::{Absent, Place, StoreFlags, block_on, brief};
 use crate::app;
+use crate::areas::audit::{self, Stranger};
 
 /// Make a new admin account in an organization whose admins have lost their tokens.
 ///
 /// Needs the store and the keys, and leaves the entry `organization.recovered` in the audit log. Runs beside a
-/// server. The token is shown once.
+/// server, and refuses a store that a server would refuse. The token is shown once.
 #[derive(clap::Parser)]
 #[command(
     name = "recover",
@@ -33,7 +34,11 @@ impl Recover {
         let config = self.store.load_quietly()?;
         let kernel = Place::find(&config, Absent::Refuse)?.start(brief())?;
         let made = block_on(async {
-            let made = app::recover(&kernel, &self.organization).await;
+            // What is not served is not recovered either: the account would be one in a store that went back.
+            let made = match audit::verify_start(&kernel, Stranger::Refuse).await {
+                Ok(()) => app::recover(&kernel, &self.organization).await,
+                Err(error) => Err(error),
+            };
             kernel.stop().await;
             made
         })?;

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::logging;
+use crate::areas::audit;
 use crate::config::{Config, Environment};
 use crate::{app, store};
 use provost_kernel::db::{self, Location};
@@ -80,8 +81,10 @@ impl StoreFlags {
 /// Whether a command may make what is not there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Absent {
-    /// Data folder, store and keys are made.
+    /// Data folder, store and keys are made; beside keys that have served a store no other one is.
     Make,
+    /// The same, and beside such keys as well.
+    MakeNew,
     /// Their absence is an error.
     Refuse,
 }
@@ -112,7 +115,10 @@ impl Place {
         };
         if let (Location::Sqlite(file), Some(dir)) = (&location, &data_dir) {
             match absent {
-                Absent::Make => {
+                Absent::Make if !file.is_file() && has_served(&config.store.keys_dir().0)? => {
+                    return Err(Failure::new(audit::EMPTY));
+                }
+                Absent::Make | Absent::MakeNew => {
                     make_private(dir)?;
                     warn_of_open(dir)?;
                 }
@@ -132,13 +138,16 @@ impl Place {
                     keys_dir.display()
                 )));
             }
-            (true, Absent::Make) => {
+            (true, Absent::Make | Absent::MakeNew) => {
                 let known = store::known_key_labels(&location).map_err(|error| opening(error, &location))?;
                 Keys::add_later_purposes(&keys_dir, &known, clock.now(), &SystemEntropy)?;
                 Keys::open(&keys_dir)?
             }
             (true, Absent::Refuse) => Keys::open(&keys_dir)?,
-            (false, Absent::Make) => Keys::complete(&keys_dir, clock.now(), &SystemEntropy)?.0,
+            (false, Absent::Make) if has_served(&keys_dir)? => return Err(Failure::new(audit::EMPTY)),
+            (false, Absent::Make | Absent::MakeNew) => {
+                Keys::complete(&keys_dir, clock.now(), &SystemEntropy)?.0
+            }
             (false, Absent::Refuse) => {
                 return Err(Failure::new(
                     "this store holds no installation; start one with `provost serve`",
@@ -178,6 +187,11 @@ impl Place {
         })
         .map_err(|error| opening(error, &shown))
     }
+}
+
+/// Says whether a keys folder has served a store (WS-3).
+fn has_served(keys_dir: &Path) -> Result<bool, Failure> {
+    Ok(Keys::has_checkpoint_lines(keys_dir)?)
 }
 
 /// Returns the settings of a command that makes one change and ends.

@@ -184,10 +184,16 @@ fn backups_and_restores_take_the_segments_along() {
             let folder = home.path("backup.db.history");
             let hidden = home.path("hidden");
             std::fs::rename(&folder, &hidden).unwrap();
-            let (_, said) = refuse(command(&["store", "restore", "backup.db"]));
+            let (_, said) = refuse(command(&["store", "restore", "backup.db", "--replace-live"]));
             assert!(said.contains("segments of recorded history"), "{said}");
             std::fs::rename(&hidden, &folder).unwrap();
-            let made = succeed(command(&["store", "restore", "backup.db", "--json"]));
+            let made = succeed(command(&[
+                "store",
+                "restore",
+                "backup.db",
+                "--json",
+                "--replace-live",
+            ]));
             let made: Value = serde_json::from_str(made.lines().next().unwrap()).unwrap();
             let token = made["token"].as_str().unwrap();
             let mut serve = command(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);

@@ -87,7 +87,7 @@ fn a_backup_of_a_running_server_is_restored_elsewhere_without_its_tokens() {
         assert!(again.contains("exists"), "{again}");
         server.stop();
         for target in &targets {
-            let printed = succeed(restore(&home, target, &["backup.db", "--json"]));
+            let printed = succeed(restore(&home, target, &["backup.db", "--json", "--replace-live"]));
             let made: Vec<Value> = printed
                 .lines()
                 .map(|line| serde_json::from_str(line).unwrap())
@@ -110,10 +110,10 @@ fn a_backup_of_a_running_server_is_restored_elsewhere_without_its_tokens() {
             let mut check = target.command(&["store", "check"]);
             check.env("PROVOST_KEYS_DIR", home.path("keys"));
             assert_eq!(succeed(check), "the store is whole\n");
-            let (_, said) = refuse(restore(&home, target, &["backup.db"]));
+            let (_, said) = refuse(restore(&home, target, &["backup.db", "--replace-live"]));
             assert!(said.contains("already") || said.contains("not empty"), "{said}");
         }
-        // The restored stores are measured against lines of their own, so the first one is overtaken by now.
+        // The restored stores are measured against lines of their own; the first one was given up for the second.
         let lines = std::fs::read_to_string(home.path("keys/checkpoints.jsonl")).unwrap();
         let epochs: Vec<i64> = lines
             .lines()
@@ -124,7 +124,7 @@ fn a_backup_of_a_running_server_is_restored_elsewhere_without_its_tokens() {
 }
 
 #[test]
-fn a_second_restore_overtakes_the_first() {
+fn a_second_restore_takes_the_place_of_the_first() {
     let (home, first, second) = (
         home("overtaken"),
         crate::harness::home("one"),
@@ -134,19 +134,16 @@ fn a_second_restore_overtakes_the_first() {
     home.run(&["store", "backup", "backup.db"]);
     succeed(restore(&home, &first, &["backup.db"]));
     serve_restored(&home, &first).stop();
-    let said = succeed(restore(&home, &second, &["backup.db"]));
+    let said = succeed(restore(&home, &second, &["backup.db", "--replace-live"]));
     assert!(said.starts_with("The store was restored (epoch 2).\n"), "{said}");
     let mut command = first.command(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
     command.env("PROVOST_KEYS_DIR", home.path("keys"));
     let (code, said) = refuse(command);
-    assert!(
-        code == 1 && said.contains("disagrees with its last checkpoint"),
-        "{said}"
-    );
+    assert!(code == 1 && said.contains("was given up"), "{said}");
     serve_restored(&home, &second);
     // The store that the backup was taken of is the past as well.
     let (code, said) = home.refuse(&["serve", "--listen", "127.0.0.1:0"]);
-    assert!(code == 1 && said.contains("checkpoint"), "{said}");
+    assert!(code == 1 && said.contains("was given up"), "{said}");
 }
 
 #[test]
@@ -162,7 +159,11 @@ fn a_restore_into_a_store_that_is_there_changes_neither() {
         );
         assert_eq!(other.serve(&[]).accounts("acme", &kept).0, 200);
         home.serve(&[]);
-        assert!(!home.path("keys/checkpoints.jsonl").exists());
+        let lines = std::fs::read_to_string(home.path("keys/checkpoints.jsonl")).unwrap();
+        assert!(
+            !lines.contains("restored") && !lines.contains("retired"),
+            "{lines}"
+        );
     }
 }
 
@@ -354,15 +355,15 @@ fn nobody_releases_what_could_do_more_than_they_can() {
 }
 
 #[test]
-fn a_store_that_is_behind_its_last_checkpoint_is_not_moved() {
+fn a_store_that_a_server_refuses_is_not_moved() {
     let mut homes = homes("behind").into_iter();
     let home = homes.next().unwrap();
     let Some(target) = homes.next() else { return };
     home.init();
     home.run(&["store", "backup", "backup.db"]);
     let other = crate::harness::home("ahead");
-    // The restore's lines overtake the store that the backup was taken of.
-    succeed(restore(&home, &other, &["backup.db"]));
+    // The restore takes the place of the store that the backup was taken of.
+    succeed(restore(&home, &other, &["backup.db", "--replace-live"]));
     let Location::Postgres(url) = target.location() else {
         panic!("the second engine is PostgreSQL")
     };
@@ -451,7 +452,7 @@ fn a_moved_store_serves_the_same_tokens_from_postgresql() {
     let said = home.run(&words);
     assert!(said.contains("rows were copied and counted"), "{said}");
     let (_, again) = home.refuse(&words);
-    assert!(again.contains("not empty"), "{again}");
+    assert!(again.contains("was moved"), "{again}");
     let server = serve_restored(&home, &target);
     let (status, body) = server.accounts("default", &token);
     assert_eq!((status, body["total"].as_i64()), (200, Some(1)));

@@ -14,6 +14,7 @@ use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::ManualClock;
 use provost_server::app;
+use provost_server::areas::audit::Stranger;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -139,6 +140,11 @@ fn a_store_of_an_earlier_build_opens_and_what_had_ended_stays_ended() {
             .unwrap();
         runtime.block_on(async {
             let app = earlier.open();
+            // It is given an id, as any that these keys served before there were ids.
+            let started = provost_server::areas::audit::verify_start(&app.kernel, Stranger::Refuse).await;
+            started.unwrap();
+            let lines = app.kernel.keys.checkpoint_lines().unwrap();
+            assert!(lines.last().unwrap().contains("storeId"), "{lines:?}");
             let accounts = app.get("/service-accounts").await;
             assert_eq!(accounts.ok()["total"], 3);
             let robot = earlier.text("/robot/token");

@@ -228,7 +228,8 @@ fn restore(installation: &Installation, folder: &Path, keys: &Keys, keeps_tokens
         &keys.passphrase,
     ])?;
     let copy = folder.join("copy.db").display().to_string();
-    let mut words = vec!["store", "restore", &copy, "--json"];
+    // The export of the keys may know more than the copy, which is what the restore is about.
+    let mut words = vec!["store", "restore", &copy, "--json", "--replace-live"];
     if keeps_tokens {
         words.push("--keep-tokens");
     }

@@ -243,8 +243,8 @@ impl Bench<'_> {
         let folder = self.folder.join(name);
         self.keys_alone(&folder)?;
         let installation = base::installation(&self.base.binary, &folder);
-        let words = ["store", "restore", &backup.display().to_string(), "--keep-tokens"].map(str::to_owned);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let backup = backup.display().to_string();
+        let words = ["store", "restore", &backup, "--keep-tokens", "--replace-live"];
         let restored = installation.check(&words);
         Ok(restored
             .map(|()| installation)
@@ -270,7 +270,8 @@ impl Bench<'_> {
         }
         self.keys_alone(&self.folder)?;
         let backup = self.backup.display().to_string();
-        let words = ["store", "restore", &backup, "--keep-tokens"];
+        // What a first attempt left beside the keys is given up for the second.
+        let words = ["store", "restore", &backup, "--keep-tokens", "--replace-live"];
         let ended = self.traced(&mut installation.command(&words), injection)?;
         if !ended.succeeded {
             // The way back is the one that its message names: empty the folder, keep the keys, restore again.

@@ -138,7 +138,10 @@ mod tests {
             Keys::rotate(&world.keys_dir, "checkpoint", Timestamp::EPOCH, &SystemEntropy).unwrap();
             world.restart();
             world
-                .run(crate::areas::audit::verify_start(&world.kernel))
+                .run(crate::areas::audit::verify_start(
+                    &world.kernel,
+                    crate::areas::audit::Stranger::Refuse,
+                ))
                 .unwrap();
             let old = world.get("admin", GET, &[], "").json();
             assert_eq!(verify(&old).size, 3);

@@ -14,17 +14,18 @@
 
 use super::get_checkpoint;
 use super::model::{CHECKPOINT_CREATED, CheckpointLine, is_due, origin};
+use super::register::Register;
 use super::store::{self, Chain};
 use super::tree::{STEP, StoredTree};
 use super::verify_start;
 use crate::areas::audit::fences;
+use crate::identity::{self, Identity, State};
 use provost_kernel::audit::hex;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::checkpoint::{Checkpoint, parse_and_verify};
 use provost_kernel::merkle;
 use provost_kernel::{Code, Cx, Error, Kernel, Result, Timestamp};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// LIMIT: nodes that one snapshot computes and one unit stores; 32 of them stand for 8192 entries.
@@ -69,13 +70,25 @@ async fn make_one(kernel: &Arc<Kernel>, chain: &Chain) -> Result<bool> {
     for level in (STEP..=TOP).step_by(usize::from(STEP)) {
         store_nodes(kernel, &chain.organization, level, size).await?;
     }
-    let line = last_line(kernel, &chain.organization).await?;
+    let shared = kernel.clone();
+    let identity = kernel
+        .read_system(move |tx| identity::read(tx, &shared.keys))
+        .await?;
+    let line = last_line(kernel, identity.clone(), &chain.organization).await?;
     let checkpoint = measure(kernel, chain, size, line).await?;
     let note = checkpoint.sign(&kernel.keys);
     let Some(time) = record(kernel, chain, &checkpoint, &note).await? else {
         return Ok(false);
     };
+    if identity
+        .as_ref()
+        .is_some_and(|known| known.state == State::Rehearsal)
+    {
+        return Ok(true);
+    }
     let line = CheckpointLine {
+        store_id: identity.as_ref().map(|known| known.id.clone()),
+        store_epoch: identity.as_ref().map(|known| known.epoch),
         organization_id: chain.organization.as_str().to_owned(),
         size,
         root_hash: hex(&checkpoint.root),
@@ -129,25 +142,39 @@ async fn store_nodes(
     }
 }
 
-/// The last line of each chain in `checkpoints.jsonl`, and how many bytes of the file were read.
+/// What lies beside the keys, and how many bytes of it were read.
 #[derive(Default)]
 struct Lines {
     read: u64,
-    newest: BTreeMap<String, CheckpointLine>,
+    register: Register,
 }
 
-/// Returns the last line of a chain in `checkpoints.jsonl`. The file grows for years: what was read before is remembered.
+/// Returns the last line of a chain of this store in `checkpoints.jsonl`. The file grows for years: what was read before is
+/// remembered.
 ///
-/// Errors: those of reading the file, and `AuditUnavailable` when a line is none.
-async fn last_line(kernel: &Arc<Kernel>, organization: &OrganizationId) -> Result<Option<CheckpointLine>> {
+/// Errors: those of reading the file, and `AuditUnavailable` when a line is none, or says that another store is served in the
+/// place of this one.
+async fn last_line(
+    kernel: &Arc<Kernel>,
+    identity: Option<Identity>,
+    organization: &OrganizationId,
+) -> Result<Option<CheckpointLine>> {
     let (shared, organization) = (kernel.clone(), organization.clone());
     let read = move || {
         let lines = shared.own(Mutex::<Lines>::default);
         let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
         let (appended, end) = shared.keys.checkpoint_lines_after(lines.read)?;
-        lines.newest.extend(verify_start::newest(&appended)?);
+        if end < lines.read {
+            // A shorter file was put in place, and read from its beginning.
+            lines.register = Register::default();
+        }
+        lines.register.extend(&appended)?;
         lines.read = end;
-        Ok(lines.newest.get(organization.as_str()).cloned())
+        if let Some(identity) = &identity {
+            verify_start::overtaken(&lines.register, identity)?;
+        }
+        let last = lines.register.last(identity.as_ref(), organization.as_str());
+        Ok(last.cloned())
     };
     kernel.blocking(read).await?
 }
@@ -225,7 +252,9 @@ async fn record(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::areas::audit::register::Event;
     use crate::areas::audit::testing::{World, on_every_store, statements::*};
+    use crate::areas::audit::verify_start::Stranger;
     use provost_kernel::audit::Note;
     use provost_kernel::checkpoint::parse_and_verify;
     use provost_kernel::db::{Call, Param};
@@ -406,6 +435,32 @@ mod tests {
                 );
                 assert_eq!(lines(world).len(), 1);
             }
+        });
+    }
+
+    #[test]
+    fn nothing_is_signed_of_a_store_that_was_given_up_while_it_runs() {
+        on_every_store("checkpoint_given_up", |world| {
+            world.grow(2);
+            world
+                .run(verify_start::verify_start(&world.kernel, Stranger::Refuse))
+                .unwrap();
+            world.advance_secs(60);
+            assert_eq!(make(world), 1);
+            let keys = &world.kernel.keys;
+            let line: Value = serde_json::from_str(&keys.checkpoint_lines().unwrap().pop().unwrap()).unwrap();
+            assert_eq!(line["storeEpoch"], 0);
+            let id = line["storeId"].as_str().unwrap();
+            let count = keys.checkpoint_lines().unwrap().len();
+            for (event, epoch) in [(Event::Accepted, 1), (Event::Retired, 1)] {
+                let now = world.kernel.clock.now();
+                keys.append_checkpoint_line(&event.line(id, epoch, now)).unwrap();
+                world.grow(1);
+                world.advance_secs(60);
+                let error = world.run(make_checkpoints(&world.kernel)).unwrap_err();
+                assert_eq!(error.code(), Code::AuditUnavailable);
+            }
+            assert_eq!(keys.checkpoint_lines().unwrap().len(), count + 2);
         });
     }
 

@@ -27,10 +27,12 @@ mod export;
 pub mod fences;
 mod get;
 mod get_checkpoint;
+mod given_up;
 mod list;
 mod make_checkpoints;
 mod model;
 mod prove;
+mod register;
 mod show;
 mod store;
 #[cfg(test)]
@@ -39,11 +41,13 @@ mod tree;
 mod verify_entries;
 mod verify_start;
 
+pub use given_up::{GivenUp, given_up, retirement};
 pub use make_checkpoints::make_checkpoints;
 pub use model::origin;
+pub use register::{Event, Register};
 pub use store::STATEMENTS;
 pub use verify_entries::{Finding, Report, Verifier};
-pub use verify_start::{verify_start, verify_store};
+pub use verify_start::{EMPTY, Standing, Stranger, served, verify_start, verify_store};
 
 use provost_kernel::operation::Entry;
 

@@ -268,10 +268,16 @@ impl JsonSchema for AuditEvent {
     }
 }
 
-/// One line of `checkpoints.jsonl` (D12.5). Members that a later version adds are passed over.
+/// A checkpoint in a line of `checkpoints.jsonl` (D12.5). Members that a later version adds are passed over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CheckpointLine {
+    /// The store that it is about; lines of earlier builds name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store_id: Option<String>,
+    /// The store's epoch; among the lines of earlier builds those of restores alone name one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store_epoch: Option<i64>,
     pub organization_id: String,
     pub size: u64,
     pub root_hash: String,

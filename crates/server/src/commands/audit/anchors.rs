@@ -2,6 +2,7 @@
 
 use crate::areas::audit::origin;
 use crate::commands::failure::Failure;
+use crate::identity::Identity;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use provost_kernel::checkpoint::{Checkpoint, parse_and_verify};
@@ -60,13 +61,16 @@ impl Trusted {
             return Ok(vec![self.verified(&text)?]);
         }
         let whole: Result<Value, _> = serde_json::from_str(&text);
-        let objects: Vec<Value> = match whole {
+        // Lines of the keys folder that are about a store, and hold no checkpoint, are passed over.
+        let is_mark = |object: &Value| object.get("storeId").is_some() && object.get("note").is_none();
+        let mut objects: Vec<Value> = match whole {
             Ok(one) => vec![one],
             Err(_) => text
                 .lines()
                 .filter_map(|line| serde_json::from_str(line).ok())
                 .collect(),
         };
+        objects.retain(|object| !is_mark(object));
         let note = |object: &Value| {
             let member = object.get("note").or_else(|| object.get("checkpoint"))?;
             member.as_str().map(str::to_owned)
@@ -77,13 +81,21 @@ impl Trusted {
         notes.iter().map(|note| self.verified(note)).collect()
     }
 
-    /// Returns the checkpoints of one chain in the lines of `checkpoints.jsonl`. A restore begins anew: what
-    /// was signed before it may cover entries that the restored store never had (D12.9).
-    pub fn of_lines(&self, lines: &[String], organization: &str) -> Result<Vec<Checkpoint>, Failure> {
+    /// Returns the checkpoints of one chain in the lines of `checkpoints.jsonl` that are about a store. A restore begins anew:
+    /// what was signed before it may cover entries that the restored store never had (D12.9).
+    pub fn of_lines(
+        &self,
+        lines: &[String],
+        store: &Own,
+        organization: &str,
+    ) -> Result<Vec<Checkpoint>, Failure> {
         let mut checkpoints = Vec::new();
         for line in lines {
             let broken = || Failure::new("a line of checkpoints.jsonl in the keys folder is no checkpoint");
             let line: Value = serde_json::from_str(line).map_err(|_| broken())?;
+            if !store.is_meant(&line) {
+                continue;
+            }
             if line.get("organizationId").and_then(Value::as_str) != Some(organization) {
                 continue;
             }
@@ -98,6 +110,26 @@ impl Trusted {
     /// Returns what a note says, when a trusted key signed it.
     pub fn verified(&self, note: &str) -> Result<Checkpoint, Failure> {
         Ok(parse_and_verify(note, &self.public_keys)?)
+    }
+}
+
+/// Which lines of `checkpoints.jsonl` are about the store that is verified.
+pub struct Own {
+    /// What the store says that it is.
+    pub identity: Option<Identity>,
+    /// Whether the lines that name no store are its own.
+    pub unnamed: bool,
+}
+
+impl Own {
+    fn is_meant(&self, line: &Value) -> bool {
+        let named = line.get("storeId").and_then(Value::as_str);
+        let epoch = line.get("storeEpoch").and_then(Value::as_i64).unwrap_or(0);
+        match (named, &self.identity) {
+            (None, _) => self.unnamed,
+            (Some(_), None) => false,
+            (Some(id), Some(known)) => known.id == id && known.epoch == epoch,
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Verifying the audit log in a store: every chain, its head, and the checkpoints inside and outside.
 
-use super::anchors::{Trusted, about};
-use crate::areas::audit::{Finding, Verifier};
+use super::anchors::{Own, Trusted, about};
+use crate::areas::audit::{Finding, Register, Verifier};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store;
 use crate::config::Config;
+use crate::identity;
 use provost_kernel::audit::{Head, hex};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::checkpoint::Checkpoint;
@@ -55,14 +56,25 @@ pub fn verify(
     if chains.is_empty() {
         return Err(Failure::new("there is no such organization in the store"));
     }
-    let lines = match trusted.and_then(|trusted| trusted.keys.as_ref()) {
-        Some(keys) => keys.checkpoint_lines()?,
-        None => Vec::new(),
+    let (lines, own) = match trusted.and_then(|trusted| trusted.keys.as_ref()) {
+        Some(keys) => {
+            let identity = conn.read(|tx| identity::read(tx, keys))?;
+            let lines = keys.checkpoint_lines()?;
+            let unnamed = Register::of(&lines)?.are_unnamed_of(identity.as_ref());
+            (lines, Own { identity, unnamed })
+        }
+        None => (
+            Vec::new(),
+            Own {
+                identity: None,
+                unnamed: false,
+            },
+        ),
     };
     let mut changed = 0;
     for chain in chains {
         let organization = chain.organization.clone();
-        if let Err(failure) = judge(chain, trusted, &lines, given) {
+        if let Err(failure) = judge(chain, trusted, (&lines, &own), given) {
             changed += 1;
             show::note(&format!("{organization}: {failure}"));
         }
@@ -123,7 +135,12 @@ impl Chain {
     }
 }
 
-fn judge(mut chain: Chain, trusted: Option<&Trusted>, lines: &[String], given: &[Checkpoint]) -> Outcome {
+fn judge(
+    mut chain: Chain,
+    trusted: Option<&Trusted>,
+    (lines, own): (&[String], &Own),
+    given: &[Checkpoint],
+) -> Outcome {
     let organization = chain.organization.clone();
     let changed = |finding: Finding| Failure::new(finding.to_string());
     if let Some(finding) = chain.changed.take() {
@@ -134,7 +151,7 @@ fn judge(mut chain: Chain, trusted: Option<&Trusted>, lines: &[String], given: &
         for note in &chain.notes {
             checkpoints.push(trusted.verified(note)?);
         }
-        checkpoints.extend(trusted.of_lines(lines, &organization)?);
+        checkpoints.extend(trusted.of_lines(lines, own, &organization)?);
     }
     let verifier = chain
         .verifier

@@ -1,6 +1,7 @@
 //! The first start: an organization, its admin account, and what its owner does next.
 
 use crate::app::{self, Bootstrapped};
+use crate::areas::audit;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use provost_kernel::Kernel;
@@ -40,7 +41,9 @@ pub async fn make(kernel: &Arc<Kernel>, name: Option<&str>, file: Option<&Path>,
             tell(&made, url, &Shown::File(path))
         }
         None => tell(&made, url, &Shown::Here),
-    }
+    }?;
+    // The token first: it is shown once, and the line can be written by the next start.
+    Ok(audit::served(kernel).await?)
 }
 
 /// Where the owner finds the token.

@@ -14,10 +14,10 @@ use super::failure::{Failure, Outcome};
 use super::lock::{self, FolderLock};
 use super::store_flags::{Absent, Place, StoreFlags, close_store, make_private};
 use super::{logging, metrics};
-use crate::areas::audit;
+use crate::areas::audit::{self, Stranger};
 use crate::config::{Config, check_public_url, sign_in_providers};
 use crate::modules::Workers;
-use crate::{app, background, closing, mcp};
+use crate::{app, background, closing, identity, mcp};
 use provost_kernel::db::Location;
 use provost_kernel::expose::edge::{Allowance, Certificates, Edge, EdgeSettings, Tls, serve};
 use provost_kernel::expose::http::Reading;
@@ -284,7 +284,7 @@ impl Server<'_> {
             url,
             kernel,
         } = self;
-        audit::verify_start(&kernel).await?;
+        audit::verify_start(&kernel, Stranger::Refuse).await?;
         remind(config, certificates.as_ref(), &kernel, supervisor);
         metrics::start(config, &kernel, supervisor, certificates).await?;
         first::make(
@@ -328,7 +328,7 @@ fn remind(
     if let Some(sentence) = unnamed {
         tracing::warn!("{sentence}");
     }
-    let (certificates, clock, stop) = (certificates.cloned(), kernel.clock.clone(), supervisor.token());
+    let (certificates, kernel, stop) = (certificates.cloned(), kernel.clone(), supervisor.token());
     supervisor.spawn("reminders", async move {
         loop {
             tokio::select! {
@@ -339,7 +339,10 @@ fn remind(
             if let Some(sentence) = unnamed {
                 tracing::warn!("{sentence}");
             }
-            warn_of_end(certificates.as_ref(), clock.now());
+            if identity::is_rehearsal(&kernel) {
+                tracing::warn!("{}", identity::REHEARSAL);
+            }
+            warn_of_end(certificates.as_ref(), kernel.clock.now());
         }
     });
 }

@@ -1,13 +1,17 @@
-//! `provost store accept`: goes on with a store that changed while it was closed.
+//! `provost store accept`: goes on with a store that changed while it was closed, or that was moved and comes back.
 
-use super::accept_clock;
+use super::{accept_clock, moved_back};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
 use crate::commands::store_flags::{Absent, Place, StoreFlags, block_on, brief, opening};
+use crate::config::Store;
 use crate::{closing, migrations, proofs};
+use provost_kernel::Secret;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn, is_migrated};
+use provost_kernel::keys::Keys;
+use std::path::PathBuf;
 
 /// Go on with a store whose organizations, service accounts or tokens changed while it was closed, or with a clock that is
 /// doubted.
@@ -21,6 +25,9 @@ use provost_kernel::db::{Access, Conn, is_migrated};
 ///
 /// It does the same for rows that decide rights and that another hand changed while a server ran, which `store check` names: it
 /// names them once more, takes them as they are, and leaves the entry `rights.accepted`.
+///
+/// With --moved-back a store that `provost store move` marked is served again, while the database that it was moved to holds
+/// nothing newer; that database is marked instead.
 #[derive(clap::Parser)]
 #[command(
     name = "accept",
@@ -28,7 +35,8 @@ use provost_kernel::db::{Access, Conn, is_migrated};
   provost store check
   provost store accept
   provost store accept --clock
-  provost store accept --removals"
+  provost store accept --removals
+  provost store accept --moved-back --moved-to-file /run/secrets/database-url"
 )]
 pub struct Accept {
     /// Say that the clock of this machine is right
@@ -37,6 +45,20 @@ pub struct Accept {
     /// Let rounds that would remove very much act at once
     #[arg(long, conflicts_with = "clock")]
     removals: bool,
+    /// Serve a store again that was moved, in place of the database that it was moved to
+    #[arg(long)]
+    moved_back: bool,
+    /// The database that it was moved to. Every process can see a flag: with a password, prefer --moved-to-file
+    #[arg(
+        long,
+        value_name = "URL",
+        requires = "moved_back",
+        conflicts_with = "moved_to_file"
+    )]
+    moved_to: Option<String>,
+    /// A file with the URL of the database that it was moved to
+    #[arg(long, value_name = "FILE", requires = "moved_back")]
+    moved_to_file: Option<PathBuf>,
     #[command(flatten)]
     store: StoreFlags,
 }
@@ -58,6 +80,9 @@ impl Accept {
         }
         let mut conn =
             Conn::open(&place.location, Access::Write).map_err(|error| opening(error, &place.location))?;
+        if self.moved_back {
+            return self.take_back(&mut conn, &place.keys, config.store.database_plaintext);
+        }
         let disagreeing = if is_migrated(&mut conn, migrations::ALL)? {
             conn.read(|tx| proofs::findings(tx, &place.keys))?
         } else {
@@ -85,5 +110,22 @@ impl Accept {
         show::out(
             "The store is taken as it is, and the audit log says so. Look at its accounts and tokens.\n",
         )
+    }
+
+    fn take_back(&self, conn: &mut Conn, keys: &Keys, database_plaintext: bool) -> Outcome {
+        if self.moved_to.is_none() && self.moved_to_file.is_none() {
+            return Err(Failure::usage(
+                "name the database that the store was moved to, with --moved-to-file: whether it holds anything newer is asked \
+                 there. One that is gone can be replaced by an empty one",
+            ));
+        }
+        let to = Store {
+            database_url: self.moved_to.clone().map(Secret::new),
+            database_url_file: self.moved_to_file.clone(),
+            database_plaintext,
+            ..Store::default()
+        };
+        moved_back::take_back(conn, keys, &to.location()?)?;
+        show::out("The store is served again, and the database that it was moved to is not.\n")
     }
 }

@@ -1,17 +1,18 @@
 //! `provost store check`: is the store whole?
 
 use super::{segments, unhurried};
+use crate::areas::audit::{self, Register, Standing, Stranger};
 use crate::areas::{history, mcp_sessions, oauth, policies, service_accounts, skill_registry, words};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store_flags::StoreFlags;
-use crate::{closing, migrations, proofs};
+use crate::{closing, identity, migrations, proofs};
 use provost_kernel::audit::Head;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn, Engine, Location, Tx, is_migrated};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};
-use provost_kernel::{Result, Timestamp, params, statements};
+use provost_kernel::{Code, Result, Timestamp, params, statements};
 
 statements! {
     /// What SQLite finds wrong with its file. PostgreSQL checks its pages when it reads them.
@@ -37,7 +38,8 @@ statements! {
 }
 
 /// Check that the store is whole: the file, the references, the version, the keys, the audit log's ends, the
-/// tokens, the counts of sessions, the segments of recorded history, and that a closed store is what it was. `provost audit verify` reads the audit log itself.
+/// tokens, the counts of sessions, the segments of recorded history, that a closed store is what it was, and whatever else a server
+/// asks at its start. `provost audit verify` reads the audit log itself.
 ///
 /// Runs beside a server. Exit code 0: nothing was found; 1: every finding is a sentence on standard error. What is no damage and
 /// should be known is a line on standard error that begins with `note:`, such as users who share an e-mail address, and policies
@@ -65,7 +67,12 @@ impl Check {
             return Err(Failure::new(format!("there is no store at {}", file.display())));
         }
         let keys = Keys::open(&config.store.keys_dir().0)?;
+        // Before the snapshot: a server beside may sign more meanwhile.
+        let register = Register::of(&keys.checkpoint_lines()?);
         let mut findings = findings(&location, &keys, SystemClock::new().now());
+        if findings.is_empty() {
+            findings.extend(refusal(&location, &keys, register)?);
+        }
         if findings.is_empty() {
             for note in notes(&location)? {
                 show::note(&format!("note: {note}"));
@@ -87,6 +94,25 @@ impl Check {
             1 => Err(Failure::new("the store has 1 finding")),
             count => Err(Failure::new(format!("the store has {count} findings"))),
         }
+    }
+}
+
+/// Returns the sentence with which a server would refuse the store.
+fn refusal(location: &Location, keys: &Keys, register: Result<Register>) -> Result<Option<String>, Failure> {
+    let mut conn = Conn::open(location, Access::Write)?;
+    unhurried(&mut conn)?;
+    let judged = match register {
+        Ok(register) => conn.read(|tx| audit::verify_store(tx, keys, &register, Stranger::Refuse)),
+        Err(error) => Err(error),
+    };
+    match judged {
+        Ok(Standing::Rehearsal) => {
+            show::note(&format!("note: {}", identity::REHEARSAL));
+            Ok(None)
+        }
+        Ok(Standing::Known | Standing::Adopts | Standing::First) => Ok(None),
+        Err(error) if error.code() == Code::AuditUnavailable => Ok(Some(error.to_string())),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -7,6 +7,8 @@ mod backup_mac;
 mod check;
 mod copy;
 mod move_store;
+mod moved_back;
+mod replaced;
 mod restore;
 mod restored_line;
 mod schema;
@@ -26,6 +28,7 @@ pub fn statements() -> Vec<&'static [&'static Statement]> {
     vec![
         backup::STATEMENTS,
         check::STATEMENTS,
+        moved_back::STATEMENTS,
         restore::STATEMENTS,
         schema::STATEMENTS,
     ]

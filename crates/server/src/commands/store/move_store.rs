@@ -1,24 +1,27 @@
 //! `provost store move`: from SQLite to PostgreSQL.
 
 use super::{backup, copy, segments};
-use crate::areas::audit;
+use crate::areas::audit::{self, Register, Stranger};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::logging;
 use crate::commands::show;
 use crate::commands::store_flags::{look_around, opening};
 use crate::config::{Config, Environment, Log, Store};
+use crate::identity::{self, Identity, State};
 use crate::migrations;
 use provost_kernel::Secret;
 use provost_kernel::db::{Access, Conn, Location, migrate};
+use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};
 use std::path::PathBuf;
 
 /// Copy the store of a data folder into an empty PostgreSQL database.
 ///
-/// The server must be stopped. The data folder stays as it is; the keys stay where they are and serve the
-/// database from then on. Do not start a server on the folder again: the two would go separate ways.
+/// The server must be stopped. The keys stay where they are and serve the database from then on. The store in the data folder
+/// is marked as moved, and no server starts on it again: the two would go separate ways. `provost store accept --moved-back`
+/// takes the mark off while the database holds nothing newer.
 ///
 /// Only a store that agrees with the last checkpoint beside its keys is moved: in one that is behind it, what was taken away
 /// since would come back to life. Such a store is restored from a backup with `provost store restore`, which holds everybody
@@ -71,12 +74,18 @@ impl Move {
         let source = Location::Sqlite(self.from.join("provost.db"));
         let mut from = backup::open(&source)?;
         let _lock = lock::take(&self.from)?;
-        self.compare(&mut from, configured.keys_dir)?;
+        let (keys, identity) = self.compare(&mut from, configured.keys_dir)?;
         look_around(&target)?;
         let mut to = Conn::open(&target, Access::Write).map_err(|error| opening(error, &target))?;
         migrate(&mut to, migrations::ALL, SystemClock::new().now())
             .map_err(|error| opening(error, &target))?;
-        let rows = copy::all(&mut from, &mut to)?;
+        // Both carry the mark until all is done: whenever this is cut off, no more than one of them can be served.
+        identity.clone().with(State::Moved).write(&mut from, &keys)?;
+        let rows = copy::all(&mut from, &mut to).or_else(|failure| {
+            identity.write(&mut from, &keys)?;
+            Err(failure)
+        })?;
+        identity.write(&mut to, &keys)?;
         show::out(&format!("{rows} rows were copied and counted.\n"))?;
         if !segments::named(&source)?.is_empty() {
             show::out(&format!(
@@ -86,14 +95,14 @@ impl Move {
             ))?;
         }
         show::out(&format!(
-            "Start the server with --database-url-file and the same --keys-dir, and do not use {} again.\n",
+            "Start the server with --database-url-file and the same --keys-dir. The store in {} is marked as moved.\n",
             self.from.display()
         ))?;
         Ok(())
     }
 
-    /// Refuses a store that is behind the last checkpoint beside its keys, or disagrees with it.
-    fn compare(&self, from: &mut Conn, configured: Option<PathBuf>) -> Outcome {
+    /// Refuses a store that a server would refuse, and returns its keys and what it is.
+    fn compare(&self, from: &mut Conn, configured: Option<PathBuf>) -> Result<(Keys, Identity), Failure> {
         let folder = self.keys_dir.clone().or(configured);
         let folder = folder.unwrap_or_else(|| self.from.join("keys"));
         if !Keys::exists(&folder) {
@@ -104,8 +113,16 @@ impl Move {
             )));
         }
         let keys = Keys::open(&folder)?;
-        let lines = keys.checkpoint_lines()?;
-        from.read(|tx| audit::verify_store(tx, &keys, &lines))?;
-        Ok(())
+        let register = Register::of(&keys.checkpoint_lines()?)?;
+        let known = from.read(|tx| {
+            audit::verify_store(tx, &keys, &register, Stranger::Refuse)?;
+            Ok((identity::read(tx, &keys)?, identity::epoch(tx)?))
+        })?;
+        let identity = match known {
+            (Some(known), _) => known,
+            // No server of this build has opened it: its id travels with it, and is written down where it is served.
+            (None, epoch) => Identity::new(&SystemEntropy, epoch, State::Live),
+        };
+        Ok((keys, identity))
     }
 }

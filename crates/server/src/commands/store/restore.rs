@@ -6,12 +6,13 @@
 //! rename into the data folder | one transaction into PostgreSQL → lines in checkpoints.jsonl, durable
 //! ```
 //!
-//! A crash before the second line leaves no store that a server could start with tokens of the past. The lines
-//! come last, because from them on the store that was lost, or was not, counts as overtaken: a restore that
-//! fails must not condemn it. A crash between the two leaves a store that does not start where it is behind the
-//! last checkpoint; it is restored again.
+//! A crash before the second line leaves no store that a server could start with tokens of the past. The restored store is
+//! another one than the backup's, with an id of its own, and no line names it before the last step: a crash before it leaves a
+//! store that does not start beside keys that have served one; it is restored again. With `--replace-live` the lines that retire the
+//! stores in whose place it comes are written with its own, at once: a restore that fails must not condemn them.
 
-use super::restored_line::{Chain, highest_epoch, line};
+use super::replaced::Replaced;
+use super::restored_line::{Chain, line};
 use super::{backup, backup_mac, check, copy, segments};
 use crate::app::Bootstrapped;
 use crate::areas::{events, history, mcp_sessions, oauth, restore, service_accounts, skill_registry};
@@ -19,6 +20,7 @@ use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
 use crate::commands::store_flags::{Place, StoreFlags, block_on, brief, look_around, make_private, opening};
+use crate::identity::{self, Identity, State};
 use crate::{migrations, store};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn, Location, migrate};
@@ -38,22 +40,24 @@ statements! {
     HASHES = "SELECT seq, hash FROM audit_entries WHERE organization_id = ?1 AND seq > ?2 ORDER BY seq LIMIT 10000";
 }
 
-/// The name of the fact that counts restores.
-const EPOCH: &str = "store_epoch";
-
 /// Make a store of a backup, in an empty data folder or an empty PostgreSQL database.
 ///
 /// Needs the keys that `store backup` named. What was taken away after the backup must not come back to life: every token
 /// is revoked, every session ended, and everybody who could act is held back (service accounts disabled, users with a role
 /// suspended, clients blocked, identity links not followed). A new admin token for each organization is printed once;
 /// `provost restore held` lists who is held back, and `provost restore release` lets them act again.
+///
+/// The restored store is a new one. Where the keys folder proves changes that the backup does not hold, the restore stops and says
+/// which would be given up.
 #[derive(clap::Parser)]
 #[command(
     name = "restore",
     after_help = "Examples:
   provost store restore provost-monday.db --data-dir ./restored --keys-dir /etc/provost/keys
-  provost store restore provost-monday.db --database-url-file /run/secrets/database-url --json"
+  provost store restore provost-monday.db --data-dir ./rehearsal --keys-dir /etc/provost/keys --rehearse
+  provost store restore provost-monday.db --database-url-file /run/secrets/database-url --json --replace-live"
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Restore {
     /// The backup
     file: PathBuf,
@@ -64,6 +68,12 @@ pub struct Restore {
     /// The audit logs say so
     #[arg(long)]
     unsigned: bool,
+    /// Give up what the keys folder proves and the backup lacks, and retire the store that has it: it is not served again
+    #[arg(long)]
+    replace_live: bool,
+    /// Make a store to look at, which writes no line into the keys folder and says that it is a rehearsal
+    #[arg(long, conflicts_with = "replace_live")]
+    rehearse: bool,
     /// Print one JSON object for each organization
     #[arg(long)]
     json: bool,
@@ -102,6 +112,10 @@ impl Restore {
         if let Some(finding) = check::findings(&location, &keys, now).into_iter().next() {
             return Err(Failure::new(format!("the backup cannot be restored: {finding}")));
         }
+        let replaced = Replaced::by(&mut conn, &keys)?;
+        if !self.rehearse {
+            replaced.agree(self.replace_live)?;
+        }
         let place = Place {
             location: location.clone(),
             data_dir: None,
@@ -113,24 +127,30 @@ impl Restore {
             unit_deadline: Duration::from_hours(1),
             ..brief()
         })?;
-        let (made, epoch) = block_on(async {
-            let done = self.renew(&kernel, is_unsigned).await;
+        let (made, identity) = block_on(async {
+            let done = self.renew(&kernel, &replaced, is_unsigned).await;
             kernel.stop().await;
             done
         })??;
         let chains = chains(&mut conn)?;
         segments::restore(&config, &self.file, &location)?;
         staged.become_store(&target, conn)?;
-        for chain in &chains {
-            let line = line(chain, epoch, now, &kernel.keys)?;
-            kernel.keys.append_checkpoint_line(&line).map_err(|error| {
+        if !self.rehearse {
+            let lines = chains
+                .iter()
+                .map(|chain| line(chain, &identity, replaced.from(), now, &kernel.keys));
+            let mut lines = lines.collect::<Result<Vec<_>>>()?;
+            if self.replace_live {
+                lines.extend(replaced.retire(now));
+            }
+            kernel.keys.append_checkpoint_lines(&lines).map_err(|error| {
                 Failure::from(error).during(
                     "the store is in its place, but checkpoints.jsonl in the keys folder cannot be written; empty the \
                      target and restore again",
                 )
             })?;
         }
-        self.tell(&made, epoch)
+        self.tell(&made, identity.epoch)
     }
 
     /// Says whether the backup has no MAC, and may be without one.
@@ -151,18 +171,31 @@ impl Restore {
     }
 
     /// Does in the staged copy what makes a restore more than a copy.
-    async fn renew(&self, kernel: &Arc<Kernel>, is_unsigned: bool) -> Result<(Vec<Bootstrapped>, i64)> {
+    async fn renew(
+        &self,
+        kernel: &Arc<Kernel>,
+        replaced: &Replaced,
+        is_unsigned: bool,
+    ) -> Result<(Vec<Bootstrapped>, Identity)> {
         let (known, organizations) = kernel
-            .read_system(|tx| Ok((store::fact(tx, EPOCH)?, store::organizations(tx)?)))
+            .read_system(|tx| Ok((identity::epoch(tx)?, store::organizations(tx)?)))
             .await?;
-        let known = known.and_then(|text| text.parse().ok()).unwrap_or(0);
-        let epoch = highest_epoch(&kernel.keys)?.max(known) + 1;
+        // Machines take no release of a lower epoch than they have: it grows over all stores of these keys.
+        let epoch = replaced.register.highest_epoch().max(known) + 1;
+        let state = if self.rehearse {
+            State::Rehearsal
+        } else {
+            State::Live
+        };
+        let new = Identity::new(&*kernel.entropy, epoch, state);
+        let (identity, before) = (new.clone(), replaced.from().map(str::to_owned));
         let raise = move |cx: &mut provost_kernel::Cx<'_>| {
             cx.target(&restore::fences::STORE, epoch.to_string());
             cx.change("/storeEpoch", known, epoch);
             cx.change("/unsigned", false, is_unsigned);
             history::forget_place(cx)?;
-            store::set_fact(cx, EPOCH, &epoch.to_string())
+            cx.change("/storeId", before.clone(), new.id.clone());
+            new.set(cx)
         };
         kernel
             .system(OrganizationId::installation(), Some("store.restored"), raise)
@@ -201,7 +234,7 @@ impl Restore {
                 token,
             }));
         }
-        Ok((made, epoch))
+        Ok((made, identity))
     }
 
     fn tell(&self, made: &[Bootstrapped], epoch: i64) -> Outcome {
@@ -215,7 +248,8 @@ impl Restore {
         if self.json {
             return made.iter().try_for_each(show::account_json);
         }
-        show::out(&format!("The store was restored (epoch {epoch}).\n"))?;
+        let rehearsal = if self.rehearse { ", as a rehearsal" } else { "" };
+        show::out(&format!("The store was restored (epoch {epoch}{rehearsal}).\n"))?;
         let Some(first) = made.first() else { return Ok(()) };
         let mut table = show::table(["ORGANIZATION", "SERVICE ACCOUNT", "TOKEN"]);
         for account in made {
