@@ -5,7 +5,7 @@ use crate::areas::{
     oauth, otlp, policies, resource_credentials, resources, restore, service_accounts, settings,
     skill_registry, subjects, words,
 };
-use crate::{identity, readiness, store};
+use crate::{readiness, store};
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

@@ -46,7 +46,7 @@ pub struct Accept {
     #[arg(long, conflicts_with = "clock")]
     removals: bool,
     /// Serve a store again that was moved, in place of the database that it was moved to
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["clock", "removals"])]
     moved_back: bool,
     /// The database that it was moved to. Every process can see a flag: with a password, prefer --moved-to-file
     #[arg(
