@@ -632,6 +632,12 @@ fn a_backup_under_load_is_consistent() {
             let folder = home.path(&format!("copy{round}"));
             std::fs::create_dir(&folder).unwrap();
             std::fs::copy(home.path(&format!("backup{round}.db")), folder.join("provost.db")).unwrap();
+            // Without its marker the place of the history would be another one (HS-13).
+            std::fs::create_dir(folder.join("history")).unwrap();
+            let marker =
+                ["data", "provost-data"].map(|data| home.path(&format!("{data}/history/place.json")));
+            let marker = marker.iter().find(|marker| marker.exists()).unwrap();
+            std::fs::copy(marker, folder.join("history/place.json")).unwrap();
             let mut check = bare(&["store", "check", "--data-dir", folder.to_str().unwrap()]);
             check.env("PROVOST_KEYS_DIR", home.path("keys"));
             assert_eq!(succeed(check), "the store is whole\n");

@@ -17,7 +17,7 @@ use super::store::{self, File};
 use super::{Place, retain};
 use crate::store::{fact, set_fact};
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::db::Tx;
+use provost_kernel::db::{Call, Conn, Param, Tx};
 use provost_kernel::id::TypedId;
 use provost_kernel::{Cx, Kernel, Result, Timestamp, id};
 use serde::{Deserialize, Serialize};
@@ -276,6 +276,26 @@ pub async fn take(kernel: &Arc<Kernel>, place: &Place) -> Result<io::Result<()>>
 pub fn forget(cx: &mut Cx<'_>) -> Result<()> {
     cx.queue(&store::FORGET_FACT, provost_kernel::params![NAMED])?;
     cx.queue(&store::FORGET_FACT, provost_kernel::params![CLAIMED])
+}
+
+/// Lets a store that no server uses name no place, as far as it has no segments: the folder of the machine that it was moved
+/// from is not the one of its next server, and nothing of the store lies in it.
+///
+/// Errors: those of the store, which is as it was then.
+pub fn forget_empty(conn: &mut Conn) -> Result<()> {
+    if !conn.read(store::files)?.is_empty() {
+        return Ok(());
+    }
+    let forget = |name: &str| Call {
+        statement: &store::FORGET_FACT,
+        params: vec![Param::from(name.to_owned())],
+    };
+    conn.begin(&[])?;
+    let done = conn.commit(&[forget(NAMED), forget(CLAIMED)]);
+    if done.is_err() {
+        conn.rollback();
+    }
+    done.map(drop)
 }
 
 /// What was said of the place last, so that a change is said at once.

@@ -2,6 +2,7 @@
 
 use super::{backup, copy, segments};
 use crate::areas::audit::{self, Register, Stranger};
+use crate::areas::history;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::logging;
@@ -85,6 +86,7 @@ impl Move {
             identity.write(&mut from, &keys)?;
             Err(failure)
         })?;
+        history::forget_empty_place(&mut to)?;
         identity.write(&mut to, &keys)?;
         show::out(&format!("{rows} rows were copied and counted.\n"))?;
         if !segments::named(&source)?.is_empty() {
