@@ -214,7 +214,12 @@ fn forget_uses(value: &mut Value) {
 pub fn masked(reply: &crate::support::Reply) -> (u16, String, Vec<(String, String)>) {
     let id = reply.header("x-request-id").to_owned();
     assert!(id.starts_with("req_"));
-    let headers = reply.headers.iter().map(|(name, value)| {
+    // Whether a connection goes on after a refusal says how much of the body had come, and nothing of a record.
+    let kept = reply
+        .headers
+        .iter()
+        .filter(|(name, _)| *name != http::header::CONNECTION);
+    let headers = kept.map(|(name, value)| {
         let value = value.to_str().unwrap().replace(&id, "req_…");
         (name.to_string(), value)
     });
