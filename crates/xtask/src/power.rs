@@ -89,6 +89,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let base = Base::make(&binary, &workplace)?;
     let folder = workplace.folder.join("traced");
     let installation = with_segments(base.copy(&folder)?, &folder)?;
+    // The store names the place that it had before.
+    installation.check(&["history", "adopt"])?;
     let mut disk = Disk::of(&folder.join("data"))?;
     let ledger = work(arguments, seed, &installation, &base, &folder)?;
     let calls = trace::read(&folder.join("trace"), &folder.join("data"))?;
@@ -184,7 +186,12 @@ fn moments(images: u64, seed: u64, calls: &[Call], segments: &Path) -> Outcome<V
         )
     });
     let mut chosen: Vec<(usize, Survival)> = any.collect();
-    let is_file = |call: &Call| call.op.changed().and_then(Path::parent) == Some(segments);
+    // Not the marker of the place, and not what a start writes to see whether the place keeps it.
+    let is_segment = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.parent() == Some(segments) && name.contains("segment-")
+    };
+    let is_file = |call: &Call| call.op.changed().is_some_and(is_segment);
     let first = calls.iter().position(is_file).context("no segment was sealed")?;
     let mut sealing: Vec<(usize, Survival)> = (first..calls.len())
         .flat_map(|number| disk::EACH.map(|survival| (number, survival)))
