@@ -65,6 +65,8 @@ pub struct Bench<'a> {
 
 /// A command takes tenths of a second. What it prints fits into a pipe.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a server says that it is not ready until it is taken to be broken.
+const BROKEN: Duration = Duration::from_secs(3);
 
 /// How a command ended.
 struct Ended {
@@ -323,13 +325,17 @@ impl Bench<'_> {
             token: None,
             ..Request::get("/readyz", "")
         };
-        let (mut is_ready, mut ended) = (false, false);
+        let (mut is_ready, mut ended, mut unready) = (false, false, None);
         clock::poll_until(Duration::from_mins(1), Duration::from_millis(5), || {
             ended = !matches!(tracer.try_wait(), Ok(None));
-            is_ready = Connection::new(address)
-                .send(&ready)
-                .is_ok_and(|answer| answer.status == 200);
-            is_ready || ended
+            let status = Connection::new(address).send(&ready).map(|answer| answer.status);
+            is_ready = status.as_ref().is_ok_and(|status| *status == 200);
+            if !status.is_ok_and(|status| status == 503) {
+                unready = None;
+            }
+            let since = *unready.get_or_insert_with(clock::now);
+            // A server whose store is broken says so until it is started anew.
+            is_ready || ended || since.elapsed() > BROKEN
         });
         let mut made = None;
         if is_ready {
