@@ -6,7 +6,7 @@
 //! Questions that come together are answered together: whoever asks without a token moves the store once, not once for each time.
 
 use crate::app::{json_bytes, refusal};
-use crate::identity;
+use crate::{identity, modules};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -54,6 +54,10 @@ async fn ready(State((kernel, probe)): State<(Arc<Kernel>, Arc<Probe>)>, request
             let mut said = json!({ "status": "ready" });
             if identity::is_rehearsal(&kernel) {
                 said["rehearsal"] = true.into();
+            }
+            // Decisions are answered all the same, and count modules as matched (MW-3). What the system said is in the log.
+            if modules::trouble(&kernel).is_some() {
+                said["modules"] = "no process for modules can be started".into();
             }
             json_bytes(said.to_string().into())
         }
