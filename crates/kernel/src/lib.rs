@@ -48,7 +48,7 @@ pub mod witness;
 pub mod work;
 
 pub use cx::Cx;
-pub use doubt::Undoubted;
+pub use doubt::SureTime;
 pub use error::{Code, Error, Result};
 pub use kernel::Kernel;
 pub use secret::Secret;

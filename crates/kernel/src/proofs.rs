@@ -17,7 +17,7 @@
 
 use crate::audit::hex;
 use crate::auth::OrganizationId;
-use crate::db::{Call, Param, Row, Touched};
+use crate::db::{Call, Param, Row, TouchedRow};
 use crate::error::{Error, Result};
 use crate::keys::{Keys, MacPurpose};
 use crate::merkle::Hash;
@@ -270,7 +270,7 @@ fn canonical(deciding: &Deciding, content: &str) -> Result<String> {
 
 /// What a transaction writes besides.
 #[derive(Debug, Default)]
-pub struct Proven {
+pub struct ProofWrites {
     /// What changed, by the organization of the rows.
     pub changes: BTreeMap<OrganizationId, Change>,
     /// The statements that store the proofs.
@@ -305,7 +305,7 @@ impl Sides {
 /// what was wrong may have been copied.
 ///
 /// Errors: `Internal` for a table that is not of the list.
-pub fn prove(keys: &Keys, rights: &'static [Deciding], touched: Vec<Touched>) -> Result<Proven> {
+pub fn prove(keys: &Keys, rights: &'static [Deciding], touched: Vec<TouchedRow>) -> Result<ProofWrites> {
     let mut rows: BTreeMap<(String, &'static str, String), Sides> = BTreeMap::new();
     for one in touched {
         let deciding = rights.iter().find(|deciding| deciding.table == one.table);
@@ -333,7 +333,7 @@ pub fn prove(keys: &Keys, rights: &'static [Deciding], touched: Vec<Touched>) ->
             doubted.insert(*table);
         }
     }
-    let mut proven = Proven::default();
+    let mut proven = ProofWrites::default();
     let (mut put, mut drop) = (Vec::new(), Vec::new());
     for ((organization, table, key), sides) in &rows {
         let change = proven

@@ -31,7 +31,9 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     backtests::start(kernel, supervisor).map_err(Error::internal)?;
     let handlers = Arc::new(handlers());
     run_jobs(supervisor, kernel, handlers);
-    keep_time(supervisor, kernel);
+    now_and_every(supervisor, "clock", 60, kernel, |kernel, _| async move {
+        kernel.keep_time().await
+    });
     every(supervisor, "counts", 60, kernel, |kernel| async move {
         ledger::flush_counts(&kernel);
         Ok(())
@@ -65,13 +67,7 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
         resource_credentials::secrets::rewrap(&kernel).await.map(drop)
     });
     // Decisions may come with the first request.
-    let first = kernel.clone();
-    supervisor.spawn("first-pasts", async move {
-        if let Err(error) = decisions::remember(&first).await {
-            tracing::warn!(reconciler = "pasts", cause = ?error.private(), "{error}");
-        }
-    });
-    every(supervisor, "pasts", 5, kernel, |kernel| async move {
+    now_and_every(supervisor, "pasts", 5, kernel, |kernel, _| async move {
         decisions::remember(&kernel).await
     });
     every(supervisor, "imports", 60, kernel, |kernel| async move {
@@ -80,7 +76,13 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     every(supervisor, "history-sealing", 5, kernel, |kernel| async move {
         history::seal(&kernel).await
     });
-    watch_history(supervisor, kernel);
+    now_and_every(
+        supervisor,
+        "history-place",
+        3_600,
+        kernel,
+        |kernel, is_start| async move { history::watch(&kernel, is_start).await },
+    );
     every(supervisor, "history-imports", 60, kernel, |kernel| async move {
         history::tell_of_imports(&kernel).await
     });
@@ -98,43 +100,12 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the time at once, and every minute.
-fn keep_time(supervisor: &Supervisor, kernel: &Arc<Kernel>) {
-    let first = kernel.clone();
-    supervisor.spawn("first-clock", async move {
-        if let Err(error) = first.keep_time().await {
-            tracing::warn!(reconciler = "clock", cause = ?error.private(), "{error}");
-        }
-    });
-    every(supervisor, "clock", 60, kernel, |kernel| async move {
-        kernel.keep_time().await
-    });
-}
-
 fn run_jobs(supervisor: &Supervisor, kernel: &Arc<Kernel>, handlers: Arc<Vec<Handler>>) {
     let (kernel, stop) = (kernel.clone(), supervisor.token());
     supervisor.spawn("jobs", async move { jobs::serve(&kernel, &handlers, stop).await });
 }
 
-/// Looks at the place of the history now, and every hour.
-fn watch_history(supervisor: &Supervisor, kernel: &Arc<Kernel>) {
-    let (kernel, stop) = (kernel.clone(), supervisor.token());
-    supervisor.spawn("history-place", async move {
-        let mut is_start = true;
-        loop {
-            if let Err(error) = history::watch(&kernel, is_start).await {
-                tracing::warn!(reconciler = "history-place", cause = ?error.private(), "{error}");
-            }
-            is_start = false;
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(Duration::from_hours(1)) => {}
-            }
-        }
-    });
-}
-
+/// Runs again and again, for the first time after so many seconds.
 fn every<F>(
     supervisor: &Supervisor,
     name: &'static str,
@@ -144,17 +115,49 @@ fn every<F>(
 ) where
     F: Future<Output = Result<()>> + Send,
 {
+    rounds(supervisor, name, secs, kernel, false, move |kernel, _| {
+        run(kernel)
+    });
+}
+
+/// Runs now, which it is told, and again and again.
+fn now_and_every<F>(
+    supervisor: &Supervisor,
+    name: &'static str,
+    secs: u64,
+    kernel: &Arc<Kernel>,
+    run: impl Fn(Arc<Kernel>, bool) -> F + Send + Sync + 'static,
+) where
+    F: Future<Output = Result<()>> + Send,
+{
+    rounds(supervisor, name, secs, kernel, true, run);
+}
+
+fn rounds<F>(
+    supervisor: &Supervisor,
+    name: &'static str,
+    secs: u64,
+    kernel: &Arc<Kernel>,
+    begins_now: bool,
+    run: impl Fn(Arc<Kernel>, bool) -> F + Send + Sync + 'static,
+) where
+    F: Future<Output = Result<()>> + Send,
+{
     let (kernel, stop) = (kernel.clone(), supervisor.token());
     supervisor.spawn(name, async move {
+        let mut is_now = begins_now;
         loop {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(Duration::from_secs(secs)) => {}
+            if !is_now {
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(Duration::from_secs(secs)) => {}
+                }
             }
-            if let Err(error) = run(kernel.clone()).await {
+            if let Err(error) = run(kernel.clone(), is_now).await {
                 tracing::warn!(reconciler = name, cause = ?error.private(), "{error}");
             }
+            is_now = false;
         }
     });
 }

@@ -18,7 +18,7 @@
 
 use crate::migrations;
 use crate::rights::DECIDING;
-use crate::store::{self, SET_FACT};
+use crate::store::{self, DROP_FACT, SET_FACT};
 use provost_kernel::audit::hex;
 use provost_kernel::db::{Access, Call, Conn, Engine, Location, Param, Statement, Tx};
 use provost_kernel::error::{Error, Result};
@@ -30,8 +30,6 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 statements! {
-    /// Takes a fact away.
-    DROP_FACT = "DELETE FROM installation WHERE name = ?1";
     /// The ends of the audit log, by which the store says that something acted on it.
     HEADS = unscoped("the hash is over everybody") "SELECT organization_id, seq, hash FROM chain_heads ORDER BY organization_id";
     /// The columns of a table of SQLite, each with its place in the primary key; 0 is none.
@@ -207,10 +205,5 @@ fn folded(tx: &mut Tx<'_>, statement: &'static Statement, mut hash: Hash) -> Res
 }
 
 fn write(conn: &mut Conn, statement: &'static Statement, params: Vec<Param<'_>>) -> Result<()> {
-    conn.begin(&[])?;
-    let done = conn.commit(&[Call { statement, params }]);
-    if done.is_err() {
-        conn.rollback();
-    }
-    done.map(drop)
+    conn.change(&[Call { statement, params }])
 }

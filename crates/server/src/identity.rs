@@ -111,12 +111,7 @@ impl Identity {
             fact(IDENTITY, self.value(keys)),
             fact(EPOCH, self.epoch.to_string()),
         ];
-        conn.begin(&[])?;
-        let done = conn.commit(&calls);
-        if done.is_err() {
-            conn.rollback();
-        }
-        done.map(drop)
+        conn.change(&calls)
     }
 }
 

@@ -8,18 +8,16 @@
 //!
 //! Absent on purpose: the audit log, from which nothing is removed; codes and checks, which live for less than a day.
 
-use crate::store::{SET_FACT, fact, set_fact};
+use crate::store::{SET_FACT, drop_fact, fact, set_fact};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Statement, Tx};
-use provost_kernel::{Cx, Kernel, Result, Undoubted, params};
+use provost_kernel::{Cx, Kernel, Result, SureTime, params};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 provost_kernel::statements! {
     /// The rounds that wait or are released.
     WAITING = "SELECT name, value FROM installation WHERE name LIKE 'removal.%' ORDER BY name";
-    /// Forgets what is said of a round.
-    FORGET = "DELETE FROM installation WHERE name = ?1";
 }
 
 /// A round removes so much without waiting. Units: rows.
@@ -48,7 +46,7 @@ impl Removal {
         tx: &mut Tx<'_>,
         due: &'static Statement,
         left: &'static Statement,
-        before: Undoubted,
+        before: SureTime,
     ) -> Result<Self> {
         let before = before.instant();
         let due = tx
@@ -105,7 +103,7 @@ impl Wait {
 /// is that of what it removes from.
 ///
 /// Errors: those of a unit of work.
-pub async fn may_go(kernel: &Arc<Kernel>, name: String, removal: Removal, now: Undoubted) -> Result<bool> {
+pub async fn may_go(kernel: &Arc<Kernel>, name: String, removal: Removal, now: SureTime) -> Result<bool> {
     let name = format!("removal.{name}");
     let known = {
         let name = name.clone();
@@ -121,7 +119,7 @@ pub async fn may_go(kernel: &Arc<Kernel>, name: String, removal: Removal, now: U
         let now_ms = now.instant().as_ms();
         if !removal.is_large() {
             sink.store(true, Ordering::SeqCst);
-            return cx.queue(&FORGET, params![of.as_str()]);
+            return drop_fact(cx, &of);
         }
         if known.as_deref() == Some(RELEASED) {
             sink.store(true, Ordering::SeqCst);

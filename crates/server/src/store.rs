@@ -30,6 +30,8 @@ statements! {
     FACT = "SELECT value FROM installation WHERE name = ?1";
     /// Sets a fact.
     SET_FACT = "INSERT INTO installation (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    /// Forgets a fact.
+    DROP_FACT = "DELETE FROM installation WHERE name = ?1";
     /// How many organizations there are.
     COUNT_ORGANIZATIONS = unscoped("the installation's own question") "SELECT COUNT(*) FROM organizations";
     /// Every organization.
@@ -82,11 +84,7 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
     if new.is_empty() {
         return Ok(());
     }
-    conn.begin(&[])?;
-    if let Err(error) = conn.commit(&new) {
-        conn.rollback();
-        return Err(error);
-    }
+    conn.change(&new)?;
     // Another server may have been first, with other keys: then its check values stand and ours were ignored.
     keys.verify(&known_keys(&mut conn)?)
 }
@@ -168,6 +166,11 @@ pub fn organizations(tx: &mut provost_kernel::db::Tx<'_>) -> Result<Vec<Organiza
 /// Returns a fact about the installation.
 pub fn fact(tx: &mut provost_kernel::db::Tx<'_>, name: &str) -> Result<Option<String>> {
     tx.query_opt(&FACT, params![name], |row| row.get(0))
+}
+
+/// Forgets a fact.
+pub fn drop_fact(cx: &mut Cx<'_>, name: &str) -> Result<()> {
+    cx.queue(&DROP_FACT, params![name])
 }
 
 /// Sets a fact about the installation, in a unit of its own chain.

@@ -6,7 +6,7 @@ use super::postgres::Postgres;
 use super::row::{Row, Rows};
 use super::sqlite::Sqlite;
 use super::statement::{Call, Statement};
-use super::touched::{self, Touched};
+use super::touched::{self, TouchedRow};
 use super::{Access, Engine, Location};
 use crate::error::{Class, Error, Result};
 use crate::proofs::Deciding;
@@ -112,7 +112,7 @@ impl Conn {
     /// what is, and forgets them.
     ///
     /// Errors: those of the connection. Cost: one round trip.
-    pub fn touched(&mut self) -> Result<Vec<Touched>> {
+    pub fn touched(&mut self) -> Result<Vec<TouchedRow>> {
         if self.tracked.is_empty() {
             return Ok(Vec::new());
         }
@@ -277,6 +277,17 @@ impl Conn {
                 Err(fault.into())
             }
         }
+    }
+
+    /// Runs the calls in a transaction of their own. `Ok` means durable.
+    ///
+    /// Errors: as [`Self::commit`]; the store is as it was then, or, when the connection was lost, as the calls leave it.
+    pub fn change(&mut self, calls: &[Call<'_>]) -> Result<()> {
+        if calls.is_empty() {
+            return Ok(());
+        }
+        self.begin(&[])?;
+        self.commit(calls).map(drop)
     }
 
     /// Ends the transaction, if there is one. It leaves a usable connection, or one that the next use opens

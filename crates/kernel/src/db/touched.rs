@@ -53,7 +53,7 @@ const POSTGRES_NOTES: &str = "CREATE TEMP TABLE IF NOT EXISTS touched_rights (or
 
 /// One side of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touched {
+pub struct TouchedRow {
     /// Whose row it is.
     pub organization: String,
     /// The table.
@@ -68,7 +68,7 @@ pub struct Touched {
     pub proof: Option<(String, String)>,
 }
 
-impl Touched {
+impl TouchedRow {
     fn read(row: &Row<'_>) -> Result<Self> {
         let proof = Option::zip(row.get(5)?, row.get(6)?);
         Ok(Self {
@@ -125,7 +125,7 @@ pub fn columns(tx: &mut Tx<'_>, table: &str) -> Result<Vec<Column>> {
     })
 }
 
-/// Returns the SQL of a row's content, as [`Touched::content`] holds it; `row` names the row.
+/// Returns the SQL of a row's content, as [`TouchedRow::content`] holds it; `row` names the row.
 pub fn content_of(engine: Engine, row: &str, columns: &[Column], loose: &[&str]) -> String {
     if engine == Engine::Postgres {
         return format!("CAST(to_jsonb({row}) AS TEXT)");
@@ -137,7 +137,7 @@ pub fn content_of(engine: Engine, row: &str, columns: &[Column], loose: &[&str])
     format!("json_object({})", members.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the SQL of a row's key, as [`Touched::key`] holds it. Both engines write the same text.
+/// Returns the SQL of a row's key, as [`TouchedRow::key`] holds it. Both engines write the same text.
 pub fn key_of(engine: Engine, row: &str, columns: &[Column]) -> String {
     let members = in_key(columns).into_iter().map(|column| match engine {
         Engine::Sqlite => format!("json_quote({})", value(row, column)),
@@ -220,10 +220,10 @@ fn triggers(script: &mut String, deciding: &Deciding, columns: &[Column]) {
 }
 
 /// Returns what was noted in the open transaction, and forgets it.
-pub(super) fn take(conn: &mut Conn) -> Result<Vec<Touched>> {
+pub(super) fn take(conn: &mut Conn) -> Result<Vec<TouchedRow>> {
     let engine = conn.engine();
     let mut tx = conn.tx();
-    let touched = tx.query(&TOUCHED, &[], Touched::read)?;
+    let touched = tx.query(&TOUCHED, &[], TouchedRow::read)?;
     // PostgreSQL forgets at the end of the transaction; whoever goes on inside it must not read the same twice.
     if !touched.is_empty() && engine == Engine::Sqlite {
         tx.execute(&FORGET, &[])?;

@@ -12,7 +12,7 @@
 //! Once a minute an undoubted server keeps the instant in the store. What ends by time, ends by the later of the clock and
 //! that instant, so that a clock which was set back revives nothing.
 //!
-//! INVARIANT CK-1: what removes, prunes, sweeps or writes down an expiry by time has an [`Undoubted`] instant, which only a
+//! INVARIANT CK-1: what removes, prunes, sweeps or writes down an expiry by time has a [`SureTime`] instant, which only a
 //!   clock that is not doubted gives.
 //! INVARIANT CK-2: no entry is dated by a clock that is more than 60 s from the database's.
 //! INVARIANT CK-3: what had run out by a kept instant has run out, whatever the clock says later.
@@ -53,9 +53,9 @@ crate::statements! {
 /// An instant that a clock said which nobody doubts. Whatever removes by time takes one, and there is no other way to it
 /// than [`Kernel::undoubted`] (CK-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Undoubted(Timestamp);
+pub struct SureTime(Timestamp);
 
-impl Undoubted {
+impl SureTime {
     /// Returns the instant.
     pub fn instant(self) -> Timestamp {
         self.0
@@ -202,12 +202,12 @@ impl Kernel {
     /// Returns the present if the clock is not doubted. Asked before each round that removes something.
     ///
     /// Errors: those of a read.
-    pub async fn undoubted(&self) -> Result<Option<Undoubted>> {
+    pub async fn undoubted(&self) -> Result<Option<SureTime>> {
         let watch = self.clockwatch.clone();
         let now = self.read_system(move |tx| watch.look(tx, false)).await?;
         let reason = self.clockwatch.lock().reason;
         match reason {
-            None => Ok(Some(Undoubted(now.wall))),
+            None => Ok(Some(SureTime(now.wall))),
             Some(doubt) => {
                 tracing::debug!("a round was left out, because the clock is doubted: {doubt}");
                 Ok(None)

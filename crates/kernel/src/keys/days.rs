@@ -9,7 +9,7 @@
 use super::Keys;
 use super::folder;
 use super::sealing::{RecordKey, open, record_key, seal};
-use crate::doubt::Undoubted;
+use crate::doubt::SureTime;
 use crate::durable::sync_folder;
 use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::{Class, Error, Result};
@@ -64,7 +64,7 @@ impl Keys {
 
     /// Destroys the keys of all days that ended two days ago or earlier, and returns how many there were: the last cell of a
     /// day has ended by itself by then.
-    pub fn destroy_day_keys(&self, now: Undoubted) -> Result<usize> {
+    pub fn destroy_day_keys(&self, now: SureTime) -> Result<usize> {
         let older_than_day = now.day() - 2;
         let mut destroyed = 0;
         for name in folder::names(&self.dir).map_err(Error::internal)? {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::doubt::Undoubted;
+use crate::doubt::SureTime;
 use crate::entropy::{SeededEntropy, SystemEntropy, UnitRng};
 use crate::secret::Secret;
 use proptest::prelude::*;
@@ -482,7 +482,7 @@ fn a_destroyed_day_key_closes_its_cells_in_every_process() {
     fs::write(&leftover, [1; 32]).unwrap();
 
     assert_eq!(
-        keys.destroy_day_keys(Undoubted::for_test(Timestamp::from_ms(4 * 86_400_000)))
+        keys.destroy_day_keys(SureTime::for_test(Timestamp::from_ms(4 * 86_400_000)))
             .unwrap(),
         3
     );
@@ -492,7 +492,7 @@ fn a_destroyed_day_key_closes_its_cells_in_every_process() {
     assert_eq!(fs::read(&witness).unwrap(), [0; 32]);
     assert!(!leftover.exists());
     assert_eq!(
-        keys.destroy_day_keys(Undoubted::for_test(Timestamp::from_ms(4 * 86_400_000)))
+        keys.destroy_day_keys(SureTime::for_test(Timestamp::from_ms(4 * 86_400_000)))
             .unwrap(),
         0
     );

@@ -14,8 +14,8 @@ const RIGHTS: &[Deciding] = &[
     },
 ];
 
-fn side(table: &str, key: &str, is_new: bool, content: &str, proof: Option<&Proof>) -> Touched {
-    Touched {
+fn side(table: &str, key: &str, is_new: bool, content: &str, proof: Option<&Proof>) -> TouchedRow {
+    TouchedRow {
         organization: "acme".into(),
         table: table.into(),
         key: format!("[\"{key}\"]"),
@@ -25,7 +25,7 @@ fn side(table: &str, key: &str, is_new: bool, content: &str, proof: Option<&Proo
     }
 }
 
-fn proven(keys: &Keys, touched: Vec<Touched>) -> (Change, usize) {
+fn proven(keys: &Keys, touched: Vec<TouchedRow>) -> (Change, usize) {
     let proven = prove(keys, RIGHTS, touched).unwrap();
     let change = proven.changes.into_values().next().unwrap_or_default();
     (change, proven.calls.len())

@@ -31,12 +31,12 @@ impl std::error::Error for Malformed {}
 
 /// A question as it arrives.
 #[derive(Debug)]
-pub struct Received {
+pub struct QuestionMessage {
     input: Value,
     missing: Vec<Vec<String>>,
 }
 
-impl Received {
+impl QuestionMessage {
     /// Returns what a module is asked.
     pub fn question<'a>(&'a self, module: &'a super::Module) -> Question<'a> {
         Question {
@@ -100,7 +100,7 @@ impl<'a> Bytes<'a> {
     /// Returns the next question.
     ///
     /// Errors: it is not whole, or its input is nested too deep.
-    pub fn question(&mut self) -> Result<Received, Malformed> {
+    pub fn question(&mut self) -> Result<QuestionMessage, Malformed> {
         let input = self.value(LEVELS)?;
         let count = self.count()?;
         let mut missing = Vec::with_capacity(count);
@@ -110,7 +110,7 @@ impl<'a> Bytes<'a> {
                 (0..names).map(|_| self.text().map(str::to_owned)).collect();
             missing.push(path?);
         }
-        Ok(Received { input, missing })
+        Ok(QuestionMessage { input, missing })
     }
 
     /// Returns the next answer.

@@ -67,7 +67,7 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
     }
 }
 
-/// What deletes by time. The function that runs each takes an `Undoubted` instant (CK-1): one that is new here must as well.
+/// What deletes by time. The function that runs each takes a `SureTime` instant (CK-1): one that is new here must as well.
 const BY_TIME: [&str; 18] = [
     "provost_kernel::idempotency::PRUNE",
     "provost_kernel::outbox::PRUNE",

@@ -27,7 +27,7 @@ use crate::random::{self, Random};
 use crate::record::Record;
 use crate::{clock, process};
 use hand::ask;
-use order::{Act, Answered};
+use order::{Act, Observation};
 use register::{Register, Told};
 use scene::{Scene, renew_tokens, set_up};
 
@@ -289,7 +289,7 @@ fn judge(
     scene: &Scene,
     register: &Register,
     value: &mut u64,
-    answers: &mut Vec<Answered>,
+    answers: &mut Vec<Observation>,
     totals: &mut Totals,
 ) -> Outcome {
     let mut last = *value;
@@ -306,7 +306,7 @@ fn judge(
                 if let Act::Read(read) = act {
                     last = read;
                 }
-                answers.push(Answered {
+                answers.push(Observation {
                     sent,
                     arrived: scene.began.elapsed(),
                     act,
@@ -324,7 +324,7 @@ fn judge(
     }
     answers.sort_by_key(|answered| answered.sent);
     totals.answers += answers.len();
-    let is_write = |answered: &&Answered| matches!(answered.act, Act::Write(_));
+    let is_write = |answered: &&Observation| matches!(answered.act, Act::Write(_));
     let writes = answers.iter().filter(is_write).count();
     totals.writes += writes;
     *totals.writes_of.entry(register.name()).or_default() += writes;
@@ -341,7 +341,7 @@ fn judge(
     Ok(())
 }
 
-fn line(answered: &Answered) -> String {
+fn line(answered: &Observation) -> String {
     format!(
         "\n  {:>12.6} to {:>12.6} at server {}: {:?}",
         answered.sent.as_secs_f64(),

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// A chain of which the keys know more than a backup holds.
 #[derive(Debug, PartialEq, Eq)]
-pub struct GivenUp {
+pub struct Forfeit {
     /// The store that has it, as id and epoch; nothing where the lines name none.
     pub store: Option<(String, i64)>,
     /// Whose chain.
@@ -31,7 +31,7 @@ pub struct GivenUp {
 /// known to hold more than the backup, or something else.
 ///
 /// Errors: `AuditUnavailable` for a line that nobody signed.
-pub fn given_up(tx: &mut Tx<'_>, keys: &Keys, register: &Register) -> Result<Vec<GivenUp>> {
+pub fn given_up(tx: &mut Tx<'_>, keys: &Keys, register: &Register) -> Result<Vec<Forfeit>> {
     let backup = identity::read(tx, keys)?;
     let mut lines: Vec<(Option<(String, i64)>, CheckpointLine)> = Vec::new();
     if backup.is_none() {
@@ -47,7 +47,7 @@ pub fn given_up(tx: &mut Tx<'_>, keys: &Keys, register: &Register) -> Result<Vec
         let newest = register.newest(Some(&relative)).into_values();
         lines.extend(newest.map(|line| (Some((relative.id.clone(), epoch)), line)));
     }
-    let mut given_up: Vec<GivenUp> = Vec::new();
+    let mut given_up: Vec<Forfeit> = Vec::new();
     for (store_of_line, line) in lines {
         let signed = signed(keys, &line)?;
         let organization = line.organization_id.as_str();
@@ -57,7 +57,7 @@ pub fn given_up(tx: &mut Tx<'_>, keys: &Keys, register: &Register) -> Result<Vec
         if is_held {
             continue;
         }
-        given_up.push(GivenUp {
+        given_up.push(Forfeit {
             store: store_of_line,
             organization: organization.to_owned(),
             held,
@@ -73,7 +73,7 @@ pub fn given_up(tx: &mut Tx<'_>, keys: &Keys, register: &Register) -> Result<Vec
 pub fn retirement(
     register: &Register,
     backup: Option<&str>,
-    given_up: &[GivenUp],
+    given_up: &[Forfeit],
     entropy: &dyn Entropy,
     now: Timestamp,
 ) -> Vec<String> {

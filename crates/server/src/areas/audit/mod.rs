@@ -41,7 +41,7 @@ mod tree;
 mod verify_entries;
 mod verify_start;
 
-pub use given_up::{GivenUp, given_up, retirement};
+pub use given_up::{Forfeit, given_up, retirement};
 pub use make_checkpoints::make_checkpoints;
 pub use model::origin;
 pub use register::{Event, Register};

@@ -46,7 +46,7 @@ pub use worker::start;
 
 use provost_kernel::auth::Role::{self, Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result, Undoubted};
+use provost_kernel::{Cx, Result, SureTime};
 
 /// The roles that read policies and what is made of them.
 const READERS: &[Role] = &[Admin, Operator, Auditor, Viewer];
@@ -66,6 +66,6 @@ pub fn operations() -> Vec<Entry> {
 }
 
 /// Forgets what came of the runs of every organization whose time is over (D9.5).
-pub fn prune(cx: &mut Cx<'_>, now: Undoubted) -> Result<()> {
+pub fn prune(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
     store::prune(cx, now)
 }

@@ -3,7 +3,7 @@
 use super::model::{BacktestId, Cut, Failure, Principal, Progress, Run, State, Status};
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Error, Result};
-use provost_kernel::{Cx, Timestamp, Undoubted, params, statements};
+use provost_kernel::{Cx, SureTime, Timestamp, params, statements};
 
 statements! {
     /// A run, unless its time is over.
@@ -350,6 +350,6 @@ pub fn work(tx: &mut Tx<'_>, org: &str, id: &BacktestId) -> Result<Work> {
 
 /// Forgets the results of what has expired, of every organization; a run that has ended has no checkpoint. INVARIANT
 /// BT-9: what was asked stays as long as its audit entry, and entries are not pruned.
-pub fn prune(cx: &mut Cx<'_>, now: Undoubted) -> Result<()> {
+pub fn prune(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
     cx.queue(&PRUNE_RESULTS, params![now.instant()])
 }

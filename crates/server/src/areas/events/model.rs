@@ -54,8 +54,8 @@ impl Feed {
         }
         let now = self.epoch();
         let message = format!(
-            "there is nothing to go on with behind event {after}: the store went back since, and other events have its \
-             numbers now; go on with after={shared} and epoch={now}, and drop what you have already by its id"
+            "there is nothing to go on with behind event {after}: no event has that number yet, or the store went back since \
+             and others have its numbers; go on with after={shared} and epoch={now}, and drop what you have already by its id"
         );
         Err(Error::new(Code::SequenceGone, message)
             .with("nextAfter", shared)

@@ -12,7 +12,7 @@ use crate::areas::settings;
 use crate::removal;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Kernel, Result, Timestamp, Undoubted};
+use provost_kernel::{Cx, Kernel, Result, SureTime, Timestamp};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -49,7 +49,7 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
     Ok(())
 }
 
-async fn retain_one(kernel: &Arc<Kernel>, organization: &OrganizationId, now: Undoubted) -> Result<()> {
+async fn retain_one(kernel: &Arc<Kernel>, organization: &OrganizationId, now: SureTime) -> Result<()> {
     let oldest = oldest(kernel, organization, now).await?;
     let expire = move |cx: &mut Cx<'_>| store::expire(cx, oldest).map(drop);
     kernel.system(organization.clone(), None, expire).await?;
@@ -60,7 +60,7 @@ async fn retain_one(kernel: &Arc<Kernel>, organization: &OrganizationId, now: Un
 
 /// Returns the instant before which events go now: that of the retention, or where that would take very much and nobody
 /// released it, that of the last confirmed shortening (CK-4).
-async fn oldest(kernel: &Arc<Kernel>, organization: &OrganizationId, now: Undoubted) -> Result<Undoubted> {
+async fn oldest(kernel: &Arc<Kernel>, organization: &OrganizationId, now: SureTime) -> Result<SureTime> {
     let org = organization.clone();
     let (oldest, released, removal) = kernel
         .read_system(move |tx| {
@@ -85,7 +85,7 @@ async fn oldest(kernel: &Arc<Kernel>, organization: &OrganizationId, now: Undoub
 async fn remove_sealed_chunks(
     kernel: &Arc<Kernel>,
     organization: &OrganizationId,
-    now: Undoubted,
+    now: SureTime,
 ) -> Result<()> {
     let Some(place) = kernel.extra::<Place>() else {
         return Ok(());
@@ -132,8 +132,8 @@ async fn delete_chunks(kernel: &Arc<Kernel>, organization: &OrganizationId, gone
 async fn remove_chunks(
     kernel: &Arc<Kernel>,
     organization: &OrganizationId,
-    now: Undoubted,
-    oldest: Undoubted,
+    now: SureTime,
+    oldest: SureTime,
 ) -> Result<()> {
     for _ in 0..PIECES {
         let org = organization.clone();
@@ -149,7 +149,7 @@ async fn remove_chunks(
     Ok(())
 }
 
-async fn remove_files(kernel: &Arc<Kernel>, organization: &OrganizationId, now: Undoubted) -> Result<()> {
+async fn remove_files(kernel: &Arc<Kernel>, organization: &OrganizationId, now: SureTime) -> Result<()> {
     let Some(place) = kernel.extra::<Place>() else {
         return Ok(());
     };

@@ -15,7 +15,7 @@
 
 use super::store::{self, File};
 use super::{Place, retain};
-use crate::store::{fact, set_fact};
+use crate::store::{DROP_FACT, drop_fact, fact, set_fact};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Call, Conn, Param, Tx};
 use provost_kernel::id::TypedId;
@@ -274,8 +274,8 @@ pub async fn take(kernel: &Arc<Kernel>, place: &Place) -> Result<io::Result<()>>
 
 /// Lets the store name no place: what it is restored into is another one than the place of the store that was backed up.
 pub fn forget(cx: &mut Cx<'_>) -> Result<()> {
-    cx.queue(&store::FORGET_FACT, provost_kernel::params![NAMED])?;
-    cx.queue(&store::FORGET_FACT, provost_kernel::params![CLAIMED])
+    drop_fact(cx, NAMED)?;
+    drop_fact(cx, CLAIMED)
 }
 
 /// Lets a store that no server uses name no place, as far as it has no segments: the folder of the machine that it was moved
@@ -287,15 +287,10 @@ pub fn forget_empty(conn: &mut Conn) -> Result<()> {
         return Ok(());
     }
     let forget = |name: &str| Call {
-        statement: &store::FORGET_FACT,
+        statement: &DROP_FACT,
         params: vec![Param::from(name.to_owned())],
     };
-    conn.begin(&[])?;
-    let done = conn.commit(&[forget(NAMED), forget(CLAIMED)]);
-    if done.is_err() {
-        conn.rollback();
-    }
-    done.map(drop)
+    conn.change(&[forget(NAMED), forget(CLAIMED)])
 }
 
 /// What was said of the place last, so that a change is said at once.

@@ -5,7 +5,7 @@ use super::sources::{SourceKind, SourceRow};
 use crate::removal::Removal;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Row, Tx};
-use provost_kernel::{Cx, Result, Timestamp, Undoubted, params};
+use provost_kernel::{Cx, Result, SureTime, Timestamp, params};
 
 provost_kernel::statements! {
     /// Adds a chunk behind the newest one; one that a lost commit left is there already.
@@ -70,8 +70,6 @@ provost_kernel::statements! {
     DELETE_IMPORTS = "DELETE FROM history_imports WHERE organization_id = ?1 AND created_at < ?2 AND told_at IS NOT NULL";
     /// The names of every segment, whatever its state.
     NAMES = unscoped("a place holds every organization's") "SELECT name FROM history_segments ORDER BY organization_id, id";
-    /// Takes a fact away from the installation.
-    FORGET_FACT = "DELETE FROM installation WHERE name = ?1";
     /// The chunks of a segment that are still there.
     KEPT = "SELECT id, schema_version, event_count, min_at, max_at, size_bytes FROM history_chunks WHERE organization_id = ?1 AND segment_id = ?2 ORDER BY sequence";
     /// Every file that a backup takes along.
@@ -383,7 +381,7 @@ pub(super) fn organizations(tx: &mut Tx<'_>) -> Result<Vec<OrganizationId>> {
 }
 
 /// Returns what a round would remove of what is older than the retention, without what was released.
-pub(super) fn old(tx: &mut Tx<'_>, org: &str, before: Undoubted, released: Timestamp) -> Result<Removal> {
+pub(super) fn old(tx: &mut Tx<'_>, org: &str, before: SureTime, released: Timestamp) -> Result<Removal> {
     let old = tx.query_opt(&OLD, params![org, before.instant(), released], |row| {
         Ok(Removal {
             due: row.get(0)?,
@@ -394,7 +392,7 @@ pub(super) fn old(tx: &mut Tx<'_>, org: &str, before: Undoubted, released: Times
 }
 
 /// Gives up segments and forgets imports that are older than the retention.
-pub(super) fn expire(cx: &mut Cx<'_>, before: Undoubted) -> Result<u64> {
+pub(super) fn expire(cx: &mut Cx<'_>, before: SureTime) -> Result<u64> {
     let (org, now, before) = (cx.org(), cx.now(), before.instant());
     let segments = cx.execute(&EXPIRE_SEGMENTS, params![org, before, now])?;
     cx.execute(&DELETE_IMPORTS, params![org, before])?;
@@ -402,7 +400,7 @@ pub(super) fn expire(cx: &mut Cx<'_>, before: Undoubted) -> Result<u64> {
 }
 
 /// Returns segments whose files are to be removed: id and name.
-pub(super) fn removable(tx: &mut Tx<'_>, org: &str, before: Undoubted) -> Result<Vec<(String, String)>> {
+pub(super) fn removable(tx: &mut Tx<'_>, org: &str, before: SureTime) -> Result<Vec<(String, String)>> {
     tx.query(&REMOVABLE, params![org, before.instant()], |row| {
         Ok((row.get(0)?, row.get(1)?))
     })
@@ -415,7 +413,7 @@ pub(super) fn forget_segment(cx: &mut Cx<'_>, id: &str) -> Result<()> {
 }
 
 /// Returns the files of segments that have stood for chunks long enough, while the chunks are still there, with their ids.
-pub(super) fn standing(tx: &mut Tx<'_>, org: &str, sealed: Undoubted) -> Result<Vec<(String, File)>> {
+pub(super) fn standing(tx: &mut Tx<'_>, org: &str, sealed: SureTime) -> Result<Vec<(String, File)>> {
     tx.query(&STANDING, params![org, sealed.instant()], |row| {
         let file = File {
             organization: org.to_owned(),
@@ -436,8 +434,8 @@ pub(super) fn chunks_of(tx: &mut Tx<'_>, org: &str, segment: &str) -> Result<Vec
 pub(super) fn gone_chunks(
     tx: &mut Tx<'_>,
     org: &str,
-    sealed: Undoubted,
-    newest: Undoubted,
+    sealed: SureTime,
+    newest: SureTime,
 ) -> Result<Vec<i64>> {
     let (sealed, newest) = (sealed.instant(), newest.instant());
     tx.query(&GONE_CHUNKS, params![org, sealed, newest], |row| row.get(0))

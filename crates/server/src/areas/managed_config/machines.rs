@@ -6,7 +6,7 @@ use super::views::Tally;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
-use provost_kernel::{Cx, Timestamp, Undoubted, params, statements};
+use provost_kernel::{Cx, SureTime, Timestamp, params, statements};
 
 statements! {
     /// A machine.
@@ -229,6 +229,6 @@ pub fn tell(cx: &mut Cx<'_>, profile: &ProfileId, target_id: &str) -> Result<boo
 }
 
 /// Forgets machines of every organization that were last heard of before an instant.
-pub fn forget(cx: &mut Cx<'_>, before: Undoubted) -> Result<()> {
+pub fn forget(cx: &mut Cx<'_>, before: SureTime) -> Result<()> {
     cx.queue(&FORGET, params![before.instant()])
 }

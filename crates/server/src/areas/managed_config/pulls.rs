@@ -13,7 +13,7 @@ use super::model::ProfileId;
 use crate::areas::managed_config::fences;
 use provost_kernel::auth::{Actor, Origin};
 use provost_kernel::operation::Operation;
-use provost_kernel::{Cx, Result, Timestamp, Undoubted, params, statements};
+use provost_kernel::{Cx, Result, SureTime, Timestamp, params, statements};
 
 statements! {
     /// Says whether the audit log knows of a principal's fetches in an hour.
@@ -71,7 +71,7 @@ pub fn tell(cx: &mut Cx<'_>, profile: &ProfileId, caller: &Caller) -> Result<()>
 }
 
 /// Forgets the hours that are long over.
-pub fn forget(cx: &mut Cx<'_>, now: Undoubted) -> Result<()> {
+pub fn forget(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
     let before = hour(now.instant()) - KEPT_HOURS;
     cx.queue(&FORGET_HOURS, params![before])
 }

@@ -9,7 +9,7 @@ use provost_kernel::credential::Use;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::Error;
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result, Timestamp, Undoubted, params, statements};
+use provost_kernel::{Cx, Result, SureTime, Timestamp, params, statements};
 use std::collections::BTreeSet;
 
 /// The columns of a session and its kind, in the order that [`read`] expects.
@@ -297,7 +297,7 @@ pub fn rename(cx: &mut Cx<'_>, before: &SessionActor, display: &str) -> Result<(
 }
 
 /// Writes down up to `limit` expiries; returns them.
-pub fn sweep(cx: &mut Cx<'_>, now: Undoubted, limit: i64) -> Result<Vec<(SessionId, Timestamp)>> {
+pub fn sweep(cx: &mut Cx<'_>, now: SureTime, limit: i64) -> Result<Vec<(SessionId, Timestamp)>> {
     let (org, now) = (cx.org(), now.instant());
     cx.query(&SWEEP, params![org, now, limit], |row| {
         Ok((SessionId::from_store(row.get(0)?), row.get(1)?))
@@ -323,7 +323,7 @@ pub fn begun(cx: &mut Cx<'_>, actor: &SessionActor, since: Timestamp, limit: i64
 }
 
 /// Forgets up to `limit` sessions that ended long ago, and whom no other session names; returns how many.
-pub fn prune(cx: &mut Cx<'_>, now: Undoubted, limit: i64) -> Result<u64> {
+pub fn prune(cx: &mut Cx<'_>, now: SureTime, limit: i64) -> Result<u64> {
     let (org, before) = (cx.org(), now.earlier_by(KEPT_SECS).instant());
     // INVARIANT MS-8: a session that ended is not opened again under its issuer's name, also when it is forgotten.
     cx.execute(&BURY, params![org, before, limit, format!("{LASTING_GRANT}%")])?;

@@ -5,7 +5,7 @@ use super::store;
 use crate::areas::mcp_sessions::fences;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Statement, Tx};
-use provost_kernel::{Cx, Kernel, Result, Undoubted, params};
+use provost_kernel::{Cx, Kernel, Result, SureTime, params};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,7 +66,7 @@ pub fn broken_invariants(tx: &mut Tx<'_>) -> Result<Vec<String>> {
 async fn with_any(
     kernel: &Arc<Kernel>,
     has_any: &'static Statement,
-    at: Undoubted,
+    at: SureTime,
 ) -> Result<Vec<OrganizationId>> {
     kernel
         .read_system(move |tx| {
@@ -86,8 +86,8 @@ async fn with_any(
 async fn in_chunks(
     kernel: &Arc<Kernel>,
     organization: &OrganizationId,
-    now: Undoubted,
-    run: fn(&mut Cx<'_>, Undoubted) -> Result<u64>,
+    now: SureTime,
+    run: fn(&mut Cx<'_>, SureTime) -> Result<u64>,
 ) -> Result<u64> {
     let mut count = 0;
     loop {

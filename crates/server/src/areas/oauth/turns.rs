@@ -34,12 +34,12 @@ pub struct Asker {
 /// The turns of one kind of question.
 #[derive(Default)]
 pub struct Turns {
-    taken: Mutex<Taken>,
+    taken: Mutex<Holders>,
     freed: Notify,
 }
 
 #[derive(Default)]
-struct Taken {
+struct Holders {
     all: usize,
     by_network: HashMap<String, usize>,
     by_host: HashMap<Host, usize>,
@@ -101,7 +101,7 @@ impl Turns {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, Holders> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

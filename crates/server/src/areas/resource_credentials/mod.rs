@@ -49,7 +49,7 @@ use crate::areas::resources::model::{Protocol, ResourceId};
 use crate::areas::subjects::SubjectKind;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result, Undoubted, params};
+use provost_kernel::{Cx, Result, SureTime, params};
 
 /// Returns the operations of the area.
 pub fn operations() -> Vec<Entry> {
@@ -98,7 +98,7 @@ pub fn fit(cx: &mut Cx<'_>, resource: &ResourceId, protocol: Protocol) -> Result
 }
 
 /// Removes checks that have been kept long enough, within a unit of the installation.
-pub fn prune_checks(cx: &mut Cx<'_>, now: Undoubted) -> Result<()> {
+pub fn prune_checks(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
     let before = now.earlier_by(checks::model::KEPT_SECS);
     cx.queue(&PRUNE_CHECKS, params![before.instant()])
 }

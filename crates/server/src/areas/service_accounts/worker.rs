@@ -7,7 +7,7 @@ use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
 use provost_kernel::fence::EventKind;
 use provost_kernel::jobs::{Handler, NewJob, Work};
-use provost_kernel::{Cx, Kernel, Result, Timestamp, Undoubted, params};
+use provost_kernel::{Cx, Kernel, Result, SureTime, Timestamp, params};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ struct Ending {
 /// Emits `service_account.token.expiring` 14, 7 and 1 days before a token ends, and `expired` at the end.
 /// A reconciler: a warning is remembered in its own transaction, so that it goes out once.
 pub async fn warn_of_expiry(kernel: &Arc<Kernel>) -> Result<usize> {
-    let Some(now) = kernel.undoubted().await?.map(Undoubted::instant) else {
+    let Some(now) = kernel.undoubted().await?.map(SureTime::instant) else {
         return Ok(0);
     };
     let mut count = 0;

@@ -97,7 +97,7 @@ pub fn fold(conn: &mut Conn) -> Result<()> {
     }
     renew(conn)?;
     let name = Param::from(VERSION);
-    write(conn, &[call(&store::SET_FACT, vec![name, version.into()])])
+    conn.change(&[call(&store::SET_FACT, vec![name, version.into()])])
 }
 
 fn fill(conn: &mut Conn) -> Result<()> {
@@ -188,7 +188,7 @@ fn renew(conn: &mut Conn) -> Result<()> {
     });
     let mapped: Vec<Call<'_>> = mapped.collect();
     for calls in ended.chunks(SLICES).chain(mapped.chunks(SLICES)) {
-        write(conn, calls)?;
+        conn.change(calls)?;
     }
     Ok(())
 }
@@ -241,7 +241,7 @@ fn every(
         };
         let others = rows.iter().filter(is_other);
         let calls: Vec<Call<'_>> = others.map(|(row, _)| call(set, keys(row))).collect();
-        write(conn, &calls)?;
+        conn.change(&calls)?;
         after = next;
     }
 }
@@ -269,18 +269,6 @@ fn slices(
             return Ok(());
         }
         let calls: Vec<Call<'_>> = rows.iter().flat_map(&set).collect();
-        write(conn, &calls)?;
+        conn.change(&calls)?;
     }
-}
-
-fn write(conn: &mut Conn, calls: &[Call<'_>]) -> Result<()> {
-    if calls.is_empty() {
-        return Ok(());
-    }
-    conn.begin(&[])?;
-    if let Err(error) = conn.commit(calls) {
-        conn.rollback();
-        return Err(error);
-    }
-    Ok(())
 }

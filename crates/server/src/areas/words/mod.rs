@@ -39,7 +39,7 @@ pub use unresolved::{Counts, Unresolved, flush, of_last_day};
 
 use provost_kernel::db::Statement;
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result, Undoubted, params};
+use provost_kernel::{Cx, Result, SureTime, params};
 
 /// How long the words of a deleted record are remembered. Units: seconds. Source: ADR 0034.
 pub const REMEMBERED_SECS: i64 = 90 * 86_400;
@@ -130,7 +130,7 @@ pub fn end_group(cx: &mut Cx<'_>, id: &str) -> Result<()> {
 }
 
 /// Forgets what nobody asks about any more, in the unit of the reconciler.
-pub fn prune(cx: &mut Cx<'_>, now: Undoubted) -> Result<()> {
+pub fn prune(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
     let before = now.earlier_by(REMEMBERED_SECS);
     cx.queue(&store::PRUNE_ENDED, params![before.instant()])?;
     cx.queue(&store::PRUNE_MAPPINGS, params![])?;

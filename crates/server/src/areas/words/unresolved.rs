@@ -8,7 +8,7 @@ use super::Kind;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Kernel, Result, Timestamp, Undoubted, params, statements};
+use provost_kernel::{Cx, Kernel, Result, SureTime, Timestamp, params, statements};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -133,6 +133,6 @@ pub fn of_last_day(
 }
 
 /// Forgets the counts of long ago.
-pub(super) fn prune(cx: &mut Cx<'_>, now: Undoubted) -> Result<()> {
+pub(super) fn prune(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
     cx.queue(&PRUNE, params![hour(now.instant()) - KEPT_HOURS])
 }

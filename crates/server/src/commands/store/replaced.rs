@@ -3,7 +3,7 @@
 //! INVARIANT WS-4: a restore gives nothing up that the keys folder proves and the backup lacks, unless it is told to; a
 //! rehearsal leaves the live store as it is, its lines included.
 
-use crate::areas::audit::{self, GivenUp, Register};
+use crate::areas::audit::{self, Forfeit, Register};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::identity::{self, Identity, State};
@@ -13,15 +13,15 @@ use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::keys::Keys;
 
 /// What a restore finds beside the keys.
-pub struct Replaced {
+pub struct Predecessors {
     /// What lies beside the keys.
     pub register: Register,
     /// The store of the backup, when it has an id.
     pub backup: Option<Identity>,
-    given_up: Vec<GivenUp>,
+    given_up: Vec<Forfeit>,
 }
 
-impl Replaced {
+impl Predecessors {
     /// Compares a backup with what lies beside the keys.
     ///
     /// Errors: those of reading either.

@@ -11,7 +11,7 @@
 //! store that does not start beside keys that have served one; it is restored again. With `--replace-live` the lines that retire the
 //! stores in whose place it comes are written with its own, at once: a restore that fails must not condemn them.
 
-use super::replaced::Replaced;
+use super::replaced::Predecessors;
 use super::restored_line::{Chain, line};
 use super::{backup, backup_mac, check, copy, segments};
 use crate::app::Bootstrapped;
@@ -112,7 +112,7 @@ impl Restore {
         if let Some(finding) = check::findings(&location, &keys, now).into_iter().next() {
             return Err(Failure::new(format!("the backup cannot be restored: {finding}")));
         }
-        let replaced = Replaced::by(&mut conn, &keys)?;
+        let replaced = Predecessors::by(&mut conn, &keys)?;
         if !self.rehearse {
             replaced.agree(self.replace_live)?;
         }
@@ -174,7 +174,7 @@ impl Restore {
     async fn renew(
         &self,
         kernel: &Arc<Kernel>,
-        replaced: &Replaced,
+        replaced: &Predecessors,
         is_unsigned: bool,
     ) -> Result<(Vec<Bootstrapped>, Identity)> {
         let (known, organizations) = kernel

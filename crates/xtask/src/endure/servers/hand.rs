@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::PATIENCE;
-use super::order::Answered;
+use super::order::Observation;
 use super::register::{Register, Subject, Told};
 use super::scene::Scene;
 use crate::clock;
@@ -19,7 +19,7 @@ use crate::random::Random;
 pub fn ask(
     scene: &Scene,
     registers: &[Register],
-    answers: &Mutex<Vec<Vec<Answered>>>,
+    answers: &Mutex<Vec<Vec<Observation>>>,
     is_over: &AtomicBool,
     round: u32,
     number: usize,
@@ -64,7 +64,7 @@ pub fn ask(
             };
             match told {
                 Told::Answer(act) => {
-                    break Some(Answered {
+                    break Some(Observation {
                         sent,
                         arrived: scene.began.elapsed(),
                         act,

@@ -16,7 +16,7 @@ pub enum Act {
 
 /// One answered request about one record.
 #[derive(Clone, Copy, Debug)]
-pub struct Answered {
+pub struct Observation {
     /// Before the first attempt was sent.
     pub sent: Duration,
     pub arrived: Duration,
@@ -43,7 +43,7 @@ impl Place {
 }
 
 /// Returns nothing when there is an order, and otherwise how many answers fit into the longest beginning of one.
-pub fn find(initial: u64, answers: &[Answered]) -> Result<(), usize> {
+pub fn find(initial: u64, answers: &[Observation]) -> Result<(), usize> {
     let begin = Place {
         placed: vec![0; answers.len().div_ceil(64)],
         value: initial,
@@ -73,7 +73,7 @@ pub fn find(initial: u64, answers: &[Answered]) -> Result<(), usize> {
 }
 
 /// Places every read that fits, and returns the writes that may come next.
-fn advance(place: &mut Place, answers: &[Answered]) -> Vec<usize> {
+fn advance(place: &mut Place, answers: &[Observation]) -> Vec<usize> {
     loop {
         let rest: Vec<usize> = (0..answers.len()).filter(|at| !place.holds(*at)).collect();
         // Whatever was sent after another answer had arrived comes after it.
@@ -102,9 +102,9 @@ fn advance(place: &mut Place, answers: &[Answered]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn history(acts: &[(u64, u64, Act)]) -> Vec<Answered> {
+    fn history(acts: &[(u64, u64, Act)]) -> Vec<Observation> {
         acts.iter()
-            .map(|(sent, arrived, act)| Answered {
+            .map(|(sent, arrived, act)| Observation {
                 sent: Duration::from_millis(*sent),
                 arrived: Duration::from_millis(*arrived),
                 act: *act,

@@ -5,7 +5,7 @@ use super::padded;
 use super::{generation, live};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Param, Row, Tx};
-use provost_kernel::{Cx, Result, Timestamp, Undoubted, params, statements};
+use provost_kernel::{Cx, Result, SureTime, Timestamp, params, statements};
 
 /// How long a deleted record has its id for it. Units: seconds.
 pub const KEPT_SECS: i64 = 90 * 86_400;
@@ -182,7 +182,7 @@ pub fn old(tx: &mut Tx<'_>, before: Timestamp) -> Result<Vec<OrganizationId>> {
 }
 
 /// Forgets the records that ended before an instant.
-pub fn forget(cx: &mut Cx<'_>, before: Undoubted) -> Result<()> {
+pub fn forget(cx: &mut Cx<'_>, before: SureTime) -> Result<()> {
     let org = cx.org();
     cx.queue(&FORGET, params![org, before.instant()])
 }

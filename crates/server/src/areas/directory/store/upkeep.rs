@@ -7,7 +7,7 @@ use crate::areas::words;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Result, Timestamp, Undoubted, params, statements};
+use provost_kernel::{Cx, Result, SureTime, Timestamp, params, statements};
 
 /// How many places of a list one step of [`mark`] looks at.
 const WINDOW: i64 = 1_000;
@@ -261,7 +261,7 @@ pub fn old(tx: &mut Tx<'_>, before: Timestamp) -> Result<Vec<(OrganizationId, Im
 }
 
 /// Forgets a finished import that ended before an undoubted instant.
-pub fn forget(cx: &mut Cx<'_>, import: &ImportId, _before: Undoubted) -> Result<()> {
+pub fn forget(cx: &mut Cx<'_>, import: &ImportId, _before: SureTime) -> Result<()> {
     let org = cx.org();
     cx.queue(&FORGET_NAMES, params![org, import.as_str(), STEP])?;
     cx.queue(&FORGET_REFUSALS, params![org, import.as_str()])?;

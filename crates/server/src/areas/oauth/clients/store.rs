@@ -191,12 +191,7 @@ pub fn write_ceilings(conn: &mut Conn) -> Result<()> {
         ],
     });
     let calls: Vec<Call<'_>> = calls.collect();
-    conn.begin(&[])?;
-    if let Err(error) = conn.commit(&calls) {
-        conn.rollback();
-        return Err(error);
-    }
-    Ok(())
+    conn.change(&calls)
 }
 
 fn ceiling_of(tx: &mut Tx<'_>, client: &Registered) -> Result<ScopeSet> {

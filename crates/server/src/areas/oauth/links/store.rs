@@ -8,7 +8,7 @@ use crate::areas::mcp_sessions;
 use crate::areas::oauth::fences;
 use provost_kernel::auth::Role;
 use provost_kernel::db::Row;
-use provost_kernel::{Cx, Result, Timestamp, Undoubted, params, statements};
+use provost_kernel::{Cx, Result, SureTime, Timestamp, params, statements};
 use serde_json::{Value, json};
 
 /// What ended sessions show that came by a link which was taken away.
@@ -259,7 +259,7 @@ pub fn users_renamed(cx: &mut Cx<'_>, generation: i64) -> Result<()> {
 }
 
 /// Forgets what is remembered no longer.
-pub fn tidy(cx: &mut Cx<'_>, now: Undoubted) -> Result<()> {
+pub fn tidy(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
     let (before, now) = (now.earlier_by(REMEMBERED_SECS).instant(), now.instant());
     cx.queue(&PRUNE_FORMER, params![before])?;
     cx.queue(&PRUNE_RENAMED, params![before])?;
