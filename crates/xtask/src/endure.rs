@@ -22,6 +22,7 @@ mod servers;
 mod soak;
 mod stops;
 mod strangers;
+mod surroundings;
 mod wire;
 
 use std::path::PathBuf;
@@ -42,6 +43,7 @@ pub enum Subject {
     Soak(soak::Arguments),
     Stops(stops::Arguments),
     Strangers(strangers::Arguments),
+    Surroundings(surroundings::Arguments),
     Wire(wire::Arguments),
 }
 
@@ -74,6 +76,7 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Soak(arguments) => soak::run(arguments),
         Subject::Stops(arguments) => stops::run(arguments),
         Subject::Strangers(arguments) => strangers::run(arguments),
+        Subject::Surroundings(arguments) => surroundings::run(arguments),
         Subject::Wire(arguments) => wire::run(arguments),
     }
 }

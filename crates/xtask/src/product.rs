@@ -1,5 +1,6 @@
 //! The product as its users have it: a binary with arguments, a process, an address.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ pub struct Installation {
     pub binary: PathBuf,
     pub store: Store,
     /// Settings by environment, on top of switched-off rate limits.
-    pub environment: Vec<(&'static str, &'static str)>,
+    pub environment: Vec<(&'static str, Cow<'static, str>)>,
     /// Where the server's log goes.
     pub log: PathBuf,
     /// A configuration file, if there is one.
@@ -89,7 +90,11 @@ impl Installation {
         }
         // Loads are what these tasks are about; the limits have tests of their own.
         command.env("PROVOST_RATE_LIMITS_ENABLED", "false");
-        command.envs(self.environment.iter().copied());
+        command.envs(
+            self.environment
+                .iter()
+                .map(|(name, value)| (name, value.as_ref())),
+        );
         command
     }
 

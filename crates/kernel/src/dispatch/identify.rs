@@ -1,6 +1,6 @@
 //! Who a request comes from, before what it wants is looked at: step 3 of D1.4, on every surface.
 
-use super::record::{failed, known_but_dead, note_use, note_use_of, stranger};
+use super::record::{failed, known_but_dead, misdated, note_use, note_use_of, stranger};
 use super::{First, Joining, Outcome, Request, Step};
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::credential::{self, Admission, Ask, Caller, Credential, Kind, Presented, Surface, Verifier};
@@ -141,7 +141,7 @@ fn glance(
         // Its issuer vouches for it; whom it is for is looked at when the session is made.
         Err(_) => return Ok(Ok(())),
     };
-    let judged = credential.judge(kernel.clock.now());
+    let judged = credential.judge(kernel.latest());
     let judged = judged.and_then(|actor| {
         if actor.replay_only {
             return Err(credential::only_replays());
@@ -234,6 +234,9 @@ pub(super) async fn present(
     presented.map(Arc::new).map_err(|error| {
         if error.code().status() != 401 {
             return Outcome::refused(error, None);
+        }
+        if let Some(outcome) = misdated(kernel, &error) {
+            return outcome;
         }
         let is_there = knock.headers.contains_key(http::header::AUTHORIZATION);
         stranger(

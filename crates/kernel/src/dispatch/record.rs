@@ -34,6 +34,13 @@ pub(super) fn failed(kernel: &Kernel, origin: &Origin, error: Error) -> Outcome 
     }
 }
 
+/// Returns the 503 in place of a token's expiry that only a clock beside the database's says: its holder would throw it away.
+pub(super) fn misdated(kernel: &Kernel, error: &Error) -> Option<Outcome> {
+    (error.code() == Code::TokenExpired)
+        .then(|| kernel.disagreement())?
+        .map(|disagreement| Outcome::refused(disagreement, None))
+}
+
 pub(super) fn known_but_dead(
     kernel: &Arc<Kernel>,
     origin: &Origin,
@@ -41,6 +48,9 @@ pub(super) fn known_but_dead(
     credential: &Credential,
     error: Error,
 ) -> Outcome {
+    if let Some(outcome) = misdated(kernel, &error) {
+        return outcome;
+    }
     let organization = &credential.organization;
     kernel
         .ledger

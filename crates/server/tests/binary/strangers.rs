@@ -2,10 +2,10 @@
 //!
 //! `PROVOST_TEST_STRANGERS_SECS` makes it last longer, `PROVOST_TEST_STRANGERS` makes them more.
 
-use super::harness::homes;
+use super::harness::{Home, homes};
 use provost_kernel::time::{Clock, SystemClock};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -48,8 +48,16 @@ fn status(stream: &mut TcpStream) -> Option<u16> {
 /// One kind of flood: what is sent on each connection, and whether an answer is waited for.
 struct Flood {
     name: &'static str,
-    bytes: fn(u64) -> Vec<u8>,
+    bytes: Box<dyn Fn(u64) -> Vec<u8> + Send + Sync>,
     awaits: bool,
+}
+
+fn flood(name: &'static str, bytes: impl Fn(u64) -> Vec<u8> + Send + Sync + 'static, awaits: bool) -> Flood {
+    Flood {
+        name,
+        bytes: Box::new(bytes),
+        awaits,
+    }
 }
 
 fn request(line: &str, headers: &str, length: usize, body: &[u8]) -> Vec<u8> {
@@ -69,8 +77,64 @@ fn forged(nth: u64) -> String {
 const API: &str = "POST /api/headless/v1/organizations/acme/service-accounts";
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 
+/// Hosts that take connections and never say a word, on every address of the loopback network; returns their port.
+fn silence() -> u16 {
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let held: Vec<_> = listener.incoming().flatten().collect();
+        drop(held);
+    });
+    port
+}
+
+/// Settings by which strangers can send the server to such hosts: about clients, and about opaque tokens.
+fn settings(home: &Home, silent: u16) -> String {
+    let secret = home.path("issuer-secret");
+    std::fs::write(&secret, "a secret of a test").unwrap();
+    let file = home.path("strangers.toml");
+    let text = format!(
+        "[oauth]\nallow_networks = [\"127.0.0.0/8\"]\n[[oauth.issuers]]\nurl = \"https://idp.example\"\n\
+         organizations = [\"acme\"]\nintrospection_url = \"http://127.0.0.1:{silent}/introspect\"\n\
+         client_id = \"provost\"\nclient_secret_file = \"{}\"\n",
+        secret.display()
+    );
+    std::fs::write(&file, text).unwrap();
+    file.display().to_string()
+}
+
+/// What makes the server wait for hosts that hang.
+fn sent_elsewhere(silent: u16) -> Vec<Flood> {
+    vec![
+        flood(
+            "a client at a host that hangs",
+            move |nth| {
+                // Each is a host of its own.
+                let (third, last) = (nth / 250 % 250, 1 + nth % 250);
+                let body = format!(
+                    "grant_type=authorization_code&client_id=https%3A%2F%2F127.1.{third}.{last}%3A{silent}%2Fc{nth}&code=x\
+                     &redirect_uri=x&code_verifier=x"
+                );
+                request("POST /oauth/token", FORM, body.len(), body.as_bytes())
+            },
+            false,
+        ),
+        flood(
+            "a token that only an issuer that hangs could know",
+            |nth| {
+                request(
+                    "GET /api/headless/v1/organizations/acme/capabilities",
+                    &format!("Authorization: Bearer opaque{nth}\r\n"),
+                    0,
+                    b"",
+                )
+            },
+            false,
+        ),
+    ]
+}
+
 fn floods() -> Vec<Flood> {
-    let flood = |name, bytes, awaits| Flood { name, bytes, awaits };
     vec![
         flood("silent connections", |_| Vec::new(), false),
         flood(
@@ -278,7 +342,8 @@ fn under(port: u16, together: &[&Flood], token: &str, fresh: Option<&str>) -> Ou
 fn strangers_keep_no_caller_with_a_token_waiting() {
     for home in homes("strangers") {
         let token = home.init();
-        let server = home.serve(&[]);
+        let silent = silence();
+        let server = home.serve(&["--config", &settings(&home, silent)]);
         assert_eq!(server.accounts("acme", &token).0, 200);
         let made = super::harness::post(
             server.port,
@@ -290,7 +355,8 @@ fn strangers_keep_no_caller_with_a_token_waiting() {
         let made: serde_json::Value = serde_json::from_str(&made.1).unwrap();
         let fresh = made["token"]["token"].as_str().unwrap().to_owned();
         // Each by itself, and then all of them.
-        let floods = floods();
+        let mut floods = floods();
+        floods.extend(sent_elsewhere(silent));
         let mut stages: Vec<Vec<&Flood>> = floods.iter().map(|flood| vec![flood]).collect();
         stages.push(floods.iter().collect());
         for (nth, stage) in stages.iter().enumerate() {

@@ -337,6 +337,15 @@ fn beside_a_database_with_another_time_reads_go_on_and_changes_wait() {
             refused.ok();
             assert_eq!(ready.status, StatusCode::OK);
         }
+        // By this clock the token has run out. Who is told so throws it away.
+        clock.by_ms.store(401 * DAY_MS, Ordering::SeqCst);
+        for refused in [make(&third).await, other.get("/capabilities").await] {
+            if is_postgres {
+                refused.refused(503, "unavailable");
+            } else {
+                refused.refused(401, "token_expired");
+            }
+        }
         clock.by_ms.store(59_000, Ordering::SeqCst);
         make(&third).await.ok();
         make(&second).await.ok();

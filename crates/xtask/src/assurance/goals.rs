@@ -1,4 +1,4 @@
-//! The goals R1 to R51, which tests of the suite hold them, and what is missing.
+//! The goals R1 to R52, which tests of the suite hold them, and what is missing.
 
 /// One goal.
 #[derive(Clone, Copy)]
@@ -552,6 +552,17 @@ pub const GOALS: &[Goal] = &[
         "Two servers of one store are one truth",
         "answers about rights, revocations, verdicts and records at two servers of one PostgreSQL, under kills, pauses and lost connections, have an order; ten rounds at every change",
         &["two_servers_on_one_store_act_as_one"],
+        "",
+    ),
+    goal(
+        "R52",
+        "What lies around a server fails, and nothing slips under it",
+        "a failover with loss behind a proxy, a clock of libfaketime, rotated keys under two servers, rehearsals, moves, a log that nobody reads, a full disk of keys, PgBouncer, an object store that lies and a vault that hangs: each drill on each engine that has it, at every change",
+        &[
+            "a_lost_connection_serves_again_only_where_the_store_still_holds_what_was_answered",
+            "a_log_that_nobody_reads_any_more_stops_nothing",
+            "a_rehearsed_restore_leaves_the_live_store_starting",
+        ],
         "",
     ),
 ];

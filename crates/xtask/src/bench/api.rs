@@ -121,7 +121,7 @@ impl Bench<'_> {
         };
         let installation = self.installation("main", cluster.as_ref())?;
         let one_by_one = Installation {
-            environment: vec![("PROVOST_WRITER_MAX_BATCH", "1")],
+            environment: vec![("PROVOST_WRITER_MAX_BATCH", "1".into())],
             ..installation.clone()
         };
         let bootstrap = installation.initialize()?;

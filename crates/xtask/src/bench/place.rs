@@ -93,6 +93,11 @@ impl Place {
         })
     }
 
+    /// The cluster, where there is one.
+    pub fn cluster(&self) -> Option<&Cluster> {
+        self.cluster.as_ref()
+    }
+
     pub fn folder(&self) -> &Path {
         &self.workplace.folder
     }

@@ -71,7 +71,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
 
 fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
     let installation = Installation {
-        environment: vec![("PROVOST_LOG", "trace"), ("PROVOST_LOG_FORMAT", "json")],
+        environment: vec![
+            ("PROVOST_LOG", "trace".into()),
+            ("PROVOST_LOG_FORMAT", "json".into()),
+        ],
         ..place.installation.clone()
     };
     let bootstrap = installation.initialize()?;

@@ -76,7 +76,7 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
     let mut installation = place.installation.clone();
     installation
         .environment
-        .push(("PROVOST_RATE_LIMITS_ENABLED", "true"));
+        .push(("PROVOST_RATE_LIMITS_ENABLED", "true".into()));
     let ordinary = installation.initialize()?;
     let printed = process::output(&mut installation.command(&["init", "--organization", "Beta", "--json"]))?;
     let hostile = parse_bootstrap(&printed)?;

@@ -1,0 +1,127 @@
+//! What lies around a server and fails (R52): the database behind it, its clock, its keys, its disk, its log, its pooler, the
+//! store of its segments, the vault that it asks.
+//!
+//! Each drill has a store of its own and the real thing where there is one: a standby that is promoted behind a proxy,
+//! libfaketime, `PgBouncer`, a file system that is full. A drill says what it saw in one sentence, or why this machine cannot
+//! run it; one that fails says what was answered and what had to be.
+//!
+//! Absent on purpose: kills, power loss and disks that fail below one write, which have drivers of their own, and whatever
+//! takes hours of running time, which the suite tests with a clock of its own.
+
+mod clock;
+mod disk;
+mod failover;
+mod keys;
+mod log;
+mod pooler;
+mod scene;
+mod segments;
+mod stores;
+mod vault;
+
+use super::Choices;
+use super::ground::{self, Purpose};
+use crate::Engine;
+use crate::bench::place::Place;
+use crate::failure::{Context, Failure, Outcome};
+
+/// Let what lies around a server fail: database, clock, keys, disk, log, pooler, vault
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only the drills whose name contains this
+    #[arg(long)]
+    only: Option<String>,
+    /// Also what takes minutes: a clock that jumps while the server runs
+    #[arg(long)]
+    minutes: bool,
+    #[command(flatten)]
+    choices: Choices,
+}
+
+/// What came of a drill.
+enum Report {
+    /// It was seen to be as it must be; a sentence with figures.
+    Seen(String),
+    /// It cannot be run here, and why.
+    Absent(String),
+}
+
+struct Drill {
+    name: &'static str,
+    run: fn(&Place, &Arguments, u64) -> Outcome<Report>,
+    /// SQLite has nothing of the kind.
+    is_for_postgres: bool,
+}
+
+const fn drill(name: &'static str, run: fn(&Place, &Arguments, u64) -> Outcome<Report>) -> Drill {
+    Drill {
+        name,
+        run,
+        is_for_postgres: false,
+    }
+}
+
+const fn of_postgres(name: &'static str, run: fn(&Place, &Arguments, u64) -> Outcome<Report>) -> Drill {
+    Drill {
+        is_for_postgres: true,
+        ..drill(name, run)
+    }
+}
+
+const DRILLS: &[Drill] = &[
+    drill("clock", clock::run),
+    drill("keys-disk", disk::run),
+    of_postgres("failover", failover::run),
+    of_postgres("keys", keys::run),
+    drill("log", log::run),
+    of_postgres("move", stores::take_over),
+    of_postgres("pooler", pooler::run),
+    drill("rehearsal", stores::rehearse),
+    drill("segments", segments::run),
+    drill("vault", vault::run),
+];
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let only = arguments.only.as_deref().unwrap_or_default();
+    let chosen: Vec<&Drill> = DRILLS.iter().filter(|drill| drill.name.contains(only)).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = DRILLS.iter().map(|drill| drill.name).collect();
+        return Err(Failure::new(format!(
+            "no drill is called {only}; there are {}",
+            names.join(", ")
+        )));
+    }
+    let purpose = Purpose {
+        name: "surroundings",
+        goals: &["R52"],
+        sizes: match (&arguments.only, arguments.minutes) {
+            (Some(only), _) => format!("--only {only}"),
+            (None, true) => "--minutes".into(),
+            (None, false) => String::new(),
+        },
+        profile: "ci",
+    };
+    ground::each(&arguments.choices, &purpose, |place, seed| {
+        let mut sentences = Vec::new();
+        for drill in &chosen {
+            if drill.is_for_postgres && place.engine == Engine::Sqlite {
+                println!("sqlite, {}: nothing of the kind", drill.name);
+                continue;
+            }
+            let report = (drill.run)(place, arguments, seed).context(format_args!("drill {}", drill.name))?;
+            let sentence = match report {
+                Report::Seen(sentence) => sentence,
+                Report::Absent(why) if arguments.choices.record => {
+                    return Err(Failure::new(format!(
+                        "drill {} cannot be run here, so that nothing is recorded: {why}",
+                        drill.name
+                    )));
+                }
+                Report::Absent(why) => format!("NOT RUN, because {why}"),
+            };
+            println!("{}, {}: {sentence}", ground::word(place.engine), drill.name);
+            sentences.push(format!("{}: {sentence}", drill.name));
+        }
+        Ok(sentences.join("; ") + ".")
+    })
+}
