@@ -11,12 +11,14 @@
 mod clock;
 mod disk;
 mod failover;
+mod instance;
 mod keys;
 mod log;
 mod pooler;
 mod scene;
 mod segments;
 mod stores;
+mod tls;
 mod vault;
 
 use super::Choices;
@@ -78,6 +80,7 @@ const DRILLS: &[Drill] = &[
     of_postgres("pooler", pooler::run),
     drill("rehearsal", stores::rehearse),
     drill("segments", segments::run),
+    of_postgres("tls", tls::run),
     drill("vault", vault::run),
 ];
 

@@ -7,10 +7,11 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::instance::{self, Instance};
 use super::scene::{Account, Scene, expect, readiness, refusal, says, wait};
 use super::{Arguments, Report};
 use crate::bench::place::Place;
@@ -75,7 +76,7 @@ pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
 
     let lost = Lost { kept, ended, made };
     standby.promote()?;
-    proxy.lead_to(standby.socket());
+    proxy.lead_to(standby.instance.socket());
     is_noticed(&scene, server, &lost)?;
     is_accepted(&scene, &lost)?;
     Ok(Report::Seen(
@@ -202,9 +203,9 @@ fn accept(scene: &Scene, words: &[&str]) -> Outcome<(bool, String)> {
     ))
 }
 
-/// A second server of the same cluster's data; killed when dropped. It lies in the folder of the first.
+/// A second server of the same cluster's data, which follows it.
 struct Standby {
-    child: Child,
+    instance: Instance,
     binaries: Binaries,
     folder: PathBuf,
 }
@@ -212,88 +213,49 @@ struct Standby {
 impl Standby {
     fn start(binaries: &Binaries, primary: &Cluster) -> Outcome<Self> {
         let folder = primary.folder().to_path_buf();
-        let data = folder.join("standby");
         let mut copy = binaries.program("pg_basebackup");
         copy.args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "-h"])
             .arg(&folder)
             .arg("-D")
-            .arg(&data);
+            .arg(folder.join("standby"));
         as_owner_of(&folder, &mut copy)?;
         process::output(&mut copy)?;
-        let log = std::fs::File::create(folder.join("standby.log")).context("cannot create a log")?;
-        let mut server = binaries.program("postgres");
-        server.arg("-D").arg(&data).arg("-k").arg(&folder).args([
-            "-p",
-            &PORT.to_string(),
-            "-c",
-            "listen_addresses=",
-            "-c",
-            "max_connections=200",
-        ]);
-        as_owner_of(&folder, &mut server)?;
-        let child = server
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .context("cannot start the standby")?;
-        let standby = Self {
-            child,
+        let settings = ["listen_addresses=", "max_connections=200"];
+        Ok(Self {
+            instance: Instance::start(binaries, &folder, "standby", PORT, &settings)?,
             binaries: binaries.clone(),
             folder,
-        };
-        wait(Duration::from_secs(30), "the standby did not start", || {
-            standby
-                .ask(PORT, "SELECT pg_is_in_recovery()")
-                .is_ok_and(|said| said == "t")
-        })?;
-        Ok(standby)
+        })
     }
 
-    fn socket(&self) -> PathBuf {
-        self.folder.join(format!(".s.PGSQL.{PORT}"))
-    }
-
-    fn ask(&self, port: u16, sql: &str) -> Outcome<String> {
-        let mut psql = self.binaries.program("psql");
-        psql.args(["-X", "-q", "-At", "-U", "postgres", "-d", DATABASE, "-h"])
-            .arg(&self.folder)
-            .args(["-p", &port.to_string(), "-c", sql]);
-        Ok(process::output(&mut psql)?.trim().to_owned())
+    /// Waits until an answer of it is this.
+    fn wait(&self, what: &str, question: &str, answer: &str) -> Outcome {
+        wait(Duration::from_secs(30), what, || {
+            self.instance.ask(question).is_ok_and(|said| said == answer)
+        })
     }
 
     /// Waits until it has all that the primary has now.
     fn catch_up(&self) -> Outcome {
-        let at = self.ask(5_432, "SELECT pg_current_wal_lsn()")?;
+        let at = instance::ask(&self.binaries, &self.folder, 5_432, "SELECT pg_current_wal_lsn()")?;
         let question = format!("SELECT pg_last_wal_replay_lsn() >= '{at}'");
-        wait(Duration::from_secs(30), "the standby did not catch up", || {
-            self.ask(PORT, &question).is_ok_and(|said| said == "t")
-        })
+        self.wait("the standby did not catch up", &question, "t")
     }
 
     /// Cuts it off from what comes.
     fn lag(&self) -> Outcome {
-        self.ask(PORT, "ALTER SYSTEM SET primary_conninfo = ''")?;
-        self.ask(PORT, "SELECT pg_reload_conf()")?;
-        wait(Duration::from_secs(30), "the standby still receives", || {
-            self.ask(PORT, "SELECT count(*) FROM pg_stat_wal_receiver")
-                .is_ok_and(|said| said == "0")
-        })
+        self.instance.ask("ALTER SYSTEM SET primary_conninfo = ''")?;
+        self.instance.ask("SELECT pg_reload_conf()")?;
+        self.wait(
+            "the standby still receives",
+            "SELECT count(*) FROM pg_stat_wal_receiver",
+            "0",
+        )
     }
 
     fn promote(&self) -> Outcome {
-        self.ask(PORT, "SELECT pg_promote(true, 30)")?;
-        wait(Duration::from_secs(30), "the standby was not promoted", || {
-            self.ask(PORT, "SELECT pg_is_in_recovery()")
-                .is_ok_and(|said| said == "f")
-        })
-    }
-}
-
-impl Drop for Standby {
-    fn drop(&mut self) {
-        process::signal(self.child.id(), "QUIT");
-        drop(self.child.wait());
+        self.instance.ask("SELECT pg_promote(true, 30)")?;
+        self.wait("the standby was not promoted", "SELECT pg_is_in_recovery()", "f")
     }
 }
 
