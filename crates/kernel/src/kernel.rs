@@ -5,6 +5,7 @@ use crate::credential::Credentials;
 use crate::cx::Cx;
 use crate::db::{Conn, Location, Readers, Tx, Watch};
 use crate::doubt::{Clockwatch, Guard};
+use crate::ends::Endings;
 use crate::entropy::{Entropy, UnitRng};
 use crate::error::{Class, Code, Error, Result};
 use crate::keys::Keys;
@@ -44,6 +45,8 @@ pub struct Settings {
     pub writers: usize,
     /// Where storage and blocking work run.
     pub threads: Threads,
+    /// The store is a copy that is worked on before it is served: nothing beside the keys is about it yet.
+    pub staged: bool,
 }
 
 impl Default for Settings {
@@ -58,6 +61,7 @@ impl Default for Settings {
             readers: 2,
             writers: 2,
             threads: Threads::default(),
+            staged: false,
         }
     }
 }
@@ -82,6 +86,8 @@ pub struct Parts {
     pub extras: Extras,
     /// The tables whose rows decide what somebody may do, and carry a proof.
     pub rights: &'static [Deciding],
+    /// What of their changes takes away, and is written beside the keys.
+    pub endings: Endings,
 }
 
 /// What the operator declared, by its type: the kernel hands it on and does not know the words.
@@ -122,6 +128,8 @@ pub struct Kernel {
     pub settings: Settings,
     /// The tables whose rows decide what somebody may do.
     pub rights: &'static [Deciding],
+    /// What of their changes takes away.
+    pub endings: Endings,
     extras: Extras,
     own: Own,
     this: Weak<Self>,
@@ -243,6 +251,7 @@ impl Kernel {
             settings,
             extras,
             rights,
+            endings,
         } = parts;
         let witness = Arc::new(Witness::default());
         let clockwatch = Arc::new(Clockwatch::new(clock.clone(), location.engine()));
@@ -272,6 +281,7 @@ impl Kernel {
             entropy,
             settings,
             rights,
+            endings,
             extras,
             own: Own::default(),
             jobs_due: tokio::sync::Notify::new(),

@@ -15,6 +15,7 @@ pub mod dispatch;
 pub mod doubt;
 pub mod dsse;
 pub mod durable;
+pub mod ends;
 pub mod entropy;
 pub mod error;
 pub mod expose;

@@ -97,7 +97,10 @@ impl Witness {
             known.seq
         );
         if !self.went_back.swap(true, Ordering::SeqCst) {
-            tracing::error!("the store has gone back: {cause}; nothing is served until a restart");
+            tracing::error!(
+                "the store has gone back: {cause}; nothing is served until a restart; bring the newer store back, or stop \
+                 every server and run `provost store accept --lost`"
+            );
         }
         gone_back().caused_by(cause)
     }
@@ -107,7 +110,7 @@ impl Witness {
 pub(crate) fn gone_back() -> Error {
     Error::unavailable(
         "the store has gone back behind changes that were answered; the server serves nothing until an operator has \
-         brought the newer store back and restarted it",
+         brought the newer store back, or accepted the loss, and restarted it",
     )
     .class(Class::Broken)
 }

@@ -68,6 +68,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         provost_kernel::witness::STATEMENTS,
         service_accounts::STATEMENTS,
         audit::STATEMENTS,
+        audit::LOST_STATEMENTS,
         events::STATEMENTS,
         settings::STATEMENTS,
         subjects::STATEMENTS,
@@ -80,14 +81,17 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         skill_registry::INSTALL_STATEMENTS,
         skill_registry::CREDENTIAL_STATEMENTS,
         skill_registry::UPKEEP_STATEMENTS,
+        skill_registry::ENDS_STATEMENTS,
         resources::STATEMENTS,
         resources::GATEWAY_STATEMENTS,
         resource_credentials::STATEMENTS,
         resource_credentials::secrets::STATEMENTS,
+        resource_credentials::ENDS_STATEMENTS,
         policies::STATEMENTS,
         service_accounts::UPKEEP_STATEMENTS,
         service_accounts::HELD_STATEMENTS,
         oauth::HELD_STATEMENTS,
+        oauth::ENDS_STATEMENTS,
         backtests::STATEMENTS,
         mcp_sessions::STATEMENTS,
         mcp_sessions::PAGE_STATEMENTS,
@@ -152,6 +156,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
         settings,
         extras,
         rights: crate::rights::DECIDING,
+        endings: crate::ends::endings(),
     })
 }
 

@@ -54,6 +54,9 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     every(supervisor, "proofs", 3600, kernel, |kernel| async move {
         proofs::round::verify(&kernel).await.map(drop)
     });
+    now_and_every(supervisor, "ends", 3_600, kernel, |kernel, _| async move {
+        crate::ends::trim(&kernel).await
+    });
     every(supervisor, "expiry", 60, kernel, |kernel| async move {
         service_accounts::warn_of_expiry(&kernel).await.map(drop)
     });

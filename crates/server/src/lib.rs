@@ -8,6 +8,7 @@ pub mod cli;
 pub mod closing;
 pub mod commands;
 pub mod config;
+pub mod ends;
 pub mod html;
 pub mod identity;
 pub mod mcp;

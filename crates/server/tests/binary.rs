@@ -26,6 +26,8 @@ mod history;
 mod keys;
 #[path = "binary/log.rs"]
 mod log;
+#[path = "binary/lost.rs"]
+mod lost;
 #[path = "binary/refusals.rs"]
 mod refusals;
 #[path = "binary/skills.rs"]

@@ -149,7 +149,7 @@ fn public(pair: &Ed25519KeyPair) -> [u8; 32] {
 }
 
 /// Returns the length up to and including the last newline.
-fn complete(content: &[u8]) -> usize {
+pub(super) fn complete(content: &[u8]) -> usize {
     content
         .iter()
         .rposition(|byte| *byte == b'\n')
@@ -168,12 +168,17 @@ fn append(dir: &Path, line: &str) -> io::Result<File> {
         .open(path)?;
     // Two processes may share the folder; the lock ends when the file is closed.
     file.lock()?;
-    let end = end_of_last_line(&mut file)?;
+    append_to(&mut file, line)?;
+    Ok(file)
+}
+
+/// Writes a line at the end of a locked file.
+pub(super) fn append_to(file: &mut File, line: &str) -> io::Result<()> {
+    let end = end_of_last_line(file)?;
     // A line that a crash tore was never acknowledged. Left there, it would spoil the next one.
     file.set_len(end)?;
     file.seek(SeekFrom::Start(end))?;
-    file.write_all(format!("{line}\n").as_bytes())?;
-    Ok(file)
+    file.write_all(format!("{line}\n").as_bytes())
 }
 
 /// Finds the end of the last complete line, reading backwards in blocks: the file grows for years.

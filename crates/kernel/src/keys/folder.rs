@@ -182,3 +182,8 @@ pub(super) fn destroy(path: &Path) -> io::Result<()> {
 pub(super) fn checkpoints(dir: &Path) -> PathBuf {
     dir.join("checkpoints.jsonl")
 }
+
+/// Returns the path of `ends.jsonl`.
+pub(super) fn ends(dir: &Path) -> PathBuf {
+    dir.join("ends.jsonl")
+}

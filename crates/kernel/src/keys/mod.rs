@@ -3,7 +3,7 @@
 //! Long-lived keys are small JSON files in one folder that only its owner can read (D12.8): `pepper` for
 //! token hashes (D2.3), `sealing` for secrets kept in the store, `audit` and `request` for the keyed
 //! hashes of D12.5 and D4.4, `checkpoint` for signatures. Beside them lie the day keys of the replay cells
-//! (D4.8) and `checkpoints.jsonl`. The key with the highest number is the current one of its purpose; the
+//! (D4.8), `checkpoints.jsonl` and `ends.jsonl`. The key with the highest number is the current one of its purpose; the
 //! older ones stay, because what was made with them must still be checked.
 //!
 //! Absent on purpose: a cache of day keys (a destroyed key must be gone from every process at once) and a
@@ -12,6 +12,7 @@
 mod checkpoints;
 mod days;
 mod derive;
+mod ends;
 mod envelope;
 mod folder;
 mod key;

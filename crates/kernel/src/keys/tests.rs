@@ -1,5 +1,6 @@
 use super::*;
 use crate::doubt::SureTime;
+use crate::ends::{EndJournal, is_kept};
 use crate::entropy::{SeededEntropy, SystemEntropy, UnitRng};
 use crate::secret::Secret;
 use proptest::prelude::*;
@@ -9,6 +10,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::thread;
 
 pub(crate) const NOW: Timestamp = Timestamp::from_ms(1_795_144_500_000);
+
+const LATER: Timestamp = Timestamp::from_ms(1_795_144_600_000);
 
 /// A folder that ends with the test.
 pub(crate) struct Scratch(PathBuf);
@@ -597,6 +600,99 @@ fn a_torn_line_longer_than_a_block_is_found() {
 }
 
 #[test]
+fn lines_of_what_ended_are_durable_private_and_say_from_when_on_they_are_whole() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    assert_eq!(keys.end_lines().unwrap(), Vec::<String>::new());
+    assert!(keys.begin_ends(NOW).unwrap() && !keys.begin_ends(LATER).unwrap());
+    keys.append_ends(LATER, &["one".to_owned(), "two".to_owned()])
+        .unwrap();
+    let path = scratch.keys().join("ends.jsonl");
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b"torn").unwrap();
+    let lines = keys.end_lines().unwrap();
+    assert_eq!((lines.len(), &lines[1][..], &lines[2][..]), (3, "one", "two"));
+    assert_eq!(EndJournal::of(&lines).since, Some(NOW));
+    keys.append_ends(LATER, &["three".to_owned()]).unwrap();
+    assert_eq!(
+        keys.end_lines().unwrap()[3],
+        "three",
+        "what a crash tore spoils nothing"
+    );
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    assert!(keys.append_ends(NOW, &["a\nb".to_owned()]).is_err());
+}
+
+#[test]
+fn lines_of_what_ended_go_when_they_are_old_and_the_rest_stays_whole() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    let line = |ms| {
+        format!(
+            r#"{{"storeId":"a","storeEpoch":0,"organizationId":"acme","sequence":1,"time":{},"acts":[],"what":"user","how":"suspended","ids":[["usr_1"]]}}"#,
+            serde_json::json!(Timestamp::from_ms(ms))
+        )
+    };
+    keys.append_ends(Timestamp::from_ms(0), &[line(5), "{".to_owned(), line(9)])
+        .unwrap();
+    let trim = |before: i64| {
+        let before = Timestamp::from_ms(before);
+        keys.trim_ends(before, |text| is_kept(text, before)).unwrap()
+    };
+    assert_eq!(trim(0), 0);
+    assert_eq!(
+        trim(6),
+        2,
+        "the line, and what said from when on the file was whole"
+    );
+    assert_eq!(trim(6), 0, "once is enough");
+    let journal = EndJournal::of(&keys.end_lines().unwrap());
+    assert_eq!(journal.since, Some(Timestamp::from_ms(6)));
+    assert_eq!((journal.lines.len(), journal.damaged), (1, vec![2]));
+    assert_eq!(
+        fs::metadata(scratch.keys().join("ends.jsonl")).unwrap().mode() & 0o777,
+        0o600
+    );
+}
+
+#[test]
+fn lines_of_what_ended_survive_a_file_that_is_replaced_meanwhile() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    let before = Timestamp::from_ms(10);
+    thread::scope(|scope| {
+        for writer in 0..4 {
+            let keys = &keys;
+            scope.spawn(move || {
+                for n in 0..25 {
+                    keys.append_ends(NOW, &[format!("kept {writer} {n}")]).unwrap();
+                }
+            });
+        }
+        for n in 0..25 {
+            keys.append_ends(NOW, &[format!("gone {n}")]).unwrap();
+            keys.trim_ends(before, |text| !text.starts_with("gone")).unwrap();
+        }
+    });
+    let lines = keys.end_lines().unwrap();
+    assert_eq!(lines.iter().filter(|line| line.starts_with("kept")).count(), 100);
+    assert_eq!(lines.iter().filter(|line| line.starts_with("gone")).count(), 0);
+}
+
+#[test]
+fn a_folder_that_takes_no_lines_refuses_the_change_and_no_more() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    fs::create_dir(scratch.keys().join("ends.jsonl")).unwrap();
+    let error = keys.append_ends(NOW, &["one".to_owned()]).unwrap_err();
+    assert_eq!(
+        (error.code(), error.work_class()),
+        (Code::Unavailable, crate::error::Class::Refused)
+    );
+    assert!(keys.end_lines().is_err());
+}
+
+#[test]
 fn lines_of_two_processes_do_not_mix() {
     let scratch = Scratch::new();
     drop(scratch.create(1));
@@ -622,13 +718,18 @@ fn an_export_carries_long_lived_keys_and_checkpoints_elsewhere() {
     let keys = Keys::open(&scratch.keys()).unwrap();
     let cell = keys.seal_cell(7, &SALT, AAD, KEY, b"t").unwrap();
     keys.append_checkpoint_line("{\"size\":1}").unwrap();
+    keys.append_ends(NOW, &["{\"ids\":[]}".to_owned()]).unwrap();
     let export = keys.export_plain().unwrap();
 
-    let imported = Keys::import_plain(&other.keys(), &export).unwrap();
+    let imported = Keys::import_plain(&other.keys(), &export, LATER).unwrap();
     assert_eq!(imported.ids(), keys.ids());
     assert_eq!(imported.check_values(), keys.check_values());
     assert_eq!(imported.checkpoint_lines().unwrap(), ["{\"size\":1}"]);
-    assert_eq!(imported.export_plain().unwrap().expose(), export.expose());
+    // What was taken away after the export is in no line, and the file says so.
+    let ends = imported.end_lines().unwrap();
+    assert_eq!(ends[1..], keys.end_lines().unwrap()[..]);
+    let journal = EndJournal::of(&ends);
+    assert_eq!(journal.since, Some(LATER));
     assert_eq!(open_cell(&imported, 7, &cell), None, "day keys do not travel");
     assert_eq!(fs::metadata(other.keys()).unwrap().mode() & 0o777, 0o700);
 }
@@ -637,7 +738,7 @@ fn an_export_carries_long_lived_keys_and_checkpoints_elsewhere() {
 fn an_import_refuses_what_it_must_not_mix() {
     let (scratch, other) = (Scratch::new(), Scratch::new());
     let export = scratch.create(1).export_plain().unwrap();
-    let message = refusal(&scratch, Keys::import_plain(&scratch.keys(), &export));
+    let message = refusal(&scratch, Keys::import_plain(&scratch.keys(), &export, NOW));
     assert!(message.contains("not empty"), "{message}");
     let text = export.expose();
     for (bad, expected) in [
@@ -648,7 +749,7 @@ fn an_import_refuses_what_it_must_not_mix() {
         (text.replace("pepper-1", "audit-2"), "no pepper key"),
         (text.replace("\"key\":\"", "\"key\":\"hunter2"), "32 bytes"),
     ] {
-        let message = refusal(&other, Keys::import_plain(&other.keys(), &Secret::new(bad)));
+        let message = refusal(&other, Keys::import_plain(&other.keys(), &Secret::new(bad), NOW));
         assert!(
             message.contains(expected) && !message.contains("hunter2"),
             "{message}"

@@ -4,6 +4,7 @@ use super::key::{Key, KeyFile};
 use super::{Keys, folder, setup};
 use crate::error::{Error, Result};
 use crate::secret::Secret;
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use zeroize::Zeroizing;
@@ -17,6 +18,9 @@ struct Export {
     keys: Vec<KeyFile>,
     /// The lines of `checkpoints.jsonl`, the oldest first.
     checkpoints: Vec<String>,
+    /// The lines of `ends.jsonl`, the oldest first; none in an export of an earlier build.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ends: Vec<String>,
 }
 
 impl Keys {
@@ -28,17 +32,22 @@ impl Keys {
             format: FORMAT.to_owned(),
             keys: self.keys.iter().map(Key::to_file).collect(),
             checkpoints: self.checkpoint_lines()?,
+            ends: self
+                .end_lines()
+                .map_err(|e| setup("ends.jsonl in the keys folder cannot be read").caused_by(e))?,
         };
         // Room from the start, so that growing leaves no copy of the keys behind.
-        let lines: usize = export.checkpoints.iter().map(|line| 2 * line.len() + 8).sum();
+        let both = export.checkpoints.iter().chain(&export.ends);
+        let lines: usize = both.map(|line| 2 * line.len() + 8).sum();
         let mut json = Zeroizing::new(Vec::with_capacity(lines + 256 * (export.keys.len() + 1)));
         serde_json::to_writer(&mut *json, &export).map_err(Error::internal)?;
         let text = std::str::from_utf8(&json).map_err(Error::internal)?;
         Ok(Secret::new(text.to_owned()))
     }
 
-    /// Writes an export into an empty or missing folder and opens it.
-    pub fn import_plain(dir: &Path, export: &Secret<String>) -> Result<Self> {
+    /// Writes an export into an empty or missing folder and opens it. What was taken away between the export and `now` is in no
+    /// line of `ends.jsonl`, which says so.
+    pub fn import_plain(dir: &Path, export: &Secret<String>, now: Timestamp) -> Result<Self> {
         // The parser's words may quote the document, so they are not kept.
         let export: Export = serde_json::from_str(export.expose())
             .map_err(|_| setup("the export is not a document of provost keys"))?;
@@ -65,6 +74,9 @@ impl Keys {
         for line in &export.checkpoints {
             imported.append_checkpoint_line(line)?;
         }
+        imported
+            .adopt_ends(now, &export.ends)
+            .map_err(|e| setup("ends.jsonl cannot be written to the keys folder").caused_by(e))?;
         Ok(imported)
     }
 }

@@ -6,6 +6,7 @@ use crate::auth::{Actor, OrganizationId};
 use crate::credential::{self, Admission, Caller, Credential, Kind, Surface};
 use crate::cx::{Cx, Traces};
 use crate::db::{self, Conn, Param, Rows};
+use crate::ends::{self, ChainEnd, Taken};
 use crate::entropy::UnitRng;
 use crate::error::{Class, Code, Error, Result};
 use crate::fence;
@@ -15,8 +16,9 @@ use crate::keys::MacPurpose;
 use crate::operation::{Answer, authorize, authorize_performance};
 use crate::proofs;
 use crate::threads::Moment;
+use crate::time::Timestamp;
 use crate::witness::Place;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What came of one unit.
@@ -45,6 +47,11 @@ struct Batch<'a> {
     credentials: HashMap<(Kind, String), Option<Credential>>,
     stored: HashMap<KeyPlace, Stored>,
     calls: Vec<db::Call<'static>>,
+    /// What the units of each chain did, for the lines of what takes away.
+    acts: BTreeMap<OrganizationId, BTreeSet<&'static str>>,
+    /// The chains that have a new entry.
+    longer: BTreeSet<OrganizationId>,
+    taken: Option<Taken>,
 }
 
 /// Runs the units and writes the notes in one transaction, durable when this returns.
@@ -146,6 +153,9 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
         credentials,
         stored,
         calls: Vec::new(),
+        acts: BTreeMap::new(),
+        longer: BTreeSet::new(),
+        taken: None,
     })
 }
 
@@ -429,6 +439,10 @@ impl Batch<'_> {
         rng.fill(&mut salt);
         let mut audit_id = None;
         let action = traces.action.or(action);
+        if result.is_ok() {
+            let acts = self.acts.entry(unit.organization.clone()).or_default();
+            acts.insert(action.unwrap_or("housekeeping"));
+        }
         if let Some(action) = action.filter(|_| is_audited(&result)) {
             let note = note_of(
                 unit,
@@ -480,6 +494,10 @@ impl Batch<'_> {
         if touched.is_empty() {
             return Ok(());
         }
+        let now = self.kernel.latest();
+        if !self.kernel.settings.staged {
+            self.taken = ends::find(&self.kernel.endings, &self.kernel.keys, conn, &touched, now)?;
+        }
         let proven = proofs::prove(&self.kernel.keys, self.kernel.rights, touched)?;
         for (organization, change) in &proven.changes {
             // A unit of the installation may end what other organizations hold: it is booked where the lock is.
@@ -499,8 +517,34 @@ impl Batch<'_> {
     fn append(&mut self, note: &Note) -> Result<String> {
         let head = self.heads.get_mut(&note.organization);
         let head = head.ok_or_else(|| Error::internal("a chain head was not locked"))?;
+        self.longer.insert(note.organization.clone());
         let mac = |parts: &[&[u8]]| self.kernel.keys.mac(MacPurpose::AuditSalt, parts);
         head.append(note, mac, &mut self.calls)
+    }
+
+    /// Writes what the transaction takes away beside the keys.
+    ///
+    /// Errors: `Unavailable` of the class `Refused`: the units run one by one, and those that take nothing away succeed.
+    fn note_taken(&mut self, taken: &Taken, now: Timestamp) -> Result<()> {
+        let end = |(chain, head): (&OrganizationId, &Head)| {
+            let end = ChainEnd {
+                place: head.place(),
+                has_moved: self.longer.contains(chain),
+                acts: self.acts.get(chain).cloned().unwrap_or_default(),
+            };
+            (chain.clone(), end)
+        };
+        let chains = self.heads.iter().map(end).collect();
+        let keys = &self.kernel.keys;
+        keys.append_ends(now, &taken.lines(&chains, now)?)
+            .inspect_err(|error| {
+                metrics::counter!("provost_ends_unwritten_total").increment(1);
+                tracing::error!(
+                    cause = ?error.private(),
+                    "ends.jsonl in the keys folder cannot be written: what takes something away is refused until it can; make \
+                     room in the folder, and let the server write to it"
+                );
+            })
     }
 
     fn commit(mut self, conn: &mut Conn) -> Result<()> {
@@ -511,6 +555,10 @@ impl Batch<'_> {
         }
         for head in self.heads.values_mut() {
             self.calls.extend(head.store(&self.kernel.keys, now));
+        }
+        // INVARIANT EN-1: durable beside the keys before anything of it can be answered.
+        if let Some(taken) = self.taken.take() {
+            self.note_taken(&taken, now)?;
         }
         let threads = &self.kernel.settings.threads;
         threads.strike(Moment::BeforeCommit)?;

@@ -146,6 +146,7 @@ impl App {
         });
         let kernel = Kernel::start(Parts {
             rights: &[],
+            endings: provost_kernel::ends::Endings::NONE,
             registry: area::registry(more),
             credentials: Box::new(area::Tokens::default()),
             keys,

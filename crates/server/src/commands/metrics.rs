@@ -132,6 +132,10 @@ fn describe(kernel: &Kernel) {
         "provost_rights_unproven_total",
         "Changes that met such a row and did not vouch for it."
     );
+    metrics::describe_counter!(
+        "provost_ends_unwritten_total",
+        "Commits that were refused because what they take away could not be written beside the keys."
+    );
     metrics::describe_gauge!(
         "provost_store_rehearsal",
         "1 where the store is a rehearsal of a restore."

@@ -146,7 +146,11 @@ impl Place {
             (true, Absent::Refuse) => Keys::open(&keys_dir)?,
             (false, Absent::Make) if has_served(&keys_dir)? => return Err(Failure::new(audit::EMPTY)),
             (false, Absent::Make | Absent::MakeNew) => {
-                Keys::complete(&keys_dir, clock.now(), &SystemEntropy)?.0
+                let keys = Keys::complete(&keys_dir, clock.now(), &SystemEntropy)?.0;
+                keys.begin_ends(clock.now()).map_err(|error| {
+                    Failure::of_file("ends.jsonl cannot be made in the keys folder", &keys_dir, &error)
+                })?;
+                keys
             }
             (false, Absent::Refuse) => {
                 return Err(Failure::new(

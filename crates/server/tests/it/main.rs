@@ -20,6 +20,7 @@ mod directory_return;
 mod directory_rights;
 mod directory_words;
 mod earlier;
+mod ends;
 mod escalation;
 mod fences;
 mod fuzz;

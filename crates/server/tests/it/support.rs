@@ -130,6 +130,15 @@ impl App {
         }
     }
 
+    /// Gives the store its id, as a server does when it starts.
+    pub async fn named(&self) {
+        let given = provost_server::areas::audit::verify_start(
+            &self.kernel,
+            provost_server::areas::audit::Stranger::Refuse,
+        );
+        given.await.unwrap();
+    }
+
     /// Makes one more organization; returns its key and its admin's token.
     pub async fn other_organization(&self, name: &str) -> (String, String) {
         let made = app::bootstrap(&self.kernel, name, None).await.unwrap();
@@ -167,6 +176,7 @@ impl App {
         let kernel = Kernel::start(Parts {
             extras: Extras::default().with(segments(&self.keys_dir)),
             rights: provost_server::rights::DECIDING,
+            endings: provost_server::ends::endings(),
             registry: app::registry().with(more),
             credentials: Box::new(provost_server::areas::oauth::credentials()),
             keys: Keys::open(&self.keys_dir).unwrap(),
@@ -219,6 +229,10 @@ impl App {
             location,
             ..self.view_of(self.organization.clone(), self.admin.clone())
         })
+    }
+
+    pub fn keys_dir(&self) -> &Path {
+        &self.keys_dir
     }
 
     pub fn location(&self) -> Location {

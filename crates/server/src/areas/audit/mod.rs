@@ -29,6 +29,7 @@ mod get;
 mod get_checkpoint;
 mod given_up;
 mod list;
+mod lost;
 mod make_checkpoints;
 mod model;
 mod prove;
@@ -42,6 +43,7 @@ mod verify_entries;
 mod verify_start;
 
 pub use given_up::{Forfeit, given_up, retirement};
+pub use lost::{Remainder, STATEMENTS as LOST_STATEMENTS, is_lost, last_act, remainders};
 pub use make_checkpoints::make_checkpoints;
 pub use model::origin;
 pub use register::{Event, Register};

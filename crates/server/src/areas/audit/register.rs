@@ -174,6 +174,12 @@ impl Register {
         (self.adopter.is_none() && !self.unnamed.is_empty()).then_some(&self.unnamed)
     }
 
+    /// Says whether a store, in this epoch of it, took the lines that name none for its own.
+    pub(super) fn has_adopted(&self, known: &Identity) -> bool {
+        let adopter = self.adopter.as_ref();
+        adopter.is_some_and(|(id, epoch)| *id == known.id && *epoch >= known.epoch)
+    }
+
     /// Says whether the lines that name no store are this one's.
     pub fn are_unnamed_of(&self, identity: Option<&Identity>) -> bool {
         match (&self.adopter, identity) {

@@ -170,6 +170,7 @@ fn boot(location: Location, keys_dir: &Path, clock: &Arc<ManualClock>, seed: u64
     let parts = Parts {
         extras: Extras::default(),
         rights: &[],
+        endings: provost_kernel::ends::Endings::NONE,
         registry: registry(),
         credentials: Box::new(TestCredentials),
         keys: Keys::open(keys_dir).unwrap(),

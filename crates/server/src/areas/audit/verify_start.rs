@@ -14,6 +14,7 @@
 //! INVARIANT WS-3: keys that have served a store are served with no other one, unless `provost init --new` made it or a
 //! restore did.
 
+use super::lost;
 use super::model::{CheckpointLine, origin};
 use super::register::{Event, Register};
 use super::store;
@@ -24,6 +25,7 @@ use provost_kernel::audit::{Head, hex};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::checkpoint::parse_and_verify;
 use provost_kernel::db::Tx;
+use provost_kernel::ends::EndJournal;
 use provost_kernel::keys::Keys;
 use provost_kernel::{Code, Error, Kernel, Result, merkle, params};
 use std::sync::Arc;
@@ -62,6 +64,7 @@ pub async fn verify_start(kernel: &Arc<Kernel>, stranger: Stranger) -> Result<()
         tracing::warn!("{}", identity::REHEARSAL);
         return Ok(());
     }
+    begin_ends(kernel).await?;
     if standing == Standing::Known {
         return Ok(());
     }
@@ -81,6 +84,58 @@ pub async fn verify_start(kernel: &Arc<Kernel>, stranger: Stranger) -> Result<()
         );
     }
     served(kernel).await
+}
+
+/// Has `ends.jsonl` say from when on it is whole, where it is not there yet, and says what it names that the store lacks.
+///
+/// A line beyond the end of its chain is no proof of a loss: a server that was killed before its commit leaves one as well.
+async fn begin_ends(kernel: &Arc<Kernel>) -> Result<()> {
+    let (shared, now) = (kernel.clone(), kernel.latest());
+    let read = move || match shared.keys.begin_ends(now) {
+        Ok(true) => Ok(Vec::new()),
+        Ok(false) => shared.keys.end_lines(),
+        Err(error) => Err(error),
+    };
+    let lines = match kernel.blocking(read).await? {
+        Ok(lines) => lines,
+        Err(error) => {
+            tracing::error!(
+                cause = %error,
+                "ends.jsonl in the keys folder cannot be read or written: what takes something away is refused until it can; \
+                 let the server write to the folder, and make room in it"
+            );
+            return Ok(());
+        }
+    };
+    let journal = EndJournal::of(&lines);
+    if let Some(line) = journal.damaged.first() {
+        tracing::error!(
+            line,
+            "a line of ends.jsonl in the keys folder says nothing that this version understands: if this store ever goes back, \
+             everybody is held back"
+        );
+    }
+    let shared = kernel.clone();
+    let beyond = kernel.read_system(move |tx| {
+        let known = identity::read(tx, &shared.keys)?;
+        let mut beyond = 0;
+        for line in &journal.lines {
+            let is_own = |known: &Identity| known.id == line.store_id && known.epoch == line.store_epoch;
+            if known.as_ref().is_some_and(is_own) && lost::is_beyond(tx, line)? {
+                beyond += 1;
+            }
+        }
+        Ok(beyond)
+    });
+    let beyond = beyond.await?;
+    if beyond > 0 {
+        tracing::warn!(
+            lines = beyond,
+            "ends.jsonl in the keys folder names what was taken away and is not in this store: a server was killed before it \
+             was done, or the store went back; in doubt, `provost store accept --lost` takes it away again"
+        );
+    }
+    Ok(())
 }
 
 /// Writes down that a store which holds an organization is served with these keys, unless that is known.
@@ -197,7 +252,8 @@ pub(super) fn overtaken(register: &Register, known: &Identity) -> Result<()> {
     match register.epoch_of(&known.id) {
         Some(epoch) if epoch > known.epoch => Err(refuse(format!(
             "this store is of the epoch {}, and the one that is served in its place of the epoch {epoch}; start that one, or \
-             restore a backup with provost store restore",
+             restore a backup with provost store restore. If this one went back, or `provost store accept --lost` was cut off, \
+             run that (again)",
             known.epoch
         ))),
         _ => Ok(()),
@@ -270,8 +326,8 @@ fn check_line(tx: &mut Tx<'_>, keys: &Keys, line: &CheckpointLine) -> Result<()>
     if u64::try_from(length).is_ok_and(|length| length < *size) {
         return Err(refuse(format!(
             "the store is behind its last checkpoint: the audit chain {organization} has {length} entries, and \
-             the checkpoint of {time} covers {size}; start the newer store, or restore a backup with provost \
-             store restore"
+             the checkpoint of {time} covers {size}; start the newer store, restore a backup with provost store restore, or go \
+             on without what is lost with `provost store accept --lost`"
         )));
     }
     if merkle::root(*size, &mut StoredTree::new(tx, organization, *size))? == root {
@@ -279,7 +335,8 @@ fn check_line(tx: &mut Tx<'_>, keys: &Keys, line: &CheckpointLine) -> Result<()>
     }
     Err(refuse(format!(
         "the store disagrees with its last checkpoint: the first {size} entries of the audit chain \
-         {organization} are not those that were signed at {time}; restore a backup with provost store restore"
+         {organization} are not those that were signed at {time}; restore a backup with provost store restore, or, if the store \
+         went back, go on without what is lost with `provost store accept --lost`"
     )))
 }
 

@@ -44,6 +44,7 @@
 //! Absent on purpose: roles in files (rights are given one by one, by somebody who holds them); renaming by a file without
 //! an external id (a new login name is a new user then); two records of a file that swap their names; groups in groups.
 
+mod ends;
 pub mod fences;
 mod groups;
 mod held;
@@ -55,6 +56,7 @@ mod rights;
 pub(crate) mod store;
 mod users;
 
+pub use ends::{ENDINGS, RETAKINGS};
 pub use imports::{HANDLER, tidy};
 pub use restored::{count_held, held, hold_every, release, release_every};
 pub(crate) use store::users::joined_user;
@@ -72,8 +74,9 @@ use serde::Deserialize;
 const READERS: &[Role] = &[Role::Admin, Role::Operator, Role::Auditor];
 
 /// Returns every list of statements of the area.
-pub fn statements() -> [&'static [&'static Statement]; 11] {
+pub fn statements() -> [&'static [&'static Statement]; 12] {
     [
+        ends::STATEMENTS,
         restored::STATEMENTS,
         store::users::STATEMENTS,
         store::groups::STATEMENTS,

@@ -37,6 +37,7 @@ mod diff_releases;
 mod difference;
 mod digest;
 mod drift;
+mod ends;
 pub mod fences;
 mod forget_target;
 mod get;
@@ -62,6 +63,7 @@ mod upgrade;
 mod views;
 
 pub use drift::watch_targets;
+pub use ends::{ENDINGS, RETAKINGS};
 pub use machines::STATEMENTS as MACHINE_STATEMENTS;
 pub use pulls::STATEMENTS as PULL_STATEMENTS;
 pub use store::STATEMENTS;

@@ -25,6 +25,7 @@
 
 mod credential;
 mod end;
+mod ends;
 pub mod fences;
 mod find;
 mod get;
@@ -48,6 +49,7 @@ pub use end::{
     HANDLER, account_left, end, end_all_of_client, end_all_of_service_account, end_all_of_user, end_every,
     token_in_grace, token_revoked, user_left,
 };
+pub use ends::{ENDINGS, RETAKINGS};
 pub use merged_pages::STATEMENTS as MERGED_STATEMENTS;
 pub use model::{
     ABSOLUTE_SECS, IDLE_SECS, LASTING_GRANT, NewSession, Session, SessionActor, SessionId, searched, seq,

@@ -31,6 +31,7 @@
 mod clients;
 mod credentials;
 mod documents;
+mod ends;
 pub mod fences;
 mod foreign;
 mod form;
@@ -55,6 +56,7 @@ mod vouched;
 pub(crate) use clients::joined_client;
 pub use clients::{STATEMENTS as CLIENT_STATEMENTS, wider_than_granted, write_ceilings};
 pub use credentials::credentials;
+pub use ends::{ENDINGS, RETAKINGS, STATEMENTS as ENDS_STATEMENTS, void_codes};
 pub use form::Form;
 pub use held::{
     STATEMENTS as HELD_STATEMENTS, count_held_clients, count_held_links, forget_allowed, held_clients,

@@ -31,6 +31,7 @@ mod collections;
 mod compiled;
 mod create;
 mod delete;
+mod ends;
 pub mod fences;
 mod get;
 mod get_version;
@@ -50,6 +51,7 @@ mod update;
 mod views;
 mod write;
 
+pub use ends::{ENDINGS, RETAKINGS};
 pub use mentions::{Kind as NamedKind, Mention, Record, mentions, opened_to};
 pub use ports::{
     Bound, Change, Live, at_sequence, bind, bind_at, family_of, live, stored, version, with_changes,

@@ -29,6 +29,7 @@ mod authentication;
 mod checks;
 mod create;
 mod delete;
+mod ends;
 pub mod external;
 pub mod fences;
 mod get;
@@ -42,6 +43,7 @@ mod write;
 
 pub use assignment::Asking;
 pub use checks::handler;
+pub use ends::{ENDINGS, RETAKINGS, STATEMENTS as ENDS_STATEMENTS};
 pub use port::{asking, credential_for, open_secret};
 pub use store::{PRUNE_CHECKS, STATEMENTS};
 

@@ -13,6 +13,7 @@
 mod create;
 pub mod definition;
 mod delete;
+mod ends;
 pub mod fences;
 pub mod gateways;
 mod get;
@@ -28,6 +29,7 @@ use provost_kernel::db::Statement;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result};
 
+pub use ends::{ENDINGS, RETAKINGS};
 pub use store::STATEMENTS;
 
 /// Who reads resources and gateways.

@@ -5,7 +5,7 @@
 use provost_kernel::fence::Readers;
 
 provost_kernel::fences! {
-    acts Readers::Overseers, ["rights.accepted", "rights.disagreed", "rights.proven", "store.accepted", "store.restored"];
+    acts Readers::Overseers, ["rights.accepted", "rights.disagreed", "rights.proven", "store.accepted", "store.loss_accepted", "store.restored"];
     targets {
         /// Everybody whom a restore holds back.
         HELD = "restore" => Readers::Overseers;

@@ -19,6 +19,7 @@
 mod create;
 mod credentials;
 mod delete;
+mod ends;
 pub mod fences;
 mod get;
 mod held;
@@ -33,6 +34,7 @@ mod upkeep;
 mod worker;
 
 pub use credentials::ServiceAccountCredentials;
+pub use ends::{ENDINGS, RETAKINGS};
 pub use held::{STATEMENTS as HELD_STATEMENTS, count_held, held, hold_every, release, release_every};
 pub use model::{Rights, ScopeList, may_be_held};
 pub use store::{Principal, STATEMENTS, owned_by, principal};

@@ -1,6 +1,6 @@
 //! Disables and enables a service account. Both are idempotent (D5.7).
 
-use super::model::{AccountPath, OneAccount, ServiceAccount, Status, not_oneself, view};
+use super::model::{AccountPath, OneAccount, ServiceAccount, Status, Token, not_oneself, view};
 use super::store;
 use crate::areas::service_accounts::fences;
 use crate::areas::{mcp_sessions, skill_registry};
@@ -38,15 +38,7 @@ impl Operation for DisableServiceAccount {
         if account.status == Status::Active {
             not_oneself(&cx.actor().id, &account, "disable")?;
             store::keep_a_governor(cx, &account)?;
-            account.disabled_at = Some(account.changed_at(now));
-            change(cx, &mut account, Status::Disabled)?;
-            // Only a token that still works can have a secret that could be replayed (D4.8).
-            for token in tokens.iter().filter(|t| t.is_usable(now)) {
-                cx.erase_replay(token.id.as_str())?;
-            }
-            skill_registry::erase_replays(cx, id.as_str())?;
-            mcp_sessions::account_left(cx, id.as_str())?;
-            cx.emit(&fences::DISABLED, json!({ "serviceAccountId": id }));
+            disable(cx, &mut account, &tokens)?;
         } else if let Some(reason) = account.disabled_reason.take() {
             // Somebody decided: a release of everybody who is held does not bring it back.
             cx.change("/disabledReason", reason, serde_json::Value::Null);
@@ -98,6 +90,21 @@ impl Operation for EnableServiceAccount {
             warnings: Vec::new(),
         })
     }
+}
+
+/// Disables an account that is active, whoever may do that.
+pub(super) fn disable(cx: &mut Cx<'_>, account: &mut ServiceAccount, tokens: &[Token]) -> Result<()> {
+    let now = cx.now();
+    account.disabled_at = Some(account.changed_at(now));
+    change(cx, account, Status::Disabled)?;
+    // Only a token that still works can have a secret that could be replayed (D4.8).
+    for token in tokens.iter().filter(|t| t.is_usable(now)) {
+        cx.erase_replay(token.id.as_str())?;
+    }
+    skill_registry::erase_replays(cx, account.id.as_str())?;
+    mcp_sessions::account_left(cx, account.id.as_str())?;
+    cx.emit(&fences::DISABLED, json!({ "serviceAccountId": account.id }));
+    Ok(())
 }
 
 fn change(cx: &mut Cx<'_>, account: &mut ServiceAccount, status: Status) -> Result<()> {

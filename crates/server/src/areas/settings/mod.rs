@@ -15,6 +15,7 @@
 //! Absent on purpose: retention of anything but the history. Audit entries are not pruned yet and events have one
 //! fixed term (D13), so a value would promise what nothing keeps; members may be added later (D1.12).
 
+mod ends;
 pub mod fences;
 mod get;
 mod model;
@@ -25,6 +26,7 @@ mod store;
 mod tests;
 mod write;
 
+pub use ends::{ENDINGS, RETAKINGS};
 pub use model::{Directory, History, LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens};
 pub use store::STATEMENTS;
 

@@ -31,6 +31,7 @@
 
 mod content;
 mod credentials;
+mod ends;
 pub mod fences;
 mod find;
 mod get;
@@ -51,6 +52,7 @@ pub mod version;
 mod withdraw;
 
 pub use credentials::{STATEMENTS as CREDENTIAL_STATEMENTS, TokenCredentials};
+pub use ends::{ENDINGS, RETAKINGS, STATEMENTS as ENDS_STATEMENTS};
 pub use install_store::STATEMENTS as INSTALL_STATEMENTS;
 pub use store::STATEMENTS;
 pub use upkeep::{STATEMENTS as UPKEEP_STATEMENTS, broken_invariants, revoke_every_token};

@@ -20,6 +20,7 @@
 //!
 //! Absent on purpose: guesses. A word that nearly matches, a display name, a prefix, a former login name mean nobody.
 
+mod ends;
 pub mod fences;
 mod find;
 mod fold;
@@ -30,6 +31,7 @@ mod store;
 mod twice;
 mod unresolved;
 
+pub use ends::{ENDINGS, RETAKINGS};
 pub use find::{Asked, Found, Named, find, key_of, living};
 pub use fold::fold;
 pub use former::{GIVEN, end_memberships, former_groups, settle_imported, settle_memberships};

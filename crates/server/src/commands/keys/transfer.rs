@@ -7,6 +7,7 @@ use crate::commands::store_flags::StoreFlags;
 use age::{Decryptor, Encryptor, scrypt};
 use provost_kernel::Secret;
 use provost_kernel::keys::Keys;
+use provost_kernel::time::{Clock, SystemClock};
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -108,7 +109,7 @@ impl Import {
         }
         let passphrase = passphrase::known(self.passphrase_file.as_deref())?;
         let plain = decrypt(&self.file, passphrase)?;
-        let keys = Keys::import_plain(&dir, &plain)?;
+        let keys = Keys::import_plain(&dir, &plain, SystemClock::new().now())?;
         show::out(&format!(
             "{} keys were brought into {}.\n",
             keys.ids().len(),

@@ -1,6 +1,6 @@
 //! `provost store accept`: goes on with a store that changed while it was closed, or that was moved and comes back.
 
-use super::{accept_clock, moved_back};
+use super::{accept_clock, accept_lost, moved_back};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
@@ -28,6 +28,11 @@ use std::path::PathBuf;
 ///
 /// With --moved-back a store that `provost store move` marked is served again, while the database that it was moved to holds
 /// nothing newer; that database is marked instead.
+///
+/// With --lost a store that went back, as after a failover that lost changes, is served again, in a new epoch. It shows how much
+/// is left and how much is proven, takes away again what ends.jsonl in the keys folder names and the store forgot, and says what
+/// somebody has to do by hand. Where that file cannot say all of it, everybody is held back as after a restore. Run it again if
+/// it is cut off.
 #[derive(clap::Parser)]
 #[command(
     name = "accept",
@@ -36,8 +41,10 @@ use std::path::PathBuf;
   provost store accept
   provost store accept --clock
   provost store accept --removals
+  provost store accept --lost --yes
   provost store accept --moved-back --moved-to-file /run/secrets/database-url"
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Accept {
     /// Say that the clock of this machine is right
     #[arg(long)]
@@ -45,6 +52,12 @@ pub struct Accept {
     /// Let rounds that would remove very much act at once
     #[arg(long, conflicts_with = "clock")]
     removals: bool,
+    /// Go on with a store that went back, and take away again what it forgot
+    #[arg(long, conflicts_with_all = ["clock", "removals", "moved_back"])]
+    lost: bool,
+    /// Ask nothing
+    #[arg(long, requires = "lost")]
+    yes: bool,
     /// Serve a store again that was moved, in place of the database that it was moved to
     #[arg(long, conflicts_with_all = ["clock", "removals"])]
     moved_back: bool,
@@ -77,6 +90,9 @@ impl Accept {
         }
         if self.removals {
             return accept_clock::removals(place);
+        }
+        if self.lost {
+            return accept_lost::lost(place, self.yes);
         }
         let mut conn =
             Conn::open(&place.location, Access::Write).map_err(|error| opening(error, &place.location))?;

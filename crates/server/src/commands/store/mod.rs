@@ -2,6 +2,7 @@
 
 mod accept;
 mod accept_clock;
+mod accept_lost;
 mod backup;
 mod backup_mac;
 mod check;

@@ -15,6 +15,7 @@ use super::replaced::Predecessors;
 use super::restored_line::{Chain, line};
 use super::{backup, backup_mac, check, copy, segments};
 use crate::app::Bootstrapped;
+use crate::areas::service_accounts::model::ServiceAccountId;
 use crate::areas::{events, history, mcp_sessions, oauth, restore, service_accounts, skill_registry};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
@@ -28,7 +29,7 @@ use provost_kernel::kernel::Settings;
 use provost_kernel::keys::Keys;
 use provost_kernel::merkle::Hash;
 use provost_kernel::time::{Clock, SystemClock};
-use provost_kernel::{Error, Kernel, Result, idempotency, params, statements};
+use provost_kernel::{Cx, Error, Kernel, Result, Secret, idempotency, params, statements};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -125,6 +126,7 @@ impl Restore {
         // A unit of a restore touches every token of an organization.
         let kernel = place.start(Settings {
             unit_deadline: Duration::from_hours(1),
+            staged: true,
             ..brief()
         })?;
         let (made, identity) = block_on(async {
@@ -215,12 +217,7 @@ impl Restore {
                 if keep_tokens {
                     return Ok(());
                 }
-                service_accounts::revoke_every_token(cx, "store_restored")?;
-                skill_registry::revoke_every_token(cx, "store_restored")?;
-                mcp_sessions::end_every(cx, "store_restored")?;
-                restore::hold_everybody(cx)?;
-                let name = format!("restored-admin {}", cx.now());
-                let account = service_accounts::issue_admin(cx, &name)?;
+                let account = hold_back(cx, "restored-admin")?;
                 *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(account);
                 Ok(())
             };
@@ -263,6 +260,17 @@ impl Restore {
                      lists them, `provost restore release` lets them act again. These tokens are new, and shown this once:";
         show::token(&format!("{words}\n\n{table}\n"), &first.organization_id)
     }
+}
+
+/// Holds everybody of the organization back, in the unit that restores it, and returns a new admin account, whose name begins
+/// so, with its token.
+pub(super) fn hold_back(cx: &mut Cx<'_>, name: &str) -> Result<(ServiceAccountId, Secret<String>)> {
+    service_accounts::revoke_every_token(cx, "store_restored")?;
+    skill_registry::revoke_every_token(cx, "store_restored")?;
+    mcp_sessions::end_every(cx, "store_restored")?;
+    restore::hold_everybody(cx)?;
+    let name = format!("{name} {}", cx.now());
+    service_accounts::issue_admin(cx, &name)
 }
 
 fn chains(conn: &mut Conn) -> Result<Vec<Chain>> {

@@ -48,3 +48,10 @@ pub fn remove(cx: &mut Cx<'_>, group: &GroupId, user: &User) -> Result<bool> {
     words::settle_memberships(cx, id)?;
     Ok(was.is_some())
 }
+
+/// Ends a membership, now and in what is staged, of whoever it is; says whether it was there. Unlike [`remove`], it does not
+/// count as somebody's word on which groups the user is in.
+pub fn end(cx: &mut Cx<'_>, group: &GroupId, user: &str) -> Result<bool> {
+    let org = cx.org();
+    Ok(cx.execute(&DELETE, params![org, group.as_str(), user])? > 0)
+}

@@ -4,11 +4,12 @@ mod create;
 mod delete;
 mod get;
 mod list;
-mod model;
+pub(super) mod model;
 mod store;
 mod update;
 
 pub use store::{STATEMENTS, exists};
+pub(super) use store::{get, save};
 
 use provost_kernel::operation::Entry;
 

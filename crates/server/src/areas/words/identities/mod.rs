@@ -10,11 +10,12 @@
 
 mod list;
 mod map;
-mod model;
+pub(super) mod model;
 mod store;
 mod unmap;
 
 pub use store::STATEMENTS;
+pub(super) use store::{delete, get};
 
 use provost_kernel::operation::Entry;
 

@@ -1,0 +1,46 @@
+//! What takes away by profiles of managed configuration, and how it is taken away again (EN-3).
+
+use crate::ends::{Again, Retaking, by_hand};
+use provost_kernel::db::Tx;
+use provost_kernel::ends::{Ended, Ending, RowChange};
+use provost_kernel::{Cx, Result, Timestamp};
+
+const PROFILE: &str = "profile";
+
+/// The tables.
+pub const ENDINGS: &[Ending] = &[Ending {
+    table: "managed_config_profiles",
+    find: profile,
+}];
+
+/// The ways back.
+pub const RETAKINGS: &[Retaking] = &[Retaking {
+    what: PROFILE,
+    again: profile_again,
+}];
+
+fn profile(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+    let Some(was) = change.was.as_ref() else {
+        return Ok(Vec::new());
+    };
+    let how = match &change.is {
+        None => "deleted",
+        Some(is) if !was.agrees(is, &["status"])? => "status_changed",
+        Some(is) if !was.agrees(is, &["current_release_id"])? => "release_changed",
+        Some(is) if !was.agrees(is, &["on_unavailable"])? => "changed",
+        Some(_) => return Ok(Vec::new()),
+    };
+    Ok(vec![Ended {
+        what: PROFILE,
+        how,
+        ids: was.ids(&["id"])?,
+    }])
+}
+
+fn profile_again(_: &mut Cx<'_>, how: &str, _: &[String]) -> Result<Again> {
+    by_hand(match how {
+        "release_changed" => "an earlier release is current; publish or roll back again",
+        "status_changed" => "archive or restore it again",
+        _ => "change it again",
+    })
+}

@@ -1,0 +1,40 @@
+//! What takes away by settings, and how it is taken away again (EN-3).
+
+use crate::ends::{Again, Retaking, by_hand};
+use provost_kernel::db::Tx;
+use provost_kernel::ends::{Ended, Ending, RowChange};
+use provost_kernel::{Cx, Result, Timestamp};
+
+const SETTINGS: &str = "settings";
+
+/// The tables.
+pub const ENDINGS: &[Ending] = &[Ending {
+    table: "automation_settings",
+    find: settings,
+}];
+
+/// The ways back.
+pub const RETAKINGS: &[Retaking] = &[Retaking {
+    what: SETTINGS,
+    again: settings_again,
+}];
+
+/// Any change is one: a limit that was lowered and a provider that was switched off are values, which no line holds.
+fn settings(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+    let is_same = match (&change.was, &change.is) {
+        (Some(was), Some(is)) => was.agrees(is, &["document"])?,
+        _ => false,
+    };
+    if is_same {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Ended {
+        what: SETTINGS,
+        how: "changed",
+        ids: vec![change.organization.clone()],
+    }])
+}
+
+fn settings_again(_: &mut Cx<'_>, _: &str, _: &[String]) -> Result<Again> {
+    by_hand("the settings are what they were before; change them again")
+}

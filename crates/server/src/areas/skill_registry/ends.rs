@@ -1,0 +1,146 @@
+//! What takes away from skills and gateway tokens, and how it is taken away again (EN-3).
+
+use super::model::SkillItemId;
+use super::store;
+use crate::ends::{Again, Retaking, unclear};
+use provost_kernel::db::Tx;
+use provost_kernel::ends::{Ended, Ending, RowChange, Side};
+use provost_kernel::{Cx, Result, Timestamp, params, statements};
+
+const TOKEN: &str = "gateway_token";
+const SKILL: &str = "skill";
+const VERSION: &str = "skill_version";
+
+statements! {
+    /// Revokes a token that works.
+    REVOKE = "UPDATE gateway_tokens SET revoked_at = ?3, updated_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
+    /// Whether a version is offered.
+    OFFERED = "SELECT 1 FROM skill_versions WHERE organization_id = ?1 AND item_id = ?2 AND version = ?3 AND withdrawn_at IS NULL";
+}
+
+/// The tables.
+pub const ENDINGS: &[Ending] = &[
+    Ending {
+        table: "gateway_tokens",
+        find: token,
+    },
+    Ending {
+        table: "skill_items",
+        find: item,
+    },
+    Ending {
+        table: "skill_versions",
+        find: version,
+    },
+];
+
+/// The ways back.
+pub const RETAKINGS: &[Retaking] = &[
+    Retaking {
+        what: TOKEN,
+        again: token_again,
+    },
+    Retaking {
+        what: SKILL,
+        again: item_again,
+    },
+    Retaking {
+        what: VERSION,
+        again: version_again,
+    },
+];
+
+fn works_until(side: &Side, now: Timestamp) -> Result<Option<i64>> {
+    let until = side.number("expires_at")?.unwrap_or(i64::MAX);
+    let works = !side.has("revoked_at")? && until > now.as_ms();
+    Ok(works.then_some(until))
+}
+
+fn token(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Ended>> {
+    let Some(was) = change.was.as_ref() else {
+        return Ok(Vec::new());
+    };
+    let Some(before) = works_until(was, now)? else {
+        return Ok(Vec::new());
+    };
+    let after = change.is.as_ref().map(|is| works_until(is, now)).transpose()?;
+    if after.flatten().is_some_and(|until| until >= before) {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Ended {
+        what: TOKEN,
+        how: "revoked",
+        ids: was.ids(&["id"])?,
+    }])
+}
+
+fn token_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+    let [id] = ids else { return Ok(unclear()) };
+    let (org, now) = (cx.org(), cx.now());
+    if cx.execute(&REVOKE, params![org, id.as_str(), now, "admin_revoked", false])? == 0 {
+        return Ok(Again::Already);
+    }
+    cx.erase_replay(id)?;
+    Ok(Again::Done("revoked"))
+}
+
+fn withdrawn(what: &'static str, columns: &[&str], change: &RowChange) -> Result<Vec<Ended>> {
+    let Some(was) = change.was.as_ref() else {
+        return Ok(Vec::new());
+    };
+    let is_offered = match &change.is {
+        None => false,
+        Some(is) => !is.has("withdrawn_at")?,
+    };
+    if was.has("withdrawn_at")? || is_offered {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Ended {
+        what,
+        how: "withdrawn",
+        ids: was.ids(columns)?,
+    }])
+}
+
+fn item(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+    withdrawn(SKILL, &["id"], change)
+}
+
+fn version(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+    withdrawn(VERSION, &["item_id", "version"], change)
+}
+
+fn item_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+    let [id] = ids else { return Ok(unclear()) };
+    let Some(mut item) = store::item_by_id(cx, &SkillItemId::from_store(id.clone()))? else {
+        return Ok(Again::Gone);
+    };
+    if item.withdrawn_at.is_some() {
+        return Ok(Again::Already);
+    }
+    let at = item.changed_at(cx.now());
+    item.withdrawn_at = Some(at);
+    item.updated_at = at;
+    store::save_item(cx, &item)?;
+    cx.change("/withdrawnAt", serde_json::Value::Null, at.to_rfc3339());
+    Ok(Again::Done("withdrawn"))
+}
+
+fn version_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+    let [id, version] = ids else { return Ok(unclear()) };
+    let item = SkillItemId::from_store(id.clone());
+    let (org, now) = (cx.org(), cx.now());
+    let offered = params![org, id.as_str(), version.as_str()];
+    if cx.query_opt(&OFFERED, offered, |_| Ok(()))?.is_none() {
+        return Ok(Again::Already);
+    }
+    store::withdraw_version(cx, &item, version, now)?;
+    if let Some(mut item) = store::item_by_id(cx, &item)? {
+        let known = store::known(cx, &item.id)?;
+        item.latest_version = super::model::latest(&known).map(|known| known.version.to_string());
+        item.updated_at = item.changed_at(now);
+        store::save_item(cx, &item)?;
+    }
+    cx.change("/versions/withdrawn", serde_json::Value::Null, version.as_str());
+    Ok(Again::Done("withdrawn"))
+}

@@ -1,0 +1,49 @@
+//! What takes away by mappings of words, and how it is taken away again (EN-3).
+
+use super::identities::{self, model::MappingId};
+use crate::ends::{Again, Retaking, unclear};
+use provost_kernel::db::Tx;
+use provost_kernel::ends::{Ended, Ending, RowChange};
+use provost_kernel::{Cx, Result, Timestamp};
+
+const MAPPING: &str = "identity_mapping";
+
+/// The tables.
+pub const ENDINGS: &[Ending] = &[Ending {
+    table: "identity_mappings",
+    find: mapping,
+}];
+
+/// The ways back.
+pub const RETAKINGS: &[Retaking] = &[Retaking {
+    what: MAPPING,
+    again: mapping_again,
+}];
+
+fn mapping(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+    let Some(was) = change.was.as_ref() else {
+        return Ok(Vec::new());
+    };
+    let how = match &change.is {
+        None => "removed",
+        Some(is) if !was.agrees(is, &["match_key", "user_id"])? => "changed",
+        Some(_) => return Ok(Vec::new()),
+    };
+    Ok(vec![Ended {
+        what: MAPPING,
+        how,
+        ids: was.ids(&["id"])?,
+    }])
+}
+
+fn mapping_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
+    let [id] = ids else { return Ok(unclear()) };
+    let mapping = identities::get(cx, &MappingId::from_store(id.clone()))?;
+    identities::delete(cx, &mapping.id)?;
+    cx.change("/word", mapping.id.as_str(), serde_json::Value::Null);
+    Ok(Again::Done(if how == "changed" {
+        "removed; map the word anew by hand"
+    } else {
+        "removed"
+    }))
+}
