@@ -1,7 +1,8 @@
 //! A server that is killed while it works on a backtest, and the next one on the same store (D9.7).
 
-use super::harness::{Home, Server, get, homes, post};
+use super::harness::{Home, Server, get, homes, post, refuse, succeed};
 use provost_kernel::auth::OrganizationId;
+use provost_kernel::db::{Access, Conn};
 use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
@@ -18,8 +19,8 @@ const RUNS: &str = "/api/headless/v1/organizations/acme/policies/backtests";
 /// So many that judging them takes seconds.
 const EVENTS: i64 = 100_000;
 
-/// Records events of the hour before now and returns that hour.
-fn record(home: &Home) -> (String, String) {
+/// Records so many events of the hour before now and returns that hour.
+fn record(home: &Home, count: i64) -> (String, String) {
     let clock = Arc::new(SystemClock::new());
     let to = clock.now();
     let from = to.plus_secs(-3600);
@@ -37,7 +38,7 @@ fn record(home: &Home) -> (String, String) {
         let organization = OrganizationId::parse("acme").unwrap();
         let recorder = history::recorder(&kernel).clone();
         let event = |n: i64| {
-            let at = from.as_ms() + n * 3_600_000 / EVENTS;
+            let at = from.as_ms() + n * 3_600_000 / count;
             // No two events are alike: the module is asked about each.
             let attributes = json!({
                 "identity.user_id": format!("user {}", n % 50), "tool.id": format!("tool {}", n % 20),
@@ -48,8 +49,8 @@ fn record(home: &Home) -> (String, String) {
                 record: Owned::read(at, Occasion::PreTool, attributes.as_object().unwrap(), &[]).unwrap(),
             }
         };
-        for start in (0..EVENTS).step_by(5_000) {
-            let some = (start..start + 5_000).map(event).collect();
+        for start in (0..count).step_by(5_000) {
+            let some = (start..count.min(start + 5_000)).map(event).collect();
             recorder
                 .append(&organization, some, Durability::Durable)
                 .await
@@ -100,7 +101,7 @@ fn until(server: &Server, token: &str, id: &str, is_so: impl Fn(&Value) -> bool)
 fn a_run_of_a_killed_server_is_taken_up_again_with_the_same_result() {
     for home in homes("backtests") {
         let token = home.init();
-        let window = record(&home);
+        let window = record(&home, EVENTS);
         let server = home.serve(&[]);
         let is_over = |run: &Value| run["finishedAt"].is_string();
         let id = ask(&server, &token, "undisturbed", &window);
@@ -129,6 +130,75 @@ fn a_run_of_a_killed_server_is_taken_up_again_with_the_same_result() {
         for same in ["results", "resultDigest", "policySet"] {
             assert_eq!(run[same], whole[same], "{same}");
         }
+        assert_eq!(server.stop(), 0);
+    }
+}
+
+/// A gate of a pipeline passes no run that could not read all.
+#[test]
+fn a_gate_fails_where_events_could_not_be_read() {
+    for home in homes("backtests_gate") {
+        let token = home.init();
+        let (from, _) = record(&home, 4_000);
+        let (_, to) = record(&home, 20);
+        let definition = json!({
+            "id": "no-tool", "name": "No tool", "enabled": true, "action": "block", "evaluateOn": ["pre_tool"],
+            "acknowledgeBroadScope": true, "conditions": { "field": "tool.id", "op": "eq", "value": "tool 999" },
+        });
+        let candidate = json!({ "family": "content", "definition": definition });
+        std::fs::write(home.path("candidate.json"), candidate.to_string()).unwrap();
+        let server = home.serve(&[]);
+        let run = |gates: &[&str]| {
+            let words = [
+                "backtests",
+                "run",
+                "--candidate",
+                "candidate.json",
+                "--reason",
+                "CI",
+            ];
+            let mut command = home.command(&words);
+            command.args(["--from", &from, "--to", &to]);
+            for gate in gates {
+                command.args(["--fail-on", gate]);
+            }
+            command
+                .env("PROVOST_URL", format!("http://127.0.0.1:{}", server.port))
+                .env("PROVOST_ORGANIZATION", "acme")
+                .env("PROVOST_TOKEN", &token);
+            command
+        };
+        succeed(run(&["changed>0"]));
+        let damage = |events: i64| {
+            let nothing = if home.is_sqlite() {
+                "X'00'"
+            } else {
+                "CAST('\\x00' AS BYTEA)"
+            };
+            let sql = format!("UPDATE history_chunks SET content = {nothing} WHERE event_count = {events}");
+            let mut conn = Conn::open(&home.location(), Access::Write).unwrap();
+            conn.batch(&sql).unwrap();
+        };
+        damage(20);
+        // None of the events that were read changes: without a word about errors the gate closes all the same.
+        let (code, said) = refuse(run(&["changed>0"]));
+        assert!(
+            code == 10 && said.contains("20 events could not be read"),
+            "{code}: {said}"
+        );
+        let (code, said) = refuse(run(&["errors>19"]));
+        assert!(
+            code == 10 && said.contains("--fail-on errors>19 holds: it is 20"),
+            "{code}: {said}"
+        );
+        // Whoever says how many may be, has said it.
+        succeed(run(&["changed>0", "errors>20"]));
+        damage(4_000);
+        let (code, said) = refuse(run(&["changed>0", "errors>9999"]));
+        assert!(
+            code == 1 && said.contains("the backtest failed"),
+            "{code}: {said}"
+        );
         assert_eq!(server.stop(), 0);
     }
 }

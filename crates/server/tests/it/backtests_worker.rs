@@ -101,7 +101,7 @@ async fn read(app: &App, id: &str) -> Value {
     app.get(&format!("{RUNS}/{id}")).await.ok().clone()
 }
 
-async fn cancel(app: &App, id: &str) -> crate::support::Reply {
+pub async fn cancel(app: &App, id: &str) -> crate::support::Reply {
     app.write("POST", &format!("{RUNS}/{id}/cancel"), json!({ "confirm": true }))
         .await
 }

@@ -1,11 +1,12 @@
 //! Modules in processes of their own: they say what they say in this one, and what does not end is killed.
 
-use crate::backtests_worker::{Worker, ask, asking, ended, record, slow};
+use crate::backtests_worker::{Worker, ask, asking, cancel, ended, record, slow};
 use crate::decisions::{call, decide, decide_one, policy, rego};
 use crate::support::{App, START as NOW, each};
 use provost_kernel::kernel::Extras;
 use provost_policy::{Family, Occasion, sha256_hex};
 use provost_replay::record::Owned;
+use provost_server::areas::backtests;
 use provost_server::areas::history::{self, Durability, EventId, NewEvent};
 use provost_server::modules::{self, WORD, Workers};
 use serde_json::{Value, json};
@@ -185,6 +186,61 @@ fn a_backtest_in_workers_finds_the_same_and_one_that_was_killed_has_no_digest() 
         assert_eq!(killed["results"]["unknown"], 1, "{killed}");
         assert!(killed.get("resultDigest").is_none(), "{killed}");
         worker.stop().await;
+    });
+}
+
+/// A run is left where it stands, although a worker is in the middle of a module and has a minute for it.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test is about the time that passes")]
+fn a_canceled_backtest_waits_for_no_module() {
+    const PATIENCE: Duration = Duration::from_mins(1);
+    each("module_workers_cancel", |app: Arc<App>| async move {
+        let event = |n: i64| {
+            let at = NOW.as_ms() - 60_000 + n;
+            let attributes = json!({
+                "identity.user_id": "u", "tool.id": "t",
+                "tool.input.command": format!("{n}{}", bits(200_000)),
+            });
+            NewEvent {
+                id: EventId::at(at, n.unsigned_abs(), 9).as_str().to_owned(),
+                record: Owned::read(at, Occasion::PreTool, attributes.as_object().unwrap(), &[]).unwrap(),
+            }
+        };
+        for n in 0..40 {
+            let recorder = history::recorder(&app.kernel);
+            recorder
+                .append(&app.org(), vec![event(n)], Durability::Durable)
+                .await
+                .unwrap();
+        }
+        let image = PathBuf::from(env!("CARGO_BIN_EXE_provost"));
+        let workers = Workers::of(image, PATIENCE, PATIENCE);
+        let server = app.restarted(Extras::default().with(workers)).unwrap();
+        let worker = Worker::start(&server);
+        let module = format!("{START} {HEAVY}");
+        let mut candidate = slow();
+        candidate["definition"]["logic"]["module"] = module.clone().into();
+        candidate["definition"]["logic"]["moduleSha256"] = sha256_hex(module.as_bytes()).into();
+        let id = ask(&server, asking(candidate)).await;
+        let begin = Instant::now();
+        while backtests::at_work(&server.kernel) == 0 || children().is_empty() {
+            assert!(begin.elapsed() < PATIENCE);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // The module is at work by now: the first event alone takes it longer than what follows.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(backtests::at_work(&server.kernel) > 0, "it takes longer");
+        let begin = Instant::now();
+        cancel(&server, &id).await.ok();
+        while backtests::at_work(&server.kernel) > 0 {
+            assert!(begin.elapsed() < PATIENCE);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let took = begin.elapsed();
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        assert_eq!(ended(&server, &id).await["status"], "canceled");
+        worker.stop().await;
+        server.kernel.stop().await;
     });
 }
 

@@ -3,11 +3,13 @@
 #![expect(clippy::disallowed_methods, reason = "a test measures how long others wait")]
 
 use super::{ask, call, content, decide_one, policy, rego};
-use crate::support::{App, each};
-use provost_kernel::time::SystemClock;
+use crate::support::{App, START, each};
+use provost_kernel::Timestamp;
+use provost_kernel::time::{Clock, SystemClock};
 use provost_policy::Family;
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Steps without an end in sight: 40^5 of them.
@@ -21,6 +23,47 @@ const LOOP: &str = "package forge.content\n\
 const MATCHES: &str = "package forge.content\nimport rego.v1\n\
     default match := {\"matched\": false}\n\
     match := {\"matched\": true, \"reasonCode\": \"called\"} if input.tool.id == \"t\"\n";
+
+/// A clock that is some milliseconds further at each look: what is judged takes as long as somebody looks at it.
+#[derive(Default)]
+struct Looks(AtomicU64);
+
+impl Clock for Looks {
+    fn now(&self) -> Timestamp {
+        START
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(5 * self.0.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+#[test]
+fn native_policies_have_two_seconds_for_the_events_of_a_request() {
+    each("decide_native", |app: Arc<App>| async move {
+        policy(&app, Family::Content, content("native", "block", &json!({}))).await;
+        let server = app.beside(
+            Vec::new(),
+            Arc::new(Looks::default()),
+            app.kernel.settings.clone(),
+            app.location(),
+        );
+        let events = |count: usize| json!({ "events": vec![call(&json!({ "tool.id": "t" })); count] });
+        let reply = ask(&server, events(1_000)).await;
+        reply.refused(503, "unavailable");
+        assert!(
+            reply.text().contains("longer than two seconds"),
+            "{}",
+            reply.text()
+        );
+        // No half of an answer is given out, and the next request has its own two seconds.
+        let reply = ask(&server, events(50)).await;
+        let decisions = reply.ok()["decisions"].as_array().unwrap().clone();
+        assert_eq!(decisions.len(), 50);
+        assert!(decisions.iter().all(|one| one["action"] == "block"));
+        server.kernel.stop().await;
+    });
+}
 
 #[test]
 fn a_module_that_loops_counts_as_matched_within_bounded_time() {
