@@ -29,7 +29,6 @@ pub fn statements() -> Vec<&'static [&'static Statement]> {
     vec![
         backup::STATEMENTS,
         check::STATEMENTS,
-        moved_back::STATEMENTS,
         restore::STATEMENTS,
         schema::STATEMENTS,
     ]

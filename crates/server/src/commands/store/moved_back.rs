@@ -10,22 +10,17 @@ use crate::areas::audit::{Event, Register};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::store_flags::opening;
 use crate::identity::{self, Identity, State};
-use crate::migrations;
+use crate::{closing, migrations};
 use provost_kernel::db::{Access, Conn, Location, Tx, is_migrated};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};
-use provost_kernel::{Result, params, statements};
+use provost_kernel::{Result, params};
 use std::collections::BTreeMap;
-
-statements! {
-    /// The end of every chain.
-    ENDS = unscoped("every chain is compared") "SELECT organization_id, seq, hash FROM chain_heads ORDER BY organization_id";
-}
 
 type Ends = BTreeMap<String, (i64, Vec<u8>)>;
 
 fn ends(tx: &mut Tx<'_>) -> Result<Ends> {
-    let rows = tx.query(&ENDS, params![], |row| {
+    let rows = tx.query(&closing::HEADS, params![], |row| {
         Ok((row.get(0)?, (row.get(1)?, row.get(2)?)))
     })?;
     Ok(rows.into_iter().collect())
