@@ -192,6 +192,13 @@ impl Listable for ObjectStore {
         self.runtime.block_on(listing.try_collect()).map_err(cause)
     }
 
+    fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let key = self.key(name)?;
+        let payload = PutPayload::from(content.to_vec());
+        let put = self.store.put_opts(&key, payload, PutMode::Overwrite.into());
+        self.runtime.block_on(put).map(drop).map_err(cause)
+    }
+
     fn create(&self, name: &str, content: &[u8]) -> io::Result<bool> {
         let key = self.key(name)?;
         let payload = PutPayload::from(content.to_vec());

@@ -50,6 +50,9 @@ pub trait Listable: Storage {
     /// Makes a small object durable unless there is one of this name, whatever it holds; says whether it did. A crash may leave a
     /// part of it.
     fn create(&self, name: &str, content: &[u8]) -> io::Result<bool>;
+
+    /// Makes a small object durable in the place of the one of this name, at once: whoever reads finds the one or the other.
+    fn replace(&self, name: &str, content: &[u8]) -> io::Result<()>;
 }
 
 /// An object as a listing shows it.
@@ -177,6 +180,16 @@ impl Listable for Folder {
             }
         }
         Ok(stored)
+    }
+
+    fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let path = self.path_of(name)?;
+        let partial = self.path.join(format!("{name}{PARTIAL}"));
+        let mut file = create(&partial)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&partial, &path)?;
+        File::open(&self.path)?.sync_all()
     }
 
     fn create(&self, name: &str, content: &[u8]) -> io::Result<bool> {

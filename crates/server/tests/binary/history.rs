@@ -1,6 +1,6 @@
 //! Recorded events through kills, backups, restores and moves of the real binary.
 
-use crate::harness::{Server, get, homes, refuse, succeed};
+use crate::harness::{Home, Server, get, homes, refuse, succeed};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -154,6 +154,83 @@ fn sealed(server: &Server, token: &str) -> Value {
         thread::sleep(Duration::from_millis(100));
     }
     panic!("nothing was sealed");
+}
+
+/// Returns where the marker of the place of a home's history lies.
+fn marker_of(home: &Home) -> Option<std::path::PathBuf> {
+    let places = ["data", "provost-data"].map(|data| home.path(&format!("{data}/history/place.json")));
+    places.into_iter().find(|marker| marker.exists())
+}
+
+/// Returns what it says.
+fn marked(home: &Home) -> Value {
+    serde_json::from_slice(&std::fs::read(marker_of(home).unwrap()).unwrap()).unwrap()
+}
+
+fn soon(what: &str, is_so: impl Fn() -> bool) {
+    let came = (0..600).any(|_| {
+        thread::sleep(Duration::from_millis(100));
+        is_so()
+    });
+    assert!(came, "{what}");
+}
+
+#[test]
+fn the_marker_of_a_place_says_of_which_store_it_is() {
+    let pairs = homes("history_marker").into_iter().zip(homes("history_marked"));
+    for (home, target) in pairs {
+        let server = home.serve(&[]);
+        soon("the place is marked", || marker_of(&home).is_some());
+        home.run(&["store", "backup", "backup.db"]);
+        server.stop();
+        // The marker of an earlier build says nothing of the store: it is as good, and the next start completes it.
+        let whole = marked(&home);
+        let earlier = json!({ "placeId": whole["placeId"] });
+        std::fs::write(marker_of(&home).unwrap(), earlier.to_string()).unwrap();
+        assert_eq!(home.run(&["store", "check"]), "the store is whole\n");
+        let server = home.serve(&[]);
+        soon("the marker is completed", || marked(&home) == whole);
+        server.stop();
+        // Of another store it is not this one's, even if the place is.
+        let other = json!({ "placeId": whole["placeId"], "storeId": "store_other" });
+        std::fs::write(marker_of(&home).unwrap(), other.to_string()).unwrap();
+        let (_, said) = home.refuse(&["store", "check"]);
+        assert!(
+            said.contains("carries the marker of another store, store_other"),
+            "{said}"
+        );
+        std::fs::write(marker_of(&home).unwrap(), whole.to_string()).unwrap();
+        let command = |words: &[&str]| {
+            let mut command = target.command(words);
+            command
+                .current_dir(&home.dir)
+                .env("PROVOST_KEYS_DIR", home.path("keys"))
+                .env("PROVOST_HISTORY_FOLDER", target.path("segments"));
+            command
+        };
+        succeed(command(&["store", "restore", "backup.db", "--replace-live"]));
+        // In the place of the store of the backup it says whose that is, and takes it by the operator's word alone.
+        let in_former = |words: &[&str]| {
+            let mut command = command(words);
+            command.env(
+                "PROVOST_HISTORY_FOLDER",
+                marker_of(&home).unwrap().parent().unwrap(),
+            );
+            command
+        };
+        let said_of = whole["storeId"].as_str().unwrap();
+        let said_of = format!("{said_of}, from whose backup this one was restored");
+        let serve = in_former(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
+        let mut server = Server::start(serve, &target.path("stdout"));
+        server.wait_for(&said_of);
+        server.wait_for("--take-over");
+        server.stop();
+        let (_, said) = refuse(in_former(&["history", "adopt"]));
+        assert!(said.contains(&said_of) && said.contains("--take-over"), "{said}");
+        succeed(in_former(&["history", "adopt", "--take-over"]));
+        assert_ne!(marked(&home), whole);
+        assert_eq!(succeed(in_former(&["store", "check"])), "the store is whole\n");
+    }
 }
 
 #[test]

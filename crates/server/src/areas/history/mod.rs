@@ -63,8 +63,8 @@ pub use retain::retain;
 pub use seal::seal;
 pub use sources::{Opened, SourceKind, SourceRow, Unreadable, open};
 pub use standing::{
-    Standing, forget as forget_place, forget_empty as forget_empty_place, named as named_place, standing,
-    take as take_place, watch,
+    Holder, Standing, forget as forget_place, forget_empty as forget_empty_place, holder, standing,
+    take as take_place, watch, whose as whose_place,
 };
 pub use store::File;
 pub use store::{LiveChunk, STATEMENTS, chunks_after, last_chunk, sources};

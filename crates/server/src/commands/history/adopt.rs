@@ -39,15 +39,16 @@ impl Adopt {
             Some(folder) => Some(lock::take(folder)?),
             None => None,
         };
-        let (files, named) = segments::named_with_place(&found.location)?;
+        let (files, holder) = segments::named_with_holder(&found.location, &found.keys)?;
         let runtime = segments::runtime()?;
         let place = config.history.open(&config.store.data_dir(), runtime.handle())?;
-        match history::standing(&place, named.as_deref(), &files) {
-            Standing::Foreign if !self.take_over => {
-                return Err(Failure::new(
-                    "the configured place of the history carries the marker of another store; give this store a place of its \
-                     own, or, if that store is served no more, say --take-over",
-                ));
+        match history::standing(&place, &holder, &files) {
+            Standing::Foreign { store, is_former } if !self.take_over => {
+                return Err(Failure::new(format!(
+                    "the configured place of the history carries the marker of {}; give this store a place of its own, or, if that \
+                     store is served no more, say --take-over",
+                    history::whose_place(store.as_deref(), is_former)
+                )));
             }
             Standing::Unreadable(error) => {
                 return Err(Failure::new(format!(

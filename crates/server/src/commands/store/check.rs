@@ -77,11 +77,11 @@ impl Check {
             for note in notes(&location)? {
                 show::note(&format!("note: {note}"));
             }
-            let (files, named) = segments::named_with_place(&location)?;
-            if !files.is_empty() || named.is_some() {
+            let (files, holder) = segments::named_with_holder(&location, &keys)?;
+            if !files.is_empty() || holder.place.is_some() {
                 let runtime = segments::runtime()?;
                 let place = config.history.open(&config.store.data_dir(), runtime.handle())?;
-                let standing = history::standing(&place, named.as_deref(), &files);
+                let standing = history::standing(&place, &holder, &files);
                 findings = standing.fault().into_iter().collect();
                 findings.extend(segments::faults(&place, &files));
             }

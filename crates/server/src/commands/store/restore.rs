@@ -195,7 +195,7 @@ impl Restore {
             cx.target(&restore::fences::STORE, epoch.to_string());
             cx.change("/storeEpoch", known, epoch);
             cx.change("/unsigned", false, is_unsigned);
-            history::forget_place(cx)?;
+            history::forget_place(cx, before.as_deref())?;
             cx.change("/storeId", before.clone(), new.id.clone());
             new.set(cx)
         };

@@ -4,10 +4,11 @@
 //! which files belong to it; a segment's file outlives its row's last word by an hour, so they are all there still.
 
 use super::Failure;
-use crate::areas::history::{self, File, Place};
+use crate::areas::history::{self, File, Holder, Place};
 use crate::commands::failure::Outcome;
 use crate::config::Config;
 use provost_kernel::db::{Access, Conn, Location};
+use provost_kernel::keys::Keys;
 use std::path::{Path, PathBuf};
 use tokio::runtime::{Builder, Runtime};
 
@@ -33,10 +34,10 @@ pub fn named(location: &Location) -> Result<Vec<File>, Failure> {
     Ok(conn.read(history::files)?)
 }
 
-/// Returns the files that the rows of a store name, and the place that the store names.
-pub fn named_with_place(location: &Location) -> Result<(Vec<File>, Option<String>), Failure> {
+/// Returns the files that the rows of a store name, and what the store says of itself and its place.
+pub fn named_with_holder(location: &Location, keys: &Keys) -> Result<(Vec<File>, Holder), Failure> {
     let mut conn = Conn::open(location, Access::Read)?;
-    Ok(conn.read(|tx| Ok((history::files(tx)?, history::named_place(tx)?)))?)
+    Ok(conn.read(|tx| Ok((history::files(tx)?, history::holder(tx, keys)?)))?)
 }
 
 /// Takes along the files that the backup's rows name; returns how many there are.

@@ -258,6 +258,10 @@ impl Listable for Stuck {
     fn create(&self, name: &str, content: &[u8]) -> io::Result<bool> {
         self.inner.0.create(name, content)
     }
+
+    fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        self.inner.0.replace(name, content)
+    }
 }
 
 #[test]
@@ -356,6 +360,10 @@ impl Listable for Lying {
 
     fn create(&self, name: &str, content: &[u8]) -> io::Result<bool> {
         self.inner.0.create(name, content)
+    }
+
+    fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        self.inner.0.replace(name, content)
     }
 }
 
