@@ -32,6 +32,8 @@ pub fn run(place: &Place, arguments: &Arguments, seed: u64) -> Outcome<Report> {
     let before = kept(&scene, &server)?;
 
     let ahead = with_clock(&scene.installation, &library, &[("FAKETIME", AHEAD.into())]);
+    // What became of everybody's records is judged first, and what it said of itself afterwards.
+    let said;
     if place.engine == Engine::Postgres {
         // The one whose clock is right goes on beside it.
         let mut wrong = ahead.launch()?;
@@ -54,11 +56,7 @@ pub fn run(place: &Place, arguments: &Arguments, seed: u64) -> Outcome<Report> {
             "at the server whose clock is right",
         )?;
         std::thread::sleep(ROUNDS);
-        says(
-            &metric(&wrong, "provost_clock_doubted{")?,
-            " 1",
-            "the metric of the wrong one",
-        )?;
+        said = metric(&wrong, "provost_clock_doubted{")?;
         if wrong.has_ended() {
             return Err(Failure::new(
                 "VIOLATION: the server with a wrong clock ended by itself",
@@ -69,11 +67,7 @@ pub fn run(place: &Place, arguments: &Arguments, seed: u64) -> Outcome<Report> {
         server.stop()?;
         let wrong = ahead.serve()?;
         std::thread::sleep(ROUNDS);
-        says(
-            &metric(&wrong, "provost_clock_doubted{")?,
-            " 1",
-            "the metric of the wrong one",
-        )?;
+        said = metric(&wrong, "provost_clock_doubted{")?;
         if readiness(wrong.address)? != 200 {
             return Err(Failure::new(
                 "VIOLATION: a doubt without a database's clock stops a server",
@@ -81,12 +75,6 @@ pub fn run(place: &Place, arguments: &Arguments, seed: u64) -> Outcome<Report> {
         }
         wrong.stop()?;
     }
-    says(
-        &std::fs::read_to_string(&ahead.log).unwrap_or_default(),
-        "is doubted",
-        "the log of the wrong one",
-    )?;
-
     let server = scene.installation.serve()?;
     let after = kept(&scene, &server)?;
     if after < before {
@@ -98,6 +86,12 @@ pub fn run(place: &Place, arguments: &Arguments, seed: u64) -> Outcome<Report> {
     if !again.replayed {
         return Err(Failure::new("VIOLATION: an idempotency record of today is gone"));
     }
+    says(&said, " 1", "the metric of the wrong one")?;
+    says(
+        &std::fs::read_to_string(&ahead.log).unwrap_or_default(),
+        "is doubted",
+        "the log of the wrong one",
+    )?;
     server.stop()?;
     scene.installation.check(&["audit", "verify"])?;
     scene.installation.check(&["store", "check"])?;

@@ -164,7 +164,9 @@ pub fn metric(server: &Server, name: &str) -> Outcome<String> {
 pub fn refusal(installation: &Installation) -> Outcome<String> {
     let begin = installation.log.metadata().map_or(0, |log| log.len());
     let server = installation.launch()?;
-    let status = server.await_end(Duration::from_secs(30))?;
+    let status = server
+        .await_end(Duration::from_secs(30))
+        .context("VIOLATION: a server that has to refuse to start goes on")?;
     let bytes = std::fs::read(&installation.log).context("cannot read the log")?;
     let begin = usize::try_from(begin).unwrap_or_default().min(bytes.len());
     let said = String::from_utf8_lossy(&bytes[begin..]).into_owned();
