@@ -30,6 +30,8 @@ crate::statements! {
         sqlite: "SELECT seq, hash, mac, event_sequence, created_at, rights_changes, rights_rows, rights_sum, rights_key FROM chain_heads WHERE organization_id = ?1",
         postgres: "SELECT seq, hash, mac, event_sequence, created_at, rights_changes, rights_rows, rights_sum, rights_key FROM chain_heads WHERE organization_id = ?1 FOR UPDATE",
     };
+    /// The audit keys that the store knows.
+    KEYS = unscoped("keys are the installation's") "SELECT key_id FROM key_checks WHERE key_id LIKE 'audit/%' ORDER BY key_id";
     /// Makes the head of a new chain.
     CREATE_HEAD = "INSERT INTO chain_heads (organization_id, seq, hash, mac, event_sequence, rights_changes, rights_rows, rights_sum, rights_key, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     /// Moves a head.

@@ -376,12 +376,14 @@ impl Presented {
     }
 
     /// Says whether this is the token behind a row. Constant time in the token's bytes.
-    pub fn matches(&self, credential: &Credential, keys: &Keys) -> bool {
+    ///
+    /// Errors: `Unavailable` when the row names a key that is not here.
+    pub fn matches(&self, credential: &Credential, keys: &Keys) -> Result<bool> {
         let Some(token) = &self.token else {
-            return self.caller.verified.is_some();
+            return Ok(self.caller.verified.is_some());
         };
-        keys.token_mac(&credential.pepper_id, token.expose())
-            .is_some_and(|mac| mac.as_slice().ct_eq(&credential.mac).into())
+        let mac = keys.token_mac(&credential.pepper_id, token.expose())?;
+        Ok(mac.as_slice().ct_eq(&credential.mac).into())
     }
 }
 
@@ -707,27 +709,30 @@ mod tests {
             token: Some(crate::Secret::new("prov_sat_x".to_owned())),
         };
         let (pepper, mac) = keys.token_mac_current("prov_sat_x");
+        let pepper = pepper.as_str();
         let stored = |mac: &[u8], pepper: &str| Credential {
             mac: mac.to_vec(),
             pepper_id: pepper.to_owned(),
             ..credential()
         };
-        assert!(presented.matches(&stored(&mac, pepper), &keys));
+        assert!(presented.matches(&stored(&mac, pepper), &keys).unwrap());
         for bit in 0..256 {
             let mut other = mac;
             other[bit / 8] ^= 1 << (bit % 8);
-            assert!(!presented.matches(&stored(&other, pepper), &keys), "bit {bit}");
+            assert!(
+                !presented.matches(&stored(&other, pepper), &keys).unwrap(),
+                "bit {bit}"
+            );
         }
         for length in [0, 1, 8, 16, 31] {
             assert!(
-                !presented.matches(&stored(&mac[..length], pepper), &keys),
+                !presented.matches(&stored(&mac[..length], pepper), &keys).unwrap(),
                 "{length} bytes"
             );
         }
-        assert!(
-            !presented.matches(&stored(&mac, "pepper-2"), &keys),
-            "an unknown pepper"
-        );
+        // An unknown pepper is our own row's word: nobody is turned away for it.
+        let error = presented.matches(&stored(&mac, "pepper-2"), &keys).unwrap_err();
+        assert_eq!(error.code(), Code::Unavailable);
         std::fs::remove_dir_all(&dir).unwrap();
     }
 

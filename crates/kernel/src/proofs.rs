@@ -19,7 +19,7 @@ use crate::audit::hex;
 use crate::auth::OrganizationId;
 use crate::db::{Call, Param, Row, TouchedRow};
 use crate::error::{Error, Result};
-use crate::keys::{Keys, MacPurpose};
+use crate::keys::{Keys, MacPurpose, missing};
 use crate::merkle::Hash;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,7 +180,7 @@ impl Account {
             Some(before) => (before.changes, before.open(keys, organization)?),
             None => (0, (0, Sum::default())),
         };
-        let key_id = keys.mac_key_id(MacPurpose::RightMask).to_owned();
+        let key_id = keys.mac_key_id(MacPurpose::RightMask);
         let changes = changes + 1;
         let mask = mask(keys, &key_id, organization, changes)?;
         Ok(Self {
@@ -195,11 +195,7 @@ impl Account {
 fn mask(keys: &Keys, key_id: &str, organization: &OrganizationId, changes: i64) -> Result<Hash> {
     let parts: [&[u8]; 2] = [organization.as_str().as_bytes(), &changes.to_be_bytes()];
     let mask = keys.mac_under(MacPurpose::RightMask, key_id, &parts);
-    mask.ok_or_else(|| {
-        Error::internal(format!(
-            "the key {key_id} that the sum of rights of {organization} is hidden with is missing from the keys folder"
-        ))
-    })
+    mask.ok_or_else(|| missing(key_id))
 }
 
 /// The proof of one row.
@@ -221,26 +217,28 @@ impl Proof {
     }
 
     fn over(keys: &Keys, table: &str, canonical: &str) -> Self {
-        let mac = keys.mac(MacPurpose::RightProof, &[table.as_bytes(), canonical.as_bytes()]);
+        let parts: [&[u8]; 2] = [table.as_bytes(), canonical.as_bytes()];
+        let (key_id, mac) = keys.named_mac(MacPurpose::RightProof, &parts);
         Self {
-            key_id: keys.mac_key_id(MacPurpose::RightProof).to_owned(),
+            key_id,
             mac: hex(&mac),
         }
     }
 
-    /// Says whether this is the proof of the row.
+    /// Says whether this is the proof of the row. One whose key is not here is none that anybody can vouch for.
     ///
     /// Errors: as [`Self::of`].
     pub fn fits(&self, keys: &Keys, deciding: &Deciding, content: &str) -> Result<bool> {
         let canonical = canonical(deciding, content)?;
-        Ok(self.is_over(keys, deciding.table, &canonical))
+        Ok(self.is_over(keys, deciding.table, &canonical).unwrap_or(false))
     }
 
-    fn is_over(&self, keys: &Keys, table: &str, canonical: &str) -> bool {
+    /// Errors: `Unavailable` when the key of the proof is not here.
+    fn is_over(&self, keys: &Keys, table: &str, canonical: &str) -> Result<bool> {
         let parts: [&[u8]; 2] = [table.as_bytes(), canonical.as_bytes()];
         // Who may try here can read and write the whole store: there is no secret in how long this takes.
-        keys.mac_under(MacPurpose::RightProof, &self.key_id, &parts)
-            .is_some_and(|mac| hex(&mac) == self.mac)
+        let mac = keys.mac_under(MacPurpose::RightProof, &self.key_id, &parts);
+        Ok(hex(&mac.ok_or_else(|| missing(&self.key_id))?) == self.mac)
     }
 
     /// Returns what the proof adds to the sum; `None` when its key is not here.
@@ -304,7 +302,7 @@ impl Sides {
 /// A row that did not verify before is left without (PF-2), and so is every row that the same transaction adds to its table:
 /// what was wrong may have been copied.
 ///
-/// Errors: `Internal` for a table that is not of the list.
+/// Errors: `Internal` for a table that is not of the list, `Unavailable` when a row's proof names a key that is not here.
 pub fn prove(keys: &Keys, rights: &'static [Deciding], touched: Vec<TouchedRow>) -> Result<ProofWrites> {
     let mut rows: BTreeMap<(String, &'static str, String), Sides> = BTreeMap::new();
     for one in touched {
@@ -324,7 +322,8 @@ pub fn prove(keys: &Keys, rights: &'static [Deciding], touched: Vec<TouchedRow>)
     for ((organization, table, key), sides) in &rows {
         let was_proven = match (&sides.proof, sides.was.as_slice()) {
             (None, []) => true,
-            (Some(proof), [was]) => proof.is_over(keys, table, was),
+            // Another server may have made the proof with a key that is yet to come: nothing is said of the row then.
+            (Some(proof), [was]) => proof.is_over(keys, table, was)?,
             (Some(_), []) => sides.is.is_empty(),
             _ => false,
         };
@@ -340,7 +339,14 @@ pub fn prove(keys: &Keys, rights: &'static [Deciding], touched: Vec<TouchedRow>)
             .changes
             .entry(OrganizationId::from_store(organization.clone()))
             .or_default();
-        let share = sides.proof.as_ref().and_then(|proof| proof.share(keys));
+        let share = match &sides.proof {
+            Some(proof) => Some(proof.share(keys).ok_or_else(|| missing(&proof.key_id))?),
+            None => None,
+        };
+        let fits = match (&sides.proof, sides.was.as_slice()) {
+            (Some(proof), [was]) => proof.is_over(keys, table, was)?,
+            _ => false,
+        };
         match (sides.was.as_slice(), sides.is.as_slice()) {
             ([_], []) => {
                 if let Some(share) = share {
@@ -348,7 +354,7 @@ pub fn prove(keys: &Keys, rights: &'static [Deciding], touched: Vec<TouchedRow>)
                     drop.push(Value::from(vec![organization.as_str(), *table, key.as_str()]));
                 }
             }
-            ([was], [is]) if sides.proof.as_ref().is_some_and(|p| p.is_over(keys, table, was)) => {
+            ([_], [is]) if fits => {
                 let proof = Proof::over(keys, table, is);
                 if let (Some(before), Some(after)) = (share, proof.share(keys)) {
                     change.go(&before);

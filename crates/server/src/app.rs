@@ -101,6 +101,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         oauth::CLIENT_STATEMENTS,
         oauth::LINK_STATEMENTS,
         store::STATEMENTS,
+        crate::rotation::STATEMENTS,
         crate::removal::STATEMENTS,
         crate::closing::STATEMENTS,
         crate::proofs::STATEMENTS,
@@ -145,6 +146,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
     let now = clock.now();
     let prepared = std::thread::scope(|scope| scope.spawn(|| store::prepare(&location, &keys, now)).join());
     prepared.unwrap_or_else(|_| Err(Error::internal("preparing the store panicked")))?;
+    let keys = keys.timed_by(clock.clone());
     let extras = oauth::prepare(extras, &keys, &clock, &settings)?;
     Kernel::start(Parts {
         registry: registry(),

@@ -6,6 +6,7 @@ use crate::areas::{
 };
 use crate::proofs;
 use crate::removal::{self, Removal};
+use crate::rotation;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
 use provost_kernel::jobs::{self, Handler};
@@ -34,6 +35,7 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     now_and_every(supervisor, "clock", 60, kernel, |kernel, _| async move {
         kernel.keep_time().await
     });
+    rotation::start(kernel, supervisor);
     every(supervisor, "counts", 60, kernel, |kernel| async move {
         ledger::flush_counts(&kernel);
         Ok(())

@@ -19,5 +19,6 @@ pub mod proofs;
 mod readiness;
 pub mod removal;
 pub mod rights;
+pub mod rotation;
 pub mod skill_package;
 pub mod store;

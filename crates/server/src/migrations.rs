@@ -39,4 +39,5 @@ migrations! {
     22 "0022_makers_of_links_and_tokens";
     23 "0023_event_epochs";
     24 "0024_right_proofs";
+    25 "0025_key_readers";
 }

@@ -110,6 +110,7 @@ pub const OTHER: &[(&str, &str)] = &[
     ),
     ("jobs", "work that is due; what it does is judged when it is done"),
     ("key_checks", "compared with the keys at each start"),
+    ("key_readers", "which server has read which key"),
     (
         "managed_config_contents",
         "named by the digests in signed releases",

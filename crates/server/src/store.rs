@@ -64,7 +64,7 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
             "the rows that decide rights carry proofs from now on; what was there is trusted"
         );
     }
-    let values = keys.check_values();
+    let values = keys.check_values_in_use();
     let mut new: Vec<Call<'_>> = values
         .iter()
         .filter(|(id, _)| !known.iter().any(|(known, _)| known == id))
@@ -90,7 +90,7 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
 }
 
 /// What the store knows of one key: its label and its check value.
-type Known = (String, Vec<u8>);
+pub type Known = (String, Vec<u8>);
 
 /// Splits the keys that the store knows into sealing keys that were taken out of the folder and that nothing in the
 /// store needs any more, and all others. Whatever is sealed besides organization keys must be asked for here.
@@ -107,8 +107,18 @@ fn split_spent(conn: &mut Conn, keys: &Keys) -> Result<(Vec<String>, Vec<Known>)
     Ok((spent.into_iter().map(|(label, _)| label).collect(), known))
 }
 
-fn known_keys(conn: &mut Conn) -> Result<Vec<(String, Vec<u8>)>> {
-    conn.read(|tx| tx.query(&KEY_CHECKS, params![], |row| Ok((row.get(0)?, row.get(1)?))))
+fn known_keys(conn: &mut Conn) -> Result<Vec<Known>> {
+    conn.read(known)
+}
+
+/// Returns label and check value of every key that the store knows.
+pub fn known(tx: &mut provost_kernel::db::Tx<'_>) -> Result<Vec<Known>> {
+    tx.query(&KEY_CHECKS, params![], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// Remembers a key, unless one of its name is known.
+pub fn add_key(cx: &mut Cx<'_>, label: &str, check_value: &[u8; 32], now: Timestamp) -> Result<()> {
+    cx.queue(&ADD_KEY_CHECK, params![label, check_value.as_slice(), now])
 }
 
 /// Says whether a store that may exist holds key checks, so that keys must not be made anew for it.

@@ -24,6 +24,8 @@ mod harness;
 mod history;
 #[path = "binary/keys.rs"]
 mod keys;
+#[path = "binary/keys_full.rs"]
+mod keys_full;
 #[path = "binary/log.rs"]
 mod log;
 #[path = "binary/lost.rs"]

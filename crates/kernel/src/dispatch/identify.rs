@@ -389,7 +389,10 @@ fn find(
         let first = First::Open(verified.clone());
         return Ok(Err(Found::First(verified.organization.clone(), first)));
     }
-    let found = found.filter(|credential| presented.matches(credential, &kernel.keys));
+    let found = match found {
+        Some(credential) if presented.matches(&credential, &kernel.keys)? => Some(credential),
+        _ => None,
+    };
     if let (Some(credential), Some(verified)) = (&found, presented.verified())
         && presented.outgrows(credential)
         && caller

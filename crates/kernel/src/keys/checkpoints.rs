@@ -1,8 +1,8 @@
 //! Signatures over checkpoints, and the list of them that lies outside the store (D12.5).
 
-use super::derive;
 use super::folder;
 use super::key::{Key, Purpose};
+use super::later::access_token_seed;
 use super::{Keys, setup};
 use crate::dsse::PublicKey;
 use crate::durable::sync_folder;
@@ -13,12 +13,24 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
 use zeroize::Zeroizing;
+
+/// The keys that access tokens are signed with.
+pub struct AccessTokenSeeds {
+    /// The [`Keys::version`] that they belong to.
+    pub version: u64,
+    /// The id and the Ed25519 seed of each, the oldest first.
+    pub all: Vec<(String, Zeroizing<[u8; 32]>)>,
+    /// The id of the one that signs.
+    pub current: String,
+}
 
 impl Keys {
     /// Signs the text of a note and returns the key's name, the key's hash and the Ed25519 signature.
     pub fn sign_checkpoint(&self, note_body: &[u8]) -> (String, u32, [u8; 64]) {
-        let key = self.current(Purpose::Checkpoint);
+        let ring = self.ring();
+        let key = ring.current(Purpose::Checkpoint);
         let (name, pair) = (name(key), pair(key));
         let mut signature = [0; 64];
         signature.copy_from_slice(pair.sign(note_body).as_ref());
@@ -28,18 +40,17 @@ impl Keys {
 
     /// Returns name and public key of every checkpoint key, the oldest first.
     pub fn checkpoint_public_keys(&self) -> Vec<(String, [u8; 32])> {
-        let keys = self.keys.iter().filter(|key| key.purpose == Purpose::Checkpoint);
-        keys.map(|key| (name(key), public(&pair(key)))).collect()
+        let ring = self.ring();
+        let half = |key: &Arc<Key>| (name(key), public(&pair(key)));
+        ring.of_purpose(Purpose::Checkpoint).map(half).collect()
     }
 
-    /// Returns the id and the Ed25519 signature of the current signing key, or of every one, the newest first.
+    /// Returns the id and the Ed25519 signature of the current signing key, or of it and every older one, the newest first.
     pub(crate) fn sign_message(&self, message: &[u8], with_every_key: bool) -> Vec<(String, [u8; 64])> {
-        let keys = self
-            .keys
-            .iter()
-            .rev()
-            .filter(|key| key.purpose == Purpose::Signing);
-        let sign = |key: &Key| {
+        let ring = self.ring();
+        let keys = ring.of_purpose(Purpose::Signing).rev();
+        let keys = keys.filter(|key| !ring.waits(key));
+        let sign = |key: &Arc<Key>| {
             let mut signature = [0; 64];
             signature.copy_from_slice(pair(key).sign(message).as_ref());
             (key.id.clone(), signature)
@@ -50,25 +61,28 @@ impl Keys {
 
     /// Returns the public half of every signing key, the oldest first.
     pub fn signing_public_keys(&self) -> Vec<PublicKey> {
-        let keys = self.keys.iter().filter(|key| key.purpose == Purpose::Signing);
-        let half = |key: &Key| PublicKey {
+        let ring = self.ring();
+        let half = |key: &Arc<Key>| PublicKey {
             id: key.id.clone(),
             key: public(&pair(key)),
         };
-        keys.map(half).collect()
+        ring.of_purpose(Purpose::Signing).map(half).collect()
     }
 
-    /// Returns the id and the Ed25519 seed of every key that access tokens are signed with, the oldest first: one for
-    /// each signing key, so that a rotation of that purpose rotates them (D2.7).
+    /// Returns the keys that access tokens are signed with, those that wait included: one for each signing key, so that a
+    /// rotation of that purpose rotates them (D2.7).
     ///
-    /// The seed is derived: what signs tokens cannot sign releases, and neither tells the other.
-    pub fn access_token_seeds(&self) -> Vec<(String, Zeroizing<[u8; 32]>)> {
-        let keys = self.keys.iter().filter(|key| key.purpose == Purpose::Signing);
-        let derive = |key: &Key| {
-            let seed = derive::expand::<32>(key.bytes(), &[], b"provost/oauth/access-token/v1");
-            (format!("oauth-{}", key.number), seed)
-        };
-        keys.map(derive).collect()
+    /// A seed is derived: what signs tokens cannot sign releases, and neither tells the other.
+    pub fn access_token_seeds(&self) -> AccessTokenSeeds {
+        let ring = self.ring();
+        AccessTokenSeeds {
+            version: ring.version,
+            all: ring
+                .of_purpose(Purpose::Signing)
+                .map(|key| access_token_seed(key))
+                .collect(),
+            current: access_token_seed(ring.current(Purpose::Signing)).0,
+        }
     }
 
     /// Appends a line to `checkpoints.jsonl`, durably.
@@ -84,9 +98,14 @@ impl Keys {
         {
             return Err(Error::internal("a checkpoint line must be one line"));
         }
-        // After a failed write or fsync nobody knows what is on disk.
-        append(&self.dir, &lines.join("\n"))
-            .and_then(|file| file.sync_all().and_then(|()| sync_folder(&self.dir)))
+        // A line that found no room was not written whole; the next one takes its place.
+        let file = append(&self.dir, &lines.join("\n")).map_err(|e| match e.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => folder::unwritable(e),
+            _ => Error::internal(e).class(Class::Broken),
+        })?;
+        // After a failed fsync nobody knows what is on disk.
+        file.sync_all()
+            .and_then(|()| sync_folder(&self.dir))
             .map_err(|e| Error::internal(e).class(Class::Broken))
     }
 

@@ -6,9 +6,9 @@
 //!
 //! A request meets these functions, so their errors say nothing of the folder in public.
 
-use super::Keys;
-use super::folder;
+use super::folder::{self, is_full};
 use super::sealing::{RecordKey, open, record_key, seal};
+use super::{Keys, setup};
 use crate::doubt::SureTime;
 use crate::durable::sync_folder;
 use crate::entropy::{Entropy, SystemEntropy};
@@ -80,6 +80,31 @@ impl Keys {
         Ok(destroyed)
     }
 
+    /// Checks at a start that the folder can be written, and that every day key in it can be read: a request would meet what is
+    /// wrong with them much later.
+    ///
+    /// Errors: `Internal` with a public sentence. A folder that is full is none: what needs a key is refused until there is room.
+    pub fn check_days(&self) -> Result<()> {
+        if let Err(error) = folder::try_to_write(&self.dir) {
+            if !is_full(&error) {
+                return Err(error);
+            }
+            tracing::error!("the keys folder is full: what needs a new key is refused until there is room");
+        }
+        for name in folder::names(&self.dir)? {
+            if let Some(day) = day_of(&name).filter(|_| !name.starts_with('.')) {
+                self.day_key(day).map_err(|error| {
+                    setup(format!(
+                        "the key of day {day} in the keys folder cannot be used; take the file {name} away: answers of that day \
+                         are repeated without their secrets then"
+                    ))
+                    .caused_by(error)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     fn day_key(&self, day: i64) -> Result<Option<Zeroizing<Vec<u8>>>> {
         let read = folder::read_private(&self.dir, &file_name(day)).map_err(Error::internal)?;
         let Some(key) = read else {
@@ -100,8 +125,13 @@ impl Keys {
     fn make_day_key(&self, day: i64) -> Result<Zeroizing<Vec<u8>>> {
         let fresh = Zeroizing::new(SystemEntropy.seed());
         // INVARIANT WK-2: after a failed fsync nobody knows whether the key, or its name, outlives a loss of power.
-        folder::create_private(&self.dir, &file_name(day), fresh.as_slice())
-            .map_err(|e| Error::internal(e).class(Class::Broken))?;
+        folder::create_private(&self.dir, &file_name(day), fresh.as_slice()).map_err(|e| {
+            if is_full(&e) {
+                e
+            } else {
+                Error::internal(e).class(Class::Broken)
+            }
+        })?;
         self.day_key(day)?.ok_or_else(|| {
             Error::internal(format!(
                 "the key of day {day} was destroyed while it was being made"

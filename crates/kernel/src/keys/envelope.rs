@@ -71,10 +71,10 @@ impl Keys {
         })
     }
 
-    /// Says whether a newer sealing key is here than this one; `None` when this one is not here at all.
+    /// Says whether a newer sealing key than this one makes what is new; `None` when this one is not here at all.
     pub fn is_sealing_key_superseded(&self, id: &str) -> Option<bool> {
         let known = self.find(Purpose::Sealing, id)?;
-        Some(known.id != self.current(Purpose::Sealing).id)
+        Some(known.number < self.ring().current(Purpose::Sealing).number)
     }
 }
 

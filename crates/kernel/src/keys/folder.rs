@@ -4,7 +4,8 @@ use super::key::{Key, KeyFile, parse_id};
 use super::setup;
 use crate::durable::{make_folder, sync_folder};
 use crate::entropy::{Entropy, SystemEntropy};
-use crate::error::Result;
+use crate::error::{Class, Code, Error, Result};
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -13,6 +14,9 @@ use zeroize::Zeroizing;
 
 /// LIMIT: a key file has some 130 bytes; what is larger is something else.
 const FILE_LIMIT: u64 = 4096;
+
+/// What the name of the mark of a key that waits ends with.
+const PENDING: &str = ".pending";
 
 /// Creates the folder for its owner alone, or checks the one that is there.
 pub(super) fn make(dir: &Path) -> Result<()> {
@@ -92,6 +96,50 @@ pub(super) fn add(dir: &Path, key: &Key) -> Result<()> {
     Err(setup(format!("the key {} is already in the keys folder", key.id)))
 }
 
+/// Returns the names of the long-lived keys' files, and the ids that are marked as waiting.
+///
+/// ```text
+/// rotate      mark, then key       the second look at the marks sees it
+/// give up     key, then mark away  the first look saw the mark, or the key is gone
+/// activate    mark away            neither look sees it
+/// ```
+pub(super) fn key_names_and_marks(dir: &Path) -> Result<(Vec<String>, BTreeSet<String>)> {
+    let mut marked = pending(dir)?;
+    let names = key_names(dir)?;
+    marked.extend(pending(dir)?);
+    Ok((names, marked))
+}
+
+/// Returns the ids that are marked as waiting. A mark without its key means nothing.
+fn pending(dir: &Path) -> Result<BTreeSet<String>> {
+    let names = names(dir)?.into_iter();
+    let marked = |name: String| name.strip_suffix(PENDING).map(str::to_owned);
+    Ok(names
+        .filter_map(marked)
+        .filter(|id| parse_id(id).is_some())
+        .collect())
+}
+
+/// Marks a key as waiting, durably.
+pub(super) fn mark_pending(dir: &Path, id: &str) -> Result<()> {
+    let mark = format!("{id}{PENDING}");
+    create_private(dir, &mark, b"This key waits for `provost keys activate`.\n").map(drop)
+}
+
+/// Takes the mark off a key, durably. One that has none is fine.
+pub(super) fn unmark_pending(dir: &Path, id: &str) -> Result<()> {
+    let removed = match fs::remove_file(dir.join(format!("{id}{PENDING}"))) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+        _ => sync_folder(dir),
+    };
+    removed.map_err(|e| {
+        setup(format!(
+            "the mark of the key {id} in the keys folder cannot be taken away"
+        ))
+        .caused_by(e)
+    })
+}
+
 /// Returns the content of a file that only its owner may read, or `None` when it is not there.
 pub(super) fn read_private(dir: &Path, name: &str) -> Result<Option<Zeroizing<Vec<u8>>>> {
     let id = name.strip_suffix(".key").unwrap_or(name);
@@ -138,7 +186,44 @@ pub(super) fn create_private(dir: &Path, name: &str, content: &[u8]) -> Result<b
     // The loser of a race also waits until the winner's name is durable before it uses the key.
     created
         .and_then(|created| sync_folder(dir).map(|()| created))
-        .map_err(|e| setup("a key cannot be written to the keys folder").caused_by(e))
+        .map_err(unwritable)
+}
+
+/// Writes a file to the folder and removes it again.
+///
+/// Errors: as [`create_private`]; a folder that can only be read says so.
+pub(super) fn try_to_write(dir: &Path) -> Result<()> {
+    let temporary = dir.join(temporary_name("writable"));
+    let written = write_temporary(&temporary, b"provost");
+    let removed = fs::remove_file(&temporary);
+    match written.and(removed) {
+        Ok(()) => Ok(()),
+        Err(e) if matches!(e.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
+            Err(setup(
+                "the keys folder cannot be written to; a server makes a key in it each day: mount it for writing, for its owner \
+                 alone",
+            )
+            .caused_by(e))
+        }
+        Err(e) => Err(unwritable(e)),
+    }
+}
+
+/// Refuses what needs the key. Where there is no room nothing was made and nothing is in doubt; whoever asks again when there is
+/// room is served.
+pub(super) fn unwritable(error: io::Error) -> Error {
+    if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
+        return Error::unavailable("the keys folder is full; an operator must make room on its disk")
+            .class(Class::Refused)
+            .retry_after(30)
+            .caused_by(error);
+    }
+    setup("a key cannot be written to the keys folder").caused_by(error)
+}
+
+/// Says whether an error is that of a folder without room.
+pub(super) fn is_full(error: &Error) -> bool {
+    error.code() == Code::Unavailable
 }
 
 fn write_temporary(path: &Path, content: &[u8]) -> io::Result<()> {

@@ -59,6 +59,9 @@ pub(super) struct KeyFile {
     pub(super) created: Timestamp,
     /// Base64 of 32 bytes.
     key: String,
+    /// In an export: that the key waits to be activated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) pending: bool,
 }
 
 impl Drop for KeyFile {
@@ -92,6 +95,7 @@ impl Key {
             id: self.id.clone(),
             created: self.created,
             key: STANDARD.encode(self.bytes()),
+            pending: false,
         }
     }
 

@@ -3,8 +3,8 @@
 //! Long-lived keys are small JSON files in one folder that only its owner can read (D12.8): `pepper` for
 //! token hashes (D2.3), `sealing` for secrets kept in the store, `audit` and `request` for the keyed
 //! hashes of D12.5 and D4.4, `checkpoint` for signatures. Beside them lie the day keys of the replay cells
-//! (D4.8), `checkpoints.jsonl` and `ends.jsonl`. The key with the highest number is the current one of its purpose; the
-//! older ones stay, because what was made with them must still be checked.
+//! (D4.8), `checkpoints.jsonl` and `ends.jsonl`. The key with the highest number that does not wait is the current one of its
+//! purpose; the older ones stay, because what was made with them must still be checked.
 //!
 //! Absent on purpose: a cache of day keys (a destroyed key must be gone from every process at once) and a
 //! way to read the raw bytes of a long-lived key other than [`Keys::export_plain`].
@@ -16,30 +16,42 @@ mod ends;
 mod envelope;
 mod folder;
 mod key;
+mod later;
+mod ring;
 mod sealing;
 mod transfer;
 
 use crate::entropy::Entropy;
 use crate::error::{Code, Error, Result};
-use crate::time::Timestamp;
+use crate::time::{Clock, SystemClock, Timestamp};
 use aws_lc_rs::hmac;
+pub use checkpoints::AccessTokenSeeds;
 pub(crate) use checkpoints::key_hash;
 pub use envelope::{Envelope, OrganizationKey};
 use key::{Key, Purpose};
+pub use later::{News, missing};
+use ring::Ring;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
 use subtle::ConstantTimeEq;
 
 /// The constant whose keyed hash the store keeps, to notice that a key is not the one it was.
 const CHECK: &[u8] = b"provost/key-check/v1";
 
-/// The keys of one installation, as read when it was opened.
-#[expect(clippy::struct_field_names, reason = "keys are what keys hold")]
+/// The keys of one installation, as read when it was opened and since. Clones share them.
+#[derive(Clone)]
 pub struct Keys {
     dir: PathBuf,
-    /// Sorted by purpose, then number; never empty for any purpose.
-    keys: Vec<Key>,
-    /// The sub-keys of the keyed hashes, those of the current keys last. Made once: a request may need hundreds of hashes.
-    macs: Vec<(MacPurpose, hmac::Key)>,
+    shared: Arc<Shared>,
+    clock: Arc<dyn Clock>,
+}
+
+struct Shared {
+    ring: RwLock<Arc<Ring>>,
+    /// When the folder was last read for what nobody knew. Whoever changes the ring holds it.
+    looked_at: Mutex<Option<Duration>>,
 }
 
 /// What may be shown of one key.
@@ -53,6 +65,8 @@ pub struct KeyInfo {
     pub created: Timestamp,
     /// Whether new things are made with it.
     pub current: bool,
+    /// Whether it waits to be activated.
+    pub pending: bool,
 }
 
 /// What a keyed hash is about. Each has its own sub-key, so that none can stand for another.
@@ -195,31 +209,36 @@ impl Keys {
     /// readable by others.
     pub fn open(dir: &Path) -> Result<Self> {
         folder::check(dir)?;
-        let keys = folder::key_names(dir)?
-            .iter()
-            .map(|name| folder::read(dir, name))
-            .collect::<Result<Vec<_>>>()?;
-        Self::assemble(dir, keys)
+        let (names, pending) = folder::key_names_and_marks(dir)?;
+        let keys = names.iter().map(|name| folder::read(dir, name));
+        Self::assemble(dir, keys.collect::<Result<Vec<_>>>()?, &pending)
     }
 
     /// Puts keys in order and checks that there is one of every purpose.
-    fn assemble(dir: &Path, mut keys: Vec<Key>) -> Result<Self> {
-        keys.sort_by_key(|key| (key.purpose, key.number));
-        for purpose in Purpose::ALL {
-            if !keys.iter().any(|key| key.purpose == *purpose) {
-                return Err(setup(format!(
-                    "there is no {} key among the keys; import the keys of this installation, or start a new \
-                     installation with an empty keys folder",
-                    purpose.as_str()
-                )));
-            }
+    fn assemble(dir: &Path, keys: Vec<Key>, pending: &BTreeSet<String>) -> Result<Self> {
+        let ring = Ring::new(keys, pending);
+        if let Some(purpose) = ring.lacks() {
+            return Err(setup(format!(
+                "there is no {} key among the keys; import the keys of this installation, or start a new \
+                 installation with an empty keys folder",
+                purpose.as_str()
+            )));
         }
-        let macs = derive_macs(&keys);
         Ok(Self {
             dir: dir.to_owned(),
-            keys,
-            macs,
+            shared: Arc::new(Shared {
+                ring: RwLock::new(Arc::new(ring)),
+                looked_at: Mutex::default(),
+            }),
+            clock: Arc::new(SystemClock::new()),
         })
+    }
+
+    /// Returns the same keys, which look into the folder again by another clock.
+    #[must_use]
+    pub fn timed_by(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// Returns whether `dir` holds any long-lived key.
@@ -227,48 +246,38 @@ impl Keys {
         folder::key_names(dir).is_ok_and(|names| !names.is_empty())
     }
 
-    /// Makes the next key of `purpose` (any but `request`) and returns its id.
-    ///
-    /// The older keys stay. A running server uses the new key after its next start. The `request` key
-    /// does not rotate: what was hashed with it is looked up by that hash.
-    pub fn rotate(dir: &Path, purpose: &str, now: Timestamp, entropy: &dyn Entropy) -> Result<String> {
-        let purpose = Purpose::parse(purpose).filter(|purpose| *purpose != Purpose::Request);
-        let Some(purpose) = purpose else {
-            return Err(setup(
-                "only pepper, sealing, audit, checkpoint and signing keys can be rotated",
-            ));
-        };
-        let next = Self::open(dir)?.current(purpose).number + 1;
-        let key = Key::new(purpose, next, now, entropy.seed());
-        folder::add(dir, &key)?;
-        Ok(key.id)
-    }
-
     /// Returns what may be shown of every key.
     pub fn ids(&self) -> Vec<KeyInfo> {
-        self.keys
-            .iter()
-            .map(|key| KeyInfo {
-                purpose: key.purpose.as_str(),
-                id: key.id.clone(),
-                created: key.created,
-                current: self.current(key.purpose).id == key.id,
-            })
-            .collect()
+        let ring = self.ring();
+        let info = |key: &Arc<Key>| KeyInfo {
+            purpose: key.purpose.as_str(),
+            id: key.id.clone(),
+            created: key.created,
+            current: ring.current(key.purpose).id == key.id,
+            pending: ring.waits(key),
+        };
+        ring.keys().iter().map(info).collect()
     }
 
-    /// Returns `<purpose>/<id>` and a keyed hash of a constant for every key. The store keeps them.
+    /// Returns `<purpose>/<id>` and a keyed hash of a constant for every key.
     pub fn check_values(&self) -> Vec<(String, [u8; 32])> {
-        self.keys
-            .iter()
-            .map(|key| (key.label(), check_value(key)))
-            .collect()
+        let ring = self.ring();
+        let keys = ring.keys().iter();
+        keys.map(|key| (key.label(), check_value(key))).collect()
+    }
+
+    /// Returns the check values of the keys that do not wait. The store keeps them before anything is made with them (KY-2).
+    pub fn check_values_in_use(&self) -> Vec<(String, [u8; 32])> {
+        let ring = self.ring();
+        let keys = ring.keys().iter().filter(|key| !ring.waits(key));
+        keys.map(|key| (key.label(), check_value(key))).collect()
     }
 
     /// Checks that every key the store knows is here and is the same key.
     pub fn verify(&self, known: &[(String, Vec<u8>)]) -> Result<()> {
+        let ring = self.ring();
         for (label, expected) in known {
-            let Some(key) = self.keys.iter().find(|key| key.label() == *label) else {
+            let Some(key) = ring.keys().iter().find(|key| key.label() == *label) else {
                 return Err(setup(format!(
                     "the key {label} that this store was written with is missing from the keys folder; \
                      import the keys of this installation"
@@ -285,81 +294,75 @@ impl Keys {
     }
 
     /// Returns the current pepper's id and the stored form of a token under it (D2.3).
-    pub fn token_mac_current(&self, token: &str) -> (&str, [u8; 32]) {
-        let pepper = self.current(Purpose::Pepper);
-        (&pepper.id, hmac_sha256(pepper.bytes(), &[token.as_bytes()]))
+    pub fn token_mac_current(&self, token: &str) -> (String, [u8; 32]) {
+        let ring = self.ring();
+        let pepper = ring.current(Purpose::Pepper);
+        let mac = hmac_sha256(pepper.bytes(), &[token.as_bytes()]);
+        (pepper.id.clone(), mac)
     }
 
-    /// Returns the stored form of a token under a named pepper, if that pepper is here.
-    pub fn token_mac(&self, pepper_id: &str, token: &str) -> Option<[u8; 32]> {
-        self.find(Purpose::Pepper, pepper_id)
-            .map(|pepper| hmac_sha256(pepper.bytes(), &[token.as_bytes()]))
+    /// Returns the stored form of a token under the pepper that its row names.
+    ///
+    /// Errors: `Unavailable` when that pepper is neither here nor in the folder: the row is ours, so the key is what is missing,
+    /// and the token is not judged.
+    pub fn token_mac(&self, pepper_id: &str, token: &str) -> Result<[u8; 32]> {
+        let pepper = self.find(Purpose::Pepper, pepper_id);
+        let pepper = pepper.ok_or_else(|| missing(pepper_id))?;
+        Ok(hmac_sha256(pepper.bytes(), &[token.as_bytes()]))
     }
 
     /// Returns the keyed hash of `parts` under the current key. Bytes cannot be shifted between parts.
-    #[expect(
-        clippy::expect_used,
-        clippy::missing_panics_doc,
-        reason = "assemble refuses keys that lack a purpose, and derives every sub-key"
-    )]
     pub fn mac(&self, purpose: MacPurpose, parts: &[&[u8]]) -> [u8; 32] {
-        self.hashes(purpose, parts)
-            .next()
-            .expect("a key of every purpose")
+        sign(self.ring().mac(purpose), &[derive::framed(parts).as_slice()])
     }
 
-    /// Returns whether `mac` is the keyed hash of `parts` under the current or an older key.
+    /// Returns the keyed hash of `parts` under the current key, and the id of that key.
+    pub fn named_mac(&self, purpose: MacPurpose, parts: &[&[u8]]) -> (String, [u8; 32]) {
+        // One ring for both: another key may become the current one at any moment.
+        let ring = self.ring();
+        let mac = sign(ring.mac(purpose), &[derive::framed(parts).as_slice()]);
+        (ring.current(purpose.source().0).id.clone(), mac)
+    }
+
+    /// Returns whether `mac` is the keyed hash of `parts` under any key.
     ///
     /// Whoever checks a stored hash asks this, so that it stays good when its key is rotated.
     pub fn mac_matches(&self, purpose: MacPurpose, parts: &[&[u8]], mac: &[u8]) -> bool {
-        self.hashes(purpose, parts)
-            .any(|expected| bool::from(expected.as_slice().ct_eq(mac)))
-    }
-
-    /// Returns the id of the key that [`Self::mac`] uses for a purpose.
-    pub fn mac_key_id(&self, purpose: MacPurpose) -> &str {
-        &self.current(purpose.source().0).id
-    }
-
-    /// Returns the keyed hash of `parts` under a named key, if that key is here.
-    pub fn mac_under(&self, purpose: MacPurpose, key_id: &str, parts: &[&[u8]]) -> Option<[u8; 32]> {
-        let (source, _) = purpose.source();
-        let mut keys = self.keys.iter().filter(|key| key.purpose == source);
-        // The sub-keys of a purpose stand in the order of its keys.
-        let place = keys.position(|key| key.id == key_id)?;
-        let mut macs = self.macs.iter().filter(|(known, _)| *known == purpose);
-        let (_, key) = macs.nth(place)?;
-        Some(sign(key, &[derive::framed(parts).as_slice()]))
-    }
-
-    fn hashes(&self, purpose: MacPurpose, parts: &[&[u8]]) -> impl Iterator<Item = [u8; 32]> {
         let framed = derive::framed(parts);
-        let keys = self.macs.iter().rev();
-        let keys = keys.filter(move |(known, _)| *known == purpose);
-        keys.map(move |(_, key)| sign(key, &[framed.as_slice()]))
+        let fits = |ring: &Ring| {
+            let is_it = |key| bool::from(sign(key, &[framed.as_slice()]).as_slice().ct_eq(mac));
+            ring.macs(purpose).any(is_it)
+        };
+        let ring = self.ring();
+        if fits(&ring) {
+            return true;
+        }
+        // Keys for requests never rotate.
+        if purpose.source().0 == Purpose::Request {
+            return false;
+        }
+        self.look();
+        let now = self.ring();
+        now.version != ring.version && fits(&now)
     }
 
-    fn current(&self, purpose: Purpose) -> &Key {
-        #[expect(clippy::expect_used, reason = "assemble refuses keys that lack a purpose")]
-        self.keys
-            .iter()
-            .rev()
-            .find(|key| key.purpose == purpose)
-            .expect("a key of every purpose")
+    /// Returns the id of the key that [`Self::mac`] uses for a purpose at this moment.
+    pub fn mac_key_id(&self, purpose: MacPurpose) -> String {
+        self.ring().current(purpose.source().0).id.clone()
     }
 
-    fn find(&self, purpose: Purpose, id: &str) -> Option<&Key> {
-        self.keys
-            .iter()
-            .find(|key| key.purpose == purpose && key.id == id)
+    /// Returns the keyed hash of `parts` under a named key, if that key is here or in the folder.
+    pub fn mac_under(&self, purpose: MacPurpose, key_id: &str, parts: &[&[u8]]) -> Option<[u8; 32]> {
+        let number = self.find(purpose.source().0, key_id)?.number;
+        let ring = self.ring();
+        let key = ring.mac_of(purpose, number)?;
+        Some(sign(key, &[derive::framed(parts).as_slice()]))
     }
 }
 
 impl std::fmt::Debug for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list()
-            .entries(self.keys.iter().map(|key| &key.id))
-            .finish()
+        f.debug_list().entries(self.ids_read()).finish()
     }
 }
 
@@ -381,19 +384,6 @@ fn add_first(
 
 fn check_value(key: &Key) -> [u8; 32] {
     hmac_sha256(key.bytes(), &[CHECK, b"/", key.id.as_bytes()])
-}
-
-/// Returns the sub-keys of every keyed hash, in the order of the keys: the current one's last.
-fn derive_macs(keys: &[Key]) -> Vec<(MacPurpose, hmac::Key)> {
-    let derived = MacPurpose::ALL.iter().flat_map(|purpose| {
-        let (source, info) = purpose.source();
-        let keys = keys.iter().filter(move |key| key.purpose == source);
-        keys.map(move |key| {
-            let sub_key = derive::expand::<32>(key.bytes(), &[], info);
-            (*purpose, hmac::Key::new(hmac::HMAC_SHA256, sub_key.as_slice()))
-        })
-    });
-    derived.collect()
 }
 
 fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {

@@ -23,7 +23,7 @@ impl Keys {
     /// `aad` says where the secret belongs (organization, kind, record, version); it must be the same when
     /// the secret is opened, so that a ciphertext moved to another row does not open.
     pub fn seal(&self, aad: &[&[u8]], plaintext: &[u8], rng: &mut UnitRng) -> Result<(String, Vec<u8>)> {
-        let master = self.current(Purpose::Sealing);
+        let master = self.ring().current(Purpose::Sealing).clone();
         let mut salt = [0; SALT_LEN];
         rng.fill(&mut salt);
         let mut sealed = salt.to_vec();
@@ -37,8 +37,8 @@ impl Keys {
 
     /// Decrypts what [`Keys::seal`] returned; `None` when the key is not here or the bytes do not open.
     pub fn open_sealed(&self, key_id: &str, aad: &[&[u8]], sealed: &[u8]) -> Option<Secret<Vec<u8>>> {
-        let master = self.find(Purpose::Sealing, key_id)?;
         let (salt, sealed) = sealed.split_at_checked(SALT_LEN)?;
+        let master = self.find(Purpose::Sealing, key_id)?;
         open(&record_key(master.bytes(), salt, INFO, aad), aad, sealed)
     }
 }

@@ -2,12 +2,15 @@ use super::*;
 use crate::doubt::SureTime;
 use crate::ends::{EndJournal, is_kept};
 use crate::entropy::{SeededEntropy, SystemEntropy, UnitRng};
+use crate::error::Class;
 use crate::secret::Secret;
+use crate::time::ManualClock;
 use proptest::prelude::*;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::thread;
+use std::time::Duration;
 
 pub(crate) const NOW: Timestamp = Timestamp::from_ms(1_795_144_500_000);
 
@@ -270,10 +273,12 @@ fn keyed_hashes_are_what_they_were() {
     let key = Key::new(Purpose::Pepper, 1, NOW, [7; 32]);
     let expected = "0ca8a4230262677a48810155b36c9d1417f9c44cd012f565d6b5d9db0534f529";
     assert_eq!(hex(&check_value(&key)), expected);
-    let macs = derive_macs(&[Key::new(Purpose::Request, 1, NOW, [7; 32])]);
-    let of = |purpose| macs.iter().find(|(known, _)| *known == purpose).unwrap();
+    let ring = ring::Ring::new(
+        vec![Key::new(Purpose::Request, 1, NOW, [7; 32])],
+        &BTreeSet::new(),
+    );
     let framed = derive::framed(&[b"org", b"body"]);
-    let mac = sign(&of(MacPurpose::Fingerprint).1, &[framed.as_slice()]);
+    let mac = sign(ring.mac(MacPurpose::Fingerprint), &[framed.as_slice()]);
     assert_eq!(
         hex(&mac),
         "ad8ef0ced9bc5314f7607e450479225052f5266e306a52dbba4da98a2d3e9ffe"
@@ -298,11 +303,13 @@ fn a_token_is_hashed_under_the_named_pepper() {
     Keys::rotate(&scratch.keys(), "pepper", NOW, &SystemEntropy).unwrap();
     let keys = Keys::open(&scratch.keys()).unwrap();
     let (id, current) = keys.token_mac_current("token");
-    assert_eq!(keys.token_mac(id, "token"), Some(current));
-    assert_ne!(keys.token_mac("pepper-1", "token"), Some(current));
-    assert_ne!(keys.token_mac(id, "tokeN"), Some(current));
+    let id = id.as_str();
+    assert_eq!(keys.token_mac(id, "token").unwrap(), current);
+    assert_ne!(keys.token_mac("pepper-1", "token").unwrap(), current);
+    assert_ne!(keys.token_mac(id, "tokeN").unwrap(), current);
     for unknown in ["pepper-3", "audit-1", ""] {
-        assert_eq!(keys.token_mac(unknown, "token"), None);
+        let error = keys.token_mac(unknown, "token").unwrap_err();
+        assert_eq!(error.code(), Code::Unavailable);
     }
 }
 
@@ -829,4 +836,183 @@ fn completing_at_the_same_time_makes_one_set() {
         made.iter()
             .all(|(keys, _)| keys.check_values() == made[0].0.check_values())
     );
+}
+
+#[test]
+fn a_key_that_another_process_made_checks_and_makes_nothing() {
+    let scratch = Scratch::new();
+    let clock = Arc::new(ManualClock::new(NOW));
+    let keys = scratch.create(1).timed_by(clock.clone());
+    let before = keys.token_mac("pepper-2", "t").unwrap_err();
+    assert_eq!(before.code(), Code::Unavailable, "{before}");
+    for purpose in ["pepper", "audit", "sealing", "checkpoint", "signing"] {
+        Keys::rotate(&scratch.keys(), purpose, NOW, &SystemEntropy).unwrap();
+    }
+    let other = Keys::open(&scratch.keys()).unwrap();
+    let (pepper, mac) = other.token_mac_current("t");
+    let pepper = pepper.as_str();
+    assert_eq!(pepper, "pepper-2");
+    // The folder was just read: it is read again five seconds later.
+    clock.advance(Duration::from_millis(4_999));
+    assert!(keys.token_mac(pepper, "t").is_err());
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(keys.token_mac(pepper, "t").unwrap(), mac);
+    assert_eq!(keys.token_mac_current("t").0, "pepper-1");
+    assert!(keys.has("audit/audit-2") && !keys.has("audit/audit-3") && !keys.has("audit"));
+    let head = other.mac(MacPurpose::ChainHead, &[b"head"]);
+    assert!(keys.mac_matches(MacPurpose::ChainHead, &[b"head"], &head));
+    assert!(!keys.mac_matches(MacPurpose::ChainHead, &[b"other"], &head));
+    assert_ne!(keys.mac(MacPurpose::ChainHead, &[b"head"]), head);
+    let mut rng = UnitRng::new([1; 32]);
+    let (id, sealed) = other.seal(AAD, b"secret", &mut rng).unwrap();
+    assert_eq!(keys.open_sealed(&id, AAD, &sealed).unwrap().expose(), b"secret");
+    assert_eq!(keys.seal(AAD, b"secret", &mut rng).unwrap().0, "sealing-1");
+    // A server does not move back what a newer key holds.
+    assert_eq!(keys.is_sealing_key_superseded("sealing-2"), Some(false));
+    assert_eq!(keys.is_sealing_key_superseded("sealing-3"), None);
+    assert_eq!(keys.checkpoint_public_keys(), other.checkpoint_public_keys());
+    assert_eq!(keys.signing_public_keys(), other.signing_public_keys());
+    let seeds = keys.access_token_seeds();
+    assert_eq!((seeds.all.len(), seeds.current.as_str()), (2, "oauth-1"));
+}
+
+#[test]
+fn a_key_that_waits_is_adopted_once_its_mark_is_gone() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    let prepare = || Keys::prepare_next(&scratch.keys(), "pepper", NOW, &SystemEntropy);
+    assert_eq!(prepare().unwrap(), "pepper-2");
+    let message = refusal(&scratch, prepare());
+    assert!(message.contains("pepper-2 waits already"), "{message}");
+    let states = |keys: &Keys| -> Vec<(bool, bool)> {
+        let ids = keys.ids().into_iter().filter(|key| key.purpose == "pepper");
+        ids.map(|key| (key.current, key.pending)).collect()
+    };
+    let before = keys.version();
+    let news = keys.news().unwrap();
+    assert_eq!(
+        (news.pending.as_slice(), news.activated.len()),
+        (["pepper-2".to_owned()].as_slice(), 0)
+    );
+    assert!(keys.version() > before);
+    // A start, and another one's export, leave it waiting.
+    let opened = Keys::open(&scratch.keys()).unwrap();
+    let other = Scratch::new();
+    let imported = Keys::import_plain(&other.keys(), &opened.export_plain().unwrap(), NOW).unwrap();
+    for keys in [&keys, &opened, &imported, &Keys::open(&other.keys()).unwrap()] {
+        assert_eq!(states(keys), [(true, false), (false, true)]);
+        assert_eq!(keys.pending_of("pepper").unwrap(), "pepper-2");
+        assert_eq!(keys.check_values_in_use().len(), 6);
+        assert_eq!(keys.check_values().len(), 7);
+    }
+    let mac = Keys::open(&scratch.keys()).unwrap();
+    mac.activate("pepper-2").unwrap();
+    let news = keys.news().unwrap();
+    assert_eq!((news.pending.len(), news.activated.len()), (0, 1));
+    assert_eq!(news.activated[0].0, "pepper/pepper-2");
+    // Nothing is made with it before the store knows it.
+    assert_eq!(keys.token_mac_current("t").0, "pepper-1");
+    let before = keys.version();
+    let value = news.activated[0].1;
+    keys.adopt("pepper/pepper-1", &value);
+    keys.adopt("pepper/pepper-9", &value);
+    keys.adopt("pepper/pepper-2", &[7; 32]);
+    assert_eq!(keys.version(), before);
+    keys.adopt("pepper/pepper-2", &value);
+    assert_eq!(states(&keys), [(false, false), (true, false)]);
+    assert_eq!(keys.news().unwrap(), News::default());
+    assert!(refusal(&scratch, keys.pending_of("pepper")).contains("no pepper key waits"));
+    // One that is given up, the key before its mark, is nothing new.
+    prepare().unwrap();
+    keys.news().unwrap();
+    fs::remove_file(scratch.keys().join("pepper-3.key")).unwrap();
+    assert_eq!(keys.news().unwrap(), News::default());
+    keys.activate("pepper-3").unwrap();
+    assert_eq!(keys.news().unwrap(), News::default());
+    // Another of its name takes its place.
+    prepare().unwrap();
+    keys.news().unwrap();
+    let other = Keys::open(&scratch.keys()).unwrap();
+    assert_eq!(
+        keys.token_mac("pepper-3", "t").unwrap(),
+        other.token_mac("pepper-3", "t").unwrap()
+    );
+    fs::remove_file(scratch.keys().join("pepper-3.key")).unwrap();
+    // One that is to be used at once does not wait, even where an interrupted call left a mark.
+    folder::mark_pending(&scratch.keys(), "pepper-3").unwrap();
+    Keys::rotate(&scratch.keys(), "pepper", NOW, &SystemEntropy).unwrap();
+    assert_eq!(
+        Keys::open(&scratch.keys()).unwrap().token_mac_current("t").0,
+        "pepper-3"
+    );
+}
+
+#[test]
+fn a_key_for_use_at_once_passes_one_that_waits() {
+    let scratch = Scratch::new();
+    drop(scratch.create(1));
+    Keys::prepare_next(&scratch.keys(), "audit", NOW, &SystemEntropy).unwrap();
+    let made = Keys::rotate(&scratch.keys(), "audit", NOW, &SystemEntropy).unwrap();
+    assert_eq!(made, "audit-3");
+    let keys = Keys::open(&scratch.keys()).unwrap();
+    assert_eq!(keys.mac_key_id(MacPurpose::ChainHead), "audit-3");
+    let (id, mac) = keys.named_mac(MacPurpose::ChainHead, &[b"x"]);
+    assert_eq!(
+        (id.as_str(), Some(mac)),
+        (
+            "audit-3",
+            keys.mac_under(MacPurpose::ChainHead, "audit-3", &[b"x"])
+        )
+    );
+    assert_ne!(
+        keys.mac_under(MacPurpose::ChainHead, "audit-2", &[b"x"]),
+        Some(mac)
+    );
+    assert_eq!(keys.mac_under(MacPurpose::ChainHead, "pepper-1", &[b"x"]), None);
+    assert!(keys.pending_of("audit").is_err());
+}
+
+#[test]
+fn a_key_that_cannot_be_read_hides_no_other() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    Keys::rotate(&scratch.keys(), "pepper", NOW, &SystemEntropy).unwrap();
+    fs::write(scratch.keys().join("audit-2.key"), "{}").unwrap();
+    assert!(keys.token_mac("pepper-2", "t").is_ok());
+    assert!(!keys.has("audit/audit-2"));
+}
+
+#[test]
+fn a_start_finds_a_day_key_that_cannot_be_used() {
+    let scratch = Scratch::new();
+    let keys = scratch.create(1);
+    keys.seal_cell(7, &SALT, AAD, KEY, b"t").unwrap();
+    // One that is being destroyed is none.
+    fs::write(scratch.keys().join("day-6.key"), [0; 32]).unwrap();
+    fs::set_permissions(scratch.keys().join("day-6.key"), Permissions::from_mode(0o600)).unwrap();
+    keys.check_days().unwrap();
+    fs::write(scratch.keys().join("day-7.key"), [1; 31]).unwrap();
+    let error = keys.check_days().unwrap_err();
+    assert!(error.message().contains("day-7.key"), "{error}");
+    assert!(
+        folder::names(&scratch.keys())
+            .unwrap()
+            .iter()
+            .all(|name| !name.contains("writable")),
+        "what was tried is gone"
+    );
+}
+
+#[test]
+fn a_folder_without_room_refuses_and_breaks_nothing() {
+    for kind in [std::io::ErrorKind::StorageFull, std::io::ErrorKind::QuotaExceeded] {
+        let error = folder::unwritable(kind.into());
+        assert!(folder::is_full(&error));
+        assert_eq!(
+            (error.code(), error.work_class()),
+            (Code::Unavailable, Class::Refused)
+        );
+    }
+    let error = folder::unwritable(std::io::ErrorKind::Other.into());
+    assert!(!folder::is_full(&error));
 }

@@ -7,6 +7,7 @@ use crate::secret::Secret;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 const FORMAT: &str = "provost-keys/1";
@@ -28,9 +29,15 @@ impl Keys {
     ///
     /// Day keys are left out: they must not outlive their days (D4.8).
     pub fn export_plain(&self) -> Result<Secret<String>> {
+        let ring = self.ring();
+        let file = |key: &Arc<Key>| {
+            let mut file = key.to_file();
+            file.pending = ring.waits(key);
+            file
+        };
         let export = Export {
             format: FORMAT.to_owned(),
-            keys: self.keys.iter().map(Key::to_file).collect(),
+            keys: ring.keys().iter().map(file).collect(),
             checkpoints: self.checkpoint_lines()?,
             ends: self
                 .end_lines()
@@ -61,14 +68,19 @@ impl Keys {
             .iter()
             .map(Key::from_file)
             .collect::<Result<Vec<_>>>()?;
-        let imported = Self::assemble(dir, keys)?;
+        let waiting = export.keys.iter().filter(|key| key.pending);
+        let pending = waiting.map(|key| key.id.clone()).collect();
+        let imported = Self::assemble(dir, keys, &pending)?;
         folder::make(dir)?;
         if !folder::names(dir)?.is_empty() {
             return Err(setup(
                 "the keys folder is not empty; keys are imported into an empty one only",
             ));
         }
-        for key in &imported.keys {
+        for id in &pending {
+            folder::mark_pending(dir, id)?;
+        }
+        for key in imported.ring().keys() {
             folder::add(dir, key)?;
         }
         for line in &export.checkpoints {

@@ -146,6 +146,7 @@ fn an_older_key_keeps_what_it_proved() {
     let (change, _) = proven(&keys, vec![side("doors", "a", true, row, None)]);
     let account = Account::after(None, &keys, &acme, &change).unwrap();
     let proof = Proof::of(&keys, &RIGHTS[0], row).unwrap();
+    let lacking = Keys::open(&scratch.keys()).unwrap();
     Keys::rotate(
         &scratch.keys(),
         "audit",
@@ -160,11 +161,22 @@ fn an_older_key_keeps_what_it_proved() {
     let after = Account::after(Some(&account), &rotated, &acme, &back).unwrap();
     assert_eq!(after.open(&rotated, &acme).unwrap(), (0, Sum::default()));
     assert_ne!(after.key_id(), account.key_id());
-    assert!(after.open(&keys, &acme).is_err(), "its key is missing there");
-    assert!(
-        Proof::of(&rotated, &RIGHTS[0], row)
-            .unwrap()
-            .share(&keys)
-            .is_none()
-    );
+    // Who read the folder before finds the key, if it is there.
+    let newer = Proof::of(&rotated, &RIGHTS[0], row).unwrap();
+    assert_eq!(after.open(&keys, &acme).unwrap(), (0, Sum::default()));
+    assert!(newer.fits(&keys, &RIGHTS[0], row).unwrap());
+    std::fs::remove_file(scratch.keys().join("audit-2.key")).unwrap();
+    let error = after.open(&lacking, &acme).unwrap_err();
+    assert_eq!(error.code(), crate::Code::Unavailable, "its key is missing there");
+    assert!(newer.share(&lacking).is_none());
+    // Nothing is said of the row then, and it is not left without a proof.
+    let gone = vec![side("doors", "a", false, row, Some(&newer))];
+    let changed = vec![
+        side("doors", "a", false, row, Some(&newer)),
+        side("doors", "a", true, r#"{"id":"a","name":"b"}"#, Some(&newer)),
+    ];
+    for touched in [gone, changed] {
+        let error = prove(&lacking, RIGHTS, touched).unwrap_err();
+        assert_eq!(error.code(), crate::Code::Unavailable);
+    }
 }

@@ -12,7 +12,7 @@ use crate::error::{Class, Code, Error, Result};
 use crate::fence;
 use crate::idempotency::Stored;
 use crate::kernel::Kernel;
-use crate::keys::MacPurpose;
+use crate::keys::{self, MacPurpose};
 use crate::operation::{Answer, authorize, authorize_performance};
 use crate::proofs;
 use crate::threads::Moment;
@@ -122,7 +122,7 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
     let mut rows = conn.begin(&calls)?.into_iter();
     let mut heads = BTreeMap::new();
     for (organization, known) in organizations.into_iter().zip(known) {
-        let head = head(kernel, organization, rows.next())?;
+        let head = head(kernel, conn, organization, rows.next())?;
         kernel.witness.compare(organization, known, head.place())?;
         kernel.witness.saw(organization, head.place());
         heads.insert(organization.clone(), head);
@@ -159,11 +159,20 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
     })
 }
 
-fn head(kernel: &Kernel, organization: &OrganizationId, rows: Option<Rows>) -> Result<Head> {
+fn head(kernel: &Kernel, conn: &mut Conn, organization: &OrganizationId, rows: Option<Rows>) -> Result<Head> {
     let read = rows
         .and_then(|r| r.first().map(|row| Head::read(organization, &row)))
         .transpose()?;
     let head = read.unwrap_or_else(|| Head::empty(organization.clone()));
+    if head.is_authentic(&kernel.keys) {
+        return Ok(head);
+    }
+    // A key that the store knows and this process does not may explain it: then nothing is wrong with the head.
+    let labels = conn.tx().query(&audit::KEYS, &[], |row| row.get::<String>(0))?;
+    if let Some(label) = labels.iter().find(|label| !kernel.keys.has(label)) {
+        return Err(keys::missing(label));
+    }
+    // That question may have brought the key just now.
     if head.is_authentic(&kernel.keys) {
         return Ok(head);
     }

@@ -192,7 +192,7 @@ impl App {
             role.to_owned(),
             scopes.join(" "),
             mac,
-            pepper.to_owned(),
+            pepper.clone(),
         );
         let run = move |cx: &mut provost_kernel::Cx<'_>| {
             let (org, (lookup, principal, role, scopes, mac, pepper)) = (cx.org(), &row);

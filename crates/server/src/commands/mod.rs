@@ -83,7 +83,8 @@ fn own_command() -> Command {
                 .subcommand(keys::List::command())
                 .subcommand(keys::Export::command())
                 .subcommand(keys::Import::command())
-                .subcommand(keys::Rotate::command()),
+                .subcommand(keys::Rotate::command())
+                .subcommand(keys::Activate::command()),
         )
         .subcommand(
             group("store", "Look after the store")
@@ -134,6 +135,7 @@ fn run(matches: &ArgMatches) -> Outcome {
         ["keys", "export"] => read::<keys::Export>(inner)?.run(),
         ["keys", "import"] => read::<keys::Import>(inner)?.run(),
         ["keys", "rotate"] => read::<keys::Rotate>(inner)?.run(),
+        ["keys", "activate"] => read::<keys::Activate>(inner)?.run(),
         ["store", "check"] => read::<store::Check>(inner)?.run(),
         ["store", "accept"] => read::<store::Accept>(inner)?.run(),
         ["store", "backup"] => read::<store::Backup>(inner)?.run(),

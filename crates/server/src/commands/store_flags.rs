@@ -158,6 +158,9 @@ impl Place {
                 ));
             }
         };
+        if absent == Absent::Make {
+            keys.check_days()?;
+        }
         Ok(Self {
             location,
             data_dir,

@@ -5,7 +5,7 @@ use crate::areas::restore::fences;
 use crate::rights::DECIDING;
 use crate::store;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::{Cx, Kernel, Result};
+use provost_kernel::{Cx, Kernel, Result, keys};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +28,12 @@ struct Told(Mutex<BTreeSet<Finding>>);
 ///
 /// Errors: those of the store.
 pub async fn verify(kernel: &Arc<Kernel>) -> Result<Vec<Finding>> {
+    // What a key that is yet to come would explain is no finding.
+    let known = kernel.read_system(store::known).await?;
+    let is_missing = |label: &str| label.starts_with("audit/") && !kernel.keys.has(label);
+    if let Some((label, _)) = known.iter().find(|(label, _)| is_missing(label)) {
+        return Err(keys::missing(label));
+    }
     let mut found = Vec::new();
     for deciding in DECIDING {
         let mut after = None;

@@ -260,6 +260,15 @@ pub fn ask(port: u16, head: &str) -> (u16, String) {
 
 /// Returns status and body of a POST.
 pub fn post(port: u16, path: &str, token: &str, body: &str) -> (u16, String) {
+    send("POST", port, path, token, body)
+}
+
+/// Returns status and body of a PATCH.
+pub fn patch(port: u16, path: &str, token: &str, body: &str) -> (u16, String) {
+    send("PATCH", port, path, token, body)
+}
+
+fn send(method: &str, port: u16, path: &str, token: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     // One key for each body: the same body again is the same request.
@@ -269,7 +278,7 @@ pub fn post(port: u16, path: &str, token: &str, body: &str) -> (u16, String) {
         .take(64)
         .collect();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
          Content-Type: application/json\r\nX-Reason: a test\r\n\
          Idempotency-Key: {key}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()

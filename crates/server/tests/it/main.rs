@@ -30,6 +30,7 @@ mod idempotency;
 mod input;
 mod invariants;
 mod jobs_shares;
+mod keys_beside;
 mod later;
 mod lost_references;
 mod managed_config;

@@ -68,7 +68,7 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
 }
 
 /// What deletes by time. The function that runs each takes a `SureTime` instant (CK-1): one that is new here must as well.
-const BY_TIME: [&str; 18] = [
+const BY_TIME: [&str; 19] = [
     "provost_kernel::idempotency::PRUNE",
     "provost_kernel::outbox::PRUNE",
     "provost_server::areas::backtests::store::PRUNE_RESULTS",
@@ -87,6 +87,7 @@ const BY_TIME: [&str; 18] = [
     "provost_server::areas::resource_credentials::store::PRUNE_CHECKS",
     "provost_server::areas::words::store::PRUNE_ENDED",
     "provost_server::areas::words::unresolved::PRUNE",
+    "provost_server::rotation::DROP_SILENT",
 ];
 
 #[test]

@@ -197,7 +197,7 @@ impl Bench<'_> {
         }
         violations.extend(
             installation
-                .check(&["keys", "rotate", "pepper"])
+                .check(&["keys", "rotate", "pepper", "--now"])
                 .err()
                 .map(|failure| failure.to_string()),
         );

@@ -235,7 +235,7 @@ impl World {
                 Param::from(minted.lookup_id),
                 Param::from(minted.prefix),
                 Param::from(mac),
-                Param::from(pepper.to_owned()),
+                Param::from(pepper.clone()),
                 Param::from(scopes),
                 Param::from(START),
                 Param::from(START.plus_secs(365 * 86_400)),

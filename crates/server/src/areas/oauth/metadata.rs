@@ -37,13 +37,13 @@ pub fn routes(oauth: &Arc<Oauth>) -> Router {
             get(move || answer(mcp.clone())),
         );
     if oauth.settings.authorization_server {
-        let (server, keys) = (document(&server(oauth)), oauth.key_set());
+        let (server, keys) = (document(&server(oauth)), oauth.clone());
         router = router
             .route(
                 &well_known("oauth-authorization-server", ""),
                 get(move || answer(server.clone())),
             )
-            .route(KEYS, get(move || answer(keys.clone())));
+            .route(KEYS, get(move || answer(keys.key_set())));
     }
     router
 }

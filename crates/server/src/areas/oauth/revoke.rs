@@ -80,7 +80,11 @@ async fn of_access(
 ) -> Result<Option<(OrganizationId, String, String)>, TokenError> {
     let ours = oauth.resources();
     let audiences = [ours[0].as_str(), ours[1].as_str()];
-    let Ok(claims) = access_token::verify(token.expose(), &oauth.own, &audiences, oauth.now_secs()) else {
+    let Ok(peeked) = access_token::peek(token.expose()) else {
+        return Ok(None);
+    };
+    let ours = oauth.ours_for(&peeked);
+    let Ok(claims) = access_token::verify(token.expose(), &ours.issuer, &audiences, oauth.now_secs()) else {
         return Ok(None);
     };
     let Some(grant) = claims.session.as_deref().map(own_grant) else {

@@ -11,13 +11,13 @@ use provost_kernel::error::{Error, Result};
 use provost_kernel::keys::{Keys, MacPurpose};
 use provost_kernel::time::Clock;
 use provost_kernel::{Kernel, Secret};
-use provost_oauth::access_token::Issuer;
+use provost_oauth::access_token::{self, Issuer, Peeked};
 use provost_oauth::dpop::Replays;
 use provost_oauth::guard::Fetcher;
 use provost_oauth::sign::{NewAccessToken, Signer};
 use provost_oauth::{Algorithm, KeySet, Refusal};
 use serde_json::json;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// LIMIT: proofs of possession that are remembered for a minute; 100 bytes each.
 const MAX_PROOFS: usize = 100_000;
@@ -35,8 +35,6 @@ pub struct Oauth {
     pub settings: Settings,
     /// Our own issuer, and what resources begin with.
     pub url: String,
-    /// Ourselves, as an issuer.
-    pub(super) own: Issuer,
     pub(super) issuers: Vec<Arc<Trusted>>,
     pub(super) clock: Arc<dyn Clock>,
     /// The proofs of those who called a resource. Those of the token endpoint are in the store (OC-8).
@@ -49,9 +47,50 @@ pub struct Oauth {
     /// Turns at asking an issuer about a token.
     pub(super) questions: Turns,
     pub(super) documents: Documents,
-    /// The newest key last.
-    signers: Vec<Signer>,
+    /// What is made of the installation's keys.
+    ours: RwLock<Arc<Ours>>,
+    keys: Keys,
     fetcher: OnceLock<Option<Arc<Fetcher>>>,
+}
+
+/// Ourselves, with the keys that were known at a time.
+pub(super) struct Ours {
+    version: u64,
+    /// Those that wait to be activated included: what another server signed is read, and whoever keeps our public keys has the
+    /// next one in time.
+    signers: Vec<Signer>,
+    /// The place of the one that signs.
+    current: usize,
+    /// Ourselves, as an issuer.
+    pub issuer: Issuer,
+}
+
+impl Ours {
+    /// Errors: `Internal` when a signing key makes no key for tokens.
+    fn new(url: &str, keys: &Keys) -> Result<Self> {
+        let seeds = keys.access_token_seeds();
+        let signers = seeds
+            .all
+            .iter()
+            .map(|(id, seed)| Signer::from_ed25519_seed(seed, id));
+        let signers: Vec<Signer> = signers.collect::<std::result::Result<_, _>>().map_err(fault)?;
+        let current = signers.iter().position(|signer| signer.kid() == seeds.current);
+        Ok(Self {
+            version: seeds.version,
+            current: current.ok_or_else(|| Error::internal("there is no key for access tokens"))?,
+            issuer: Issuer {
+                url: url.to_owned(),
+                algorithms: vec![Algorithm::EdDsa],
+                keys: Arc::new(KeySet::parse(key_set(&signers).as_bytes()).map_err(fault)?),
+            },
+            signers,
+        })
+    }
+
+    fn knows(&self, peeked: &Peeked) -> bool {
+        let keys = &self.issuer.keys;
+        keys.find(peeked.kid.as_deref(), peeked.algorithm).is_ok()
+    }
 }
 
 impl Oauth {
@@ -59,23 +98,16 @@ impl Oauth {
     ///
     /// Errors: `Internal` when a signing key makes no key for tokens.
     pub fn new(settings: Settings, url: &str, keys: &Keys, clock: Arc<dyn Clock>) -> Result<Self> {
-        let seeds = keys.access_token_seeds();
-        let signers = seeds.iter().map(|(id, seed)| Signer::from_ed25519_seed(seed, id));
-        let signers: Vec<Signer> = signers.collect::<std::result::Result<_, _>>().map_err(fault)?;
-        let own = Issuer {
-            url: url.to_owned(),
-            algorithms: vec![Algorithm::EdDsa],
-            keys: Arc::new(KeySet::parse(key_set(&signers).as_bytes()).map_err(fault)?),
-        };
+        let ours = Ours::new(url, keys)?;
         let issuers = settings.issuers.iter().cloned();
         let key = hmac::Key::new(hmac::HMAC_SHA256, &keys.mac(MacPurpose::Cursor, &[LABEL]));
         Ok(Self {
             issuers: issuers.map(|issuer| Arc::new(Trusted::new(issuer))).collect(),
             url: url.to_owned(),
             settings,
-            own,
             clock,
-            signers,
+            ours: RwLock::new(Arc::new(ours)),
+            keys: keys.clone(),
             proofs: Replays::new(MAX_PROOFS),
             assertions: Replays::new(MAX_ASSERTIONS),
             tokens: Recent::new(MAX_TOKENS, &key),
@@ -118,18 +150,57 @@ impl Oauth {
         fetcher.ok_or_else(|| Error::unavailable("no other server can be asked"))
     }
 
-    /// Signs an access token with the newest key.
+    /// Signs an access token with the current key.
     ///
     /// Errors: `Internal` when there is no key.
     pub(super) fn sign(&self, claims: &NewAccessToken) -> Result<Secret<String>> {
-        let signer = self.signers.last();
+        let ours = self.ours();
+        let signer = ours.signers.get(ours.current);
         let signer = signer.ok_or_else(|| Error::internal("there is no key for access tokens"))?;
         Ok(Secret::new(signer.access_token(claims)))
     }
 
+    /// Returns ourselves with the keys of this moment.
+    fn ours(&self) -> Arc<Ours> {
+        let known = self.ours.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if known.version == self.keys.version() {
+            return known;
+        }
+        match Ours::new(&self.url, &self.keys) {
+            Ok(ours) => {
+                let ours = Arc::new(ours);
+                *self.ours.write().unwrap_or_else(PoisonError::into_inner) = ours.clone();
+                ours
+            }
+            Err(error) => {
+                tracing::error!(cause = ?error.private(), "the keys for access tokens stay as they were: {error}");
+                known
+            }
+        }
+    }
+
+    /// Returns ourselves as the issuer of a token. A token that names a key which is not known makes the server look for it; one
+    /// that stays unknown is the caller's word, and refused as such.
+    pub(super) fn ours_for(&self, peeked: &Peeked) -> Arc<Ours> {
+        let ours = self.ours();
+        if ours.knows(peeked) {
+            return ours;
+        }
+        let number = peeked.kid.as_deref().and_then(|kid| kid.strip_prefix("oauth-"));
+        if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+            self.keys.look();
+        }
+        self.ours()
+    }
+
+    /// Says whether a token calls itself ours and names a key that is not known. Why it was refused may be over in a moment.
+    pub(super) fn names_unknown_key(&self, token: &str) -> bool {
+        access_token::peek(token).is_ok_and(|peeked| peeked.issuer == self.url && !self.ours().knows(&peeked))
+    }
+
     /// Returns the public keys of our own tokens.
     pub(super) fn key_set(&self) -> String {
-        key_set(&self.signers)
+        key_set(&self.ours().signers)
     }
 }
 

@@ -153,9 +153,11 @@ pub fn note_exchange(cx: &mut Cx<'_>, digest: &[u8], expires_at: Timestamp) -> R
 
 impl Refresh {
     /// Says whether this is the row of a token. Constant time in the token's bytes.
-    pub fn is_of(&self, token: &Secret<String>, keys: &Keys) -> bool {
-        keys.token_mac(&self.pepper_id, token.expose())
-            .is_some_and(|mac| keys_equal(&mac, &self.mac))
+    ///
+    /// Errors: `Unavailable` when the row names a key that is not here.
+    pub fn is_of(&self, token: &Secret<String>, keys: &Keys) -> Result<bool> {
+        let mac = keys.token_mac(&self.pepper_id, token.expose())?;
+        Ok(keys_equal(&mac, &self.mac))
     }
 }
 

@@ -78,6 +78,9 @@ impl Oauth {
                 // Nobody was asked, or nobody answered.
                 _ => return,
             };
+            if is_signed && self.names_unknown_key(token) {
+                return;
+            }
             self.rejected.put(token, refusal, now, now + REFUSAL_SECS);
         })?;
         let until = (accepted.claims.expires_at + LEEWAY_SECS).min(now + secs);
@@ -89,8 +92,9 @@ impl Oauth {
         let resources = self.resources();
         let audiences = [resources[0].as_str(), resources[1].as_str()];
         let peeked = access_token::peek(token).map_err(refused)?;
-        if peeked.issuer == self.own.url {
-            let claims = access_token::verify(token, &self.own, &audiences, now).map_err(refused)?;
+        if peeked.issuer == self.url {
+            let ours = self.ours_for(&peeked);
+            let claims = access_token::verify(token, &ours.issuer, &audiences, now).map_err(refused)?;
             return Ok(Accepted {
                 claims: Arc::new(claims),
                 issuer: None,

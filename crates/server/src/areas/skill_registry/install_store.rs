@@ -181,7 +181,7 @@ pub struct NewToken<'a> {
     /// Its public prefix.
     pub token_prefix: &'a str,
     /// The key that made the MAC, and the MAC.
-    pub mac: (&'a str, [u8; 32]),
+    pub mac: (String, [u8; 32]),
     /// The end of its life.
     pub expires_at: Timestamp,
     /// The answer that issued it can be replayed.
@@ -201,7 +201,7 @@ pub fn insert_token(cx: &mut Cx<'_>, install: &Install, token: &NewToken<'_>) ->
             token.lookup_id,
             token.token_prefix,
             token.mac.1,
-            token.mac.0,
+            token.mac.0.as_str(),
             install.principal_id.as_str(),
             install.item_id.as_str(),
             install.id.as_str(),

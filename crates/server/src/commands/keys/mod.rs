@@ -1,8 +1,10 @@
 //! `provost keys`: the key material of an installation (D12.8).
 
+mod activate;
 mod passphrase;
 mod transfer;
 
+pub use activate::Activate;
 pub use transfer::{Export, Import};
 
 use super::failure::Outcome;
@@ -35,7 +37,7 @@ impl List {
         let (dir, _) = self.store.load_quietly()?.store.keys_dir();
         let keys = Keys::open(&dir)?.ids();
         if self.json {
-            let entry = |key: &provost_kernel::keys::KeyInfo| json!({ "id": key.id, "purpose": key.purpose, "createdAt": key.created, "current": key.current });
+            let entry = |key: &provost_kernel::keys::KeyInfo| json!({ "id": key.id, "purpose": key.purpose, "createdAt": key.created, "current": key.current, "pending": key.pending });
             return show::out(&format!(
                 "{}\n",
                 serde_json::Value::Array(keys.iter().map(entry).collect())
@@ -43,7 +45,11 @@ impl List {
         }
         let mut table = show::table(["ID", "PURPOSE", "CREATED", "CURRENT"]);
         for key in keys {
-            let current = if key.current { "yes" } else { "no" };
+            let current = match (key.current, key.pending) {
+                (true, _) => "yes",
+                (false, true) => "not yet",
+                (false, false) => "no",
+            };
             table.add_row([key.id.as_str(), key.purpose, &key.created.to_string(), current]);
         }
         show::out(&format!("{table}\n"))
@@ -52,30 +58,48 @@ impl List {
 
 /// Make the next key of a purpose. Older keys stay: what was made with them must still be checked.
 ///
-/// A running server uses the new key after its next start.
+/// The new key waits: running servers read it, and use it after `provost keys activate`, or by themselves ten minutes after all
+/// of them have read it.
 #[derive(clap::Parser)]
 #[command(
     name = "rotate",
     after_help = "Examples:
   provost keys rotate pepper
-  provost keys rotate checkpoint --keys-dir /etc/provost/keys"
+  provost keys rotate signing --now"
 )]
 pub struct Rotate {
     /// Which key
-    #[arg(value_parser = ["pepper", "sealing", "audit", "checkpoint", "signing"])]
+    #[arg(value_parser = ROTATING)]
     purpose: String,
+    /// Use the key at once: for a key that leaked. Servers that have not read it yet may refuse what others make, for seconds
+    #[arg(long)]
+    now: bool,
     #[command(flatten)]
     store: StoreFlags,
 }
+
+/// The purposes whose keys rotate.
+const ROTATING: [&str; 5] = ["pepper", "sealing", "audit", "checkpoint", "signing"];
 
 impl Rotate {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         let (dir, _) = self.store.load_quietly()?.store.keys_dir();
-        let id = Keys::rotate(&dir, &self.purpose, SystemClock::new().now(), &SystemEntropy)?;
-        show::out(&format!(
-            "{id} was made. Restart the server to use it, and export the keys again.\n"
-        ))?;
+        let now = SystemClock::new().now();
+        let said = if self.now {
+            let id = Keys::rotate(&dir, &self.purpose, now, &SystemEntropy)?;
+            format!(
+                "{id} was made and is active: running servers use it within 15 seconds. Export the keys again.\n"
+            )
+        } else {
+            let id = Keys::prepare_next(&dir, &self.purpose, now, &SystemEntropy)?;
+            format!(
+                "{id} was made and waits: running servers read it within 15 seconds. Use it with `provost keys activate {}`, or let them \
+                 do so ten minutes after all have read it. Export the keys again.\n",
+                self.purpose
+            )
+        };
+        show::out(&said)?;
         Ok(())
     }
 }

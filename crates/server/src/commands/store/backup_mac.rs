@@ -66,9 +66,10 @@ pub fn write(keys: &Keys, backup: &Path) -> Outcome {
     let mut source = std::fs::File::open(backup).map_err(unread)?;
     let mut digesting = Digesting::new(io::sink());
     io::copy(&mut source, &mut digesting).map_err(unread)?;
+    let (key_id, mac) = keys.named_mac(MacPurpose::Backup, &[&digesting.digest()]);
     let line = Line {
-        key_id: keys.mac_key_id(MacPurpose::Backup).to_owned(),
-        mac: hex(&keys.mac(MacPurpose::Backup, &[&digesting.digest()])),
+        key_id,
+        mac: hex(&mac),
     };
     let file = beside(backup);
     let text = serde_json::to_string(&line).map_err(provost_kernel::Error::internal)?;

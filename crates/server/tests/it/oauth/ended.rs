@@ -5,6 +5,8 @@ use super::identity::{former, of, revoke, sessions};
 use super::*;
 use crate::areas::mcp_sessions::open;
 use crate::support::{each, fresh_key};
+use provost_kernel::entropy::SystemEntropy;
+use provost_kernel::keys::Keys;
 use provost_server::areas::mcp_sessions;
 
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
@@ -352,5 +354,33 @@ fn an_enterprises_assertion_serves_once_at_two_servers_and_across_a_restart() {
             "invalid_grant",
         );
         third.kernel.stop().await;
+    });
+}
+
+#[test]
+fn a_token_that_a_newer_server_signed_is_read_by_an_older_one() {
+    each("oauth_newer_key", |app| async move {
+        let workshop = workshop(&app);
+        let older = trusting(&app, &workshop);
+        user(&older, "alice@acme.example", Some("viewer")).await;
+        let client = Confidential::register(&older, &[EXCHANGE], None).await;
+        let used = of(&workshop, "alice", "client-1", "s");
+        read(&older, &used).await.ok();
+        let made = Keys::rotate(&app.keys_dir, "signing", app.now(), &SystemEntropy).unwrap();
+        let newer = trusting(&app, &workshop);
+        let file = app.keys_dir.join(format!("{made}.key"));
+        let away = app.keys_dir.join("away");
+        let given = access(&client.ask(&newer, &exchange(&used)).await);
+        // A key that is nowhere is the caller's word.
+        std::fs::rename(&file, &away).unwrap();
+        read(&older, &given).await.refused(401, "unauthenticated");
+        std::fs::rename(&away, &file).unwrap();
+        app.advance(5);
+        read(&older, &given).await.ok();
+        // The older one signs with its own key until its next start, and the newer one reads that.
+        let own = access(&client.ask(&older, &exchange(&used)).await);
+        read(&newer, &own).await.ok();
+        newer.kernel.stop().await;
+        older.kernel.stop().await;
     });
 }

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::scene::{Scene, ask, expect, readiness, wait};
+use super::scene::{Account, Scene, ask, expect, readiness, wait};
 use super::{Arguments, Report};
 use crate::bench::place::Place;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::Request;
 use crate::process;
+
+/// More ends than the rest of a page of memory holds.
+const ENDS: usize = 40;
 
 /// A small file system in memory; it is taken away when dropped.
 struct Disk(PathBuf);
@@ -46,7 +49,9 @@ pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
     }
     let scene = Scene::of(installation, seed)?;
     let server = scene.installation.serve()?;
-    let account = scene.make_account(server.address, "to be disabled")?;
+    let accounts: Vec<Account> = (0..ENDS)
+        .map(|number| scene.make_account(server.address, &format!("to be disabled {number}")))
+        .collect::<Outcome<_>>()?;
     fill(&disk.0)?;
 
     let when = "while the disk of the keys is full";
@@ -66,26 +71,37 @@ pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
     )
     .with_body(json!({ "events": [event] }));
     expect(server.address, &decide, &[200], when)?;
-    scene.acts(server.address, &account.token, &[200], when)?;
-    // The end of a right is written beside the keys before it is answered.
-    let disable = scene.disable(&account);
-    let refused = expect(server.address, &disable, &[503], when)?;
+    // The end of a right is written beside the keys before it is answered. The last page of a file has room for some more.
+    let mut refused = None;
+    for account in &accounts {
+        let disable = scene.disable(account);
+        let answer = expect(server.address, &disable, &[200, 503], when)?;
+        if answer.status == 503 {
+            refused = Some((account, disable));
+            break;
+        }
+    }
+    let Some((account, disable)) = refused else {
+        return Err(Failure::new(format!(
+            "VIOLATION: {when} {ENDS} accounts were disabled, and nothing beside the keys can say so"
+        )));
+    };
+    scene.acts(
+        server.address,
+        &account.token,
+        &[200],
+        "of an account whose end was refused",
+    )?;
     if readiness(server.address)? != 200 {
         return Err(Failure::new(format!(
             "VIOLATION: {when} the server takes no requests"
         )));
     }
     std::fs::remove_file(disk.0.join("filler")).context("cannot make room")?;
-    let mut last = refused;
     wait(
         Duration::from_secs(20),
         "an end is not possible when there is room again",
-        || {
-            if let Ok(answer) = ask(server.address, &disable) {
-                last = answer;
-            }
-            last.status == 200
-        },
+        || ask(server.address, &disable).is_ok_and(|answer| answer.status == 200),
     )?;
     scene.acts(
         server.address,

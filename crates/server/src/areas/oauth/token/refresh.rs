@@ -69,7 +69,10 @@ pub async fn find(
         .read_system(move |tx| tx.query_opt(&store::REFRESH, params![lookup.as_str()], store::refresh))
         .await;
     let found = found.map_err(of_store)?;
-    Ok(found.filter(|row| row.is_of(token, &kernel.keys)))
+    match found {
+        Some(row) if row.is_of(token, &kernel.keys).map_err(of_store)? => Ok(Some(row)),
+        _ => Ok(None),
+    }
 }
 
 fn invalid() -> TokenError {
@@ -87,9 +90,10 @@ fn rotate(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
     let lookup = params![asked.lookup_id.as_str()];
     let found = cx.query_opt(&store::REFRESH, lookup, store::refresh)?;
     let keys = &cx.kernel().keys;
-    let found = found.filter(|row| row.organization == *cx.organization() && row.is_of(&asked.token, keys));
-    let Some(row) = found else {
-        return Ok(Err(invalid()));
+    let found = found.filter(|row| row.organization == *cx.organization());
+    let row = match found {
+        Some(row) if row.is_of(&asked.token, keys)? => row,
+        _ => return Ok(Err(invalid())),
     };
     cx.target(&mcp_sessions::fences::SESSION, row.session_id.as_str());
     match checked(cx, asked, &row)? {
