@@ -106,6 +106,7 @@ pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
         crate::closing::STATEMENTS,
         crate::proofs::STATEMENTS,
         crate::proofs::triggers::STATEMENTS,
+        crate::proofs::entries::STATEMENTS,
         crate::identity::STATEMENTS,
     ];
     all.extend(directory::statements());

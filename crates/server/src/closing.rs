@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 statements! {
-    /// The ends of the audit log, by which the store says that something acted on it.
+    /// Where each chain of the audit log ends, by which the store says that something acted on it.
     HEADS = unscoped("the hash is over everybody") "SELECT organization_id, seq, hash FROM chain_heads ORDER BY organization_id";
     /// The columns of a table of SQLite, each with its place in the primary key; 0 is none.
     COLUMNS = unscoped("the schema belongs to no organization") {

@@ -40,4 +40,5 @@ migrations! {
     23 "0023_event_epochs";
     24 "0024_right_proofs";
     25 "0025_key_readers";
+    26 "0026_entries_of_targets";
 }

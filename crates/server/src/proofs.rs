@@ -6,12 +6,14 @@
 //! ```text
 //! row without a proof, or with another   named by its table and key
 //! proof without a row                    named
-//! sum or number of all others            the row is named that the newest entry about it contradicts, or none can be
+//! row that the newest entry contradicts   named, with the entry ([`entries`])
+//! sum or number of all others            named
 //! ```
 //!
 //! INVARIANT PF-3: whatever another hand changed, inserted, took away or put back among the rows that decide rights is found.
 //! INVARIANT PF-4: a store that has no proofs gets them once, and its log says that what was there is trusted.
 
+pub mod entries;
 pub mod round;
 mod seal;
 pub mod triggers;
@@ -19,6 +21,7 @@ pub mod triggers;
 pub use seal::{renew, write_once};
 
 use crate::rights::DECIDING;
+use entries::Testimony;
 use provost_kernel::audit::Head;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{self, Column, ColumnKind, Engine, Param, Row, Statement, Tx};
@@ -66,16 +69,23 @@ pub enum Fault {
         /// How many rows there are, beyond those that Provost left.
         more: i64,
     },
-    /// A trigger that Provost did not make, or one of its own that is gone or off.
+    /// The row fits its proof, and the newest entry of the audit log about it says something else.
+    Contradicted {
+        /// The member of the entry.
+        path: String,
+        /// The entry's id.
+        entry: String,
+    },
+    /// A trigger or rule that Provost did not make, or one of its own that is gone, off or another.
     Trigger {
         /// The table.
         table: String,
         /// The trigger.
         name: String,
-        /// Whether it is another hand's.
-        is_strange: bool,
+        /// What is wrong with it.
+        act: triggers::Act,
     },
-    /// The sum cannot be judged.
+    /// The sum, or what entries say, cannot be judged.
     Unreadable(String),
 }
 
@@ -87,6 +97,7 @@ impl Fault {
             Self::Inserted => "inserted",
             Self::Removed => "removed",
             Self::Together { .. } => "sum",
+            Self::Contradicted { .. } => "contradicted",
             Self::Trigger { .. } => "trigger",
             Self::Unreadable(_) => "unreadable",
         }
@@ -117,21 +128,29 @@ impl fmt::Display for Finding {
                 "{more} of the rows that decide rights were put back from outside: their number is not the one in the heads \
                  of the audit log"
             ),
-            Fault::Trigger {
-                table,
-                name,
-                is_strange: true,
-            } => write!(
+            Fault::Contradicted { path, entry } => write!(
                 f,
-                "the table {table}, whose rows decide rights, has a trigger {name} that Provost did not make; it may change what \
-                 Provost writes"
+                "is not what the newest entry of the audit log about it says: {path} is another than in {entry}. The row was put \
+                 back as it once was, or the entry was changed"
             ),
-            Fault::Trigger { table, name, .. } => write!(
-                f,
-                "the trigger {name} of the table {table}, whose rows decide rights, is gone or off: what is written there gets no \
-                 proof"
-            ),
-            Fault::Unreadable(why) => write!(f, "the sum of the rows that decide rights cannot be judged: {why}"),
+            Fault::Trigger { table, name, act } => match act {
+                triggers::Act::Strange => write!(
+                    f,
+                    "the table {table} has a trigger or rule {name} that Provost did not make; it may change rows that decide \
+                     rights while Provost writes"
+                ),
+                triggers::Act::Missing => write!(
+                    f,
+                    "the trigger {name} of the table {table} is gone or off: what Provost writes there is no longer noted as \
+                     its migrations say"
+                ),
+                triggers::Act::Replaced => write!(
+                    f,
+                    "the trigger {name} of the table {table}, or the function that it runs, is not what Provost's migrations \
+                     make: what another hand changes may be proven as if Provost had written it"
+                ),
+            },
+            Fault::Unreadable(why) => write!(f, "the rows that decide rights cannot be judged: {why}"),
         }
     }
 }
@@ -153,20 +172,25 @@ pub fn findings(tx: &mut Tx<'_>, keys: &Keys) -> Result<Vec<Finding>> {
         return Ok(found);
     }
     for deciding in DECIDING {
-        let mut after = None;
-        loop {
-            let page = page(tx, keys, deciding, after.as_deref())?;
-            found.extend(page.found);
-            after = page.last;
-            if after.is_none() {
-                break;
-            }
-        }
+        found.extend(every_page(tx, keys, deciding)?);
     }
     found.extend(ends(tx, keys)?);
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+fn every_page(tx: &mut Tx<'_>, keys: &Keys, deciding: &Deciding) -> Result<Vec<Finding>> {
+    let mut found = Vec::new();
+    let mut after = None;
+    loop {
+        let page = page(tx, keys, deciding, after.as_deref())?;
+        found.extend(page.found);
+        after = page.last;
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
 }
 
 /// Says whether a store has proofs. One of an earlier build gets them at the first start; that it lost all of them would take
@@ -195,19 +219,30 @@ pub fn page(tx: &mut Tx<'_>, keys: &Keys, deciding: &Deciding, after: Option<&st
     let params = after.map_or_else(|| Ok(Vec::new()), |key| values(key, &columns))?;
     let mut last = None;
     let mut count = 0;
+    let testimony = Testimony::of(deciding.table);
+    let mut claims = Vec::new();
     let found = tx.query(statement, &params, |row| {
         count += 1;
         let (organization, key, content) = (row.str(0)?, row.str(1)?, row.str(2)?);
         last = Some(key.to_owned());
         let fault = match proof_of(row, 3)? {
             None => Some(Fault::Inserted),
-            Some(proof) if proof.fits(keys, deciding, content)? => None,
+            Some(proof) if proof.fits(keys, deciding, content)? => {
+                if let Some(testimony) = testimony {
+                    claims.extend(testimony.claim(organization, key, content)?);
+                }
+                None
+            }
             Some(_) => Some(Fault::Changed),
         };
         Ok(fault.map(|fault| of_row(organization, deciding.table, key, fault)))
     })?;
+    let mut found: Vec<Finding> = found.into_iter().flatten().collect();
+    if let Some(testimony) = testimony {
+        found.extend(testimony.contradictions(tx, keys, claims)?);
+    }
     Ok(Page {
-        found: found.into_iter().flatten().collect(),
+        found,
         last: last.filter(|_| count == PAGE),
     })
 }

@@ -44,7 +44,7 @@ statements! {
 
 /// Migrates a store, binds it to its keys, compares it with what it was when it was closed, and writes what migrations cannot
 /// say: the match keys of earlier words (WD-2), the ceilings of earlier clients, the scope of accounts that machines pull with, the proofs of rows of
-/// a store that has none (PF-4).
+/// a store that has none (PF-4). Triggers that are not those of the migrations are named in the log (PF-6).
 ///
 /// Errors: a sentence for a store that is newer than the program, edited, damaged, or made with other keys; `Broken` when it
 /// cannot be written.
@@ -63,6 +63,9 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
             rows = count,
             "the rows that decide rights carry proofs from now on; what was there is trusted"
         );
+    }
+    for finding in conn.read(proofs::triggers::findings)? {
+        tracing::error!("{finding}");
     }
     let values = keys.check_values_in_use();
     let mut new: Vec<Call<'_>> = values

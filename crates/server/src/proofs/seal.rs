@@ -1,5 +1,6 @@
 //! Proofs for all rows at once.
 
+use super::entries::begin_anew;
 use super::{FORGET, HEADS, kept};
 use crate::rights::DECIDING;
 use provost_kernel::audit::{self, Head, Note};
@@ -116,6 +117,7 @@ fn in_one_transaction(
     head.append(&note, salt, &mut calls)?;
     head.book(keys, &change)?;
     calls.extend(head.store(keys, now));
+    calls.push(begin_anew(&mut conn.tx(), keys)?);
     conn.commit(&calls)?;
     Ok(Some(count))
 }

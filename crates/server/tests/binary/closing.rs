@@ -187,3 +187,68 @@ fn what_changed_is_served_once_it_is_accepted_or_nobody_knows_better() {
         }
     }
 }
+
+/// Nobody waits three years: the store says that a clock which was ahead by them kept an instant.
+#[test]
+fn an_operator_says_that_the_clock_is_right() {
+    const ACCEPTED: &str =
+        "SELECT CAST(COUNT(*) AS BIGINT) FROM audit_entries WHERE action = 'store.clock_accepted'";
+    for home in homes("clock_accepted") {
+        let server = home.serve(&[]);
+        let token = server.token();
+        assert_eq!(server.stop(), 0);
+        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
+        let ahead = now + 3 * 365 * 86_400_000;
+        change(
+            &home,
+            &format!(
+                "INSERT INTO installation (name, value) VALUES ('clock', '{ahead} 0 0 0 0') \
+                 ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+            ),
+        );
+        let mut server = home.serve(&[]);
+        server.wait_for("the clock of this machine is doubted");
+        // What had run out by the kept instant has run out (CK-3).
+        assert_eq!(server.accounts("default", &token).0, 401);
+        assert_eq!(server.stop(), 0);
+        assert_eq!(count(&home, ACCEPTED), 0);
+        let said = home.run(&["store", "accept", "--clock"]);
+        assert!(
+            said.starts_with("The clock of this machine is taken as right"),
+            "{said}"
+        );
+        assert_eq!(count(&home, ACCEPTED), 1);
+        let server = home.serve(&[]);
+        assert!(!server.log.contains("is doubted"), "{}", server.log);
+        // Nothing was written down as expired meanwhile.
+        assert_eq!(server.accounts("default", &token).0, 200);
+        assert_eq!(server.stop(), 0);
+        assert_eq!(home.run(&["store", "check"]), "the store is whole\n");
+    }
+}
+
+#[test]
+fn a_trigger_of_another_hand_is_said_at_a_start() {
+    for home in homes("strange_trigger") {
+        assert_eq!(home.serve(&[]).stop(), 0);
+        let (made, gone) = if home.is_sqlite() {
+            let made = "CREATE TRIGGER another AFTER INSERT ON audit_entries BEGIN SELECT 1; END";
+            (made, "DROP TRIGGER another")
+        } else {
+            let made = "CREATE TRIGGER another BEFORE UPDATE ON service_accounts FOR EACH ROW EXECUTE FUNCTION \
+                        suppress_redundant_updates_trigger()";
+            (made, "DROP TRIGGER another ON service_accounts")
+        };
+        change(&home, made);
+        let mut server = home.serve(&[]);
+        server.wait_for("has a trigger or rule another that Provost did not make");
+        assert_eq!(server.stop(), 0);
+        let (code, said) = home.refuse(&["store", "check"]);
+        assert!(
+            code == 1 && said.contains("a trigger or rule another"),
+            "{code}: {said}"
+        );
+        change(&home, gone);
+        assert_eq!(home.run(&["store", "check"]), "the store is whole\n");
+    }
+}

@@ -1,6 +1,6 @@
 //! What another hand does to rows that decide rights is found, and nothing else is (PF-1 to PF-4).
 
-use crate::support::{App, each, fresh_key};
+use crate::support::{App, Reply, each, fresh_key};
 use provost_kernel::db::{Access, Conn};
 use provost_server::proofs::{self, Fault, Finding};
 use serde_json::json;
@@ -171,6 +171,131 @@ fn a_row_put_back_as_it_once_was_is_missed_by_the_sum() {
             "{}",
             sums[0]
         );
+        assert_eq!(contradicted(&found), ["service_accounts /status"]);
+        take_as_it_is(&app);
+        assert_eq!(named(&app).await, []);
+    });
+}
+
+/// Returns the tables and members of which the log says something else.
+fn contradicted(found: &[Finding]) -> Vec<String> {
+    let told = found
+        .iter()
+        .filter_map(|finding| match (&finding.fault, &finding.row) {
+            (Fault::Contradicted { path, entry }, Some((table, _))) => {
+                assert!(entry.starts_with("aud_"), "{entry}");
+                assert!(finding.to_string().contains(entry), "{finding}");
+                Some(format!("{table} {path}"))
+            }
+            _ => None,
+        });
+    told.collect()
+}
+
+/// The operator takes the rows as they are.
+fn take_as_it_is(app: &App) -> u64 {
+    let (location, kernel) = (app.location(), app.kernel.clone());
+    let renewed = std::thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            let mut conn = Conn::open(&location, Access::Write).unwrap();
+            proofs::renew(&mut conn, &kernel.keys, kernel.clock.now())
+        });
+        run.join().unwrap()
+    });
+    renewed.unwrap().unwrap()
+}
+
+/// Keeps rows and their proofs, has something done, puts rows and proofs back, and returns what the log says of it.
+async fn put_back(app: &App, table: &str, id: &str, path: &str, body: serde_json::Value) -> Vec<String> {
+    beside(
+        app,
+        &format!(
+            "CREATE TABLE kept AS SELECT * FROM {table} WHERE id = '{id}'; \
+             CREATE TABLE kept_proofs AS SELECT * FROM right_proofs WHERE table_name = '{table}' AND row_key LIKE '%{id}%'"
+        ),
+    );
+    let reply = app.write("PATCH", path, body).await;
+    assert!(reply.status.is_success(), "{}", reply.text());
+    assert_eq!(named(app).await, [], "{path}");
+    beside(
+        app,
+        &format!(
+            "DELETE FROM {table} WHERE id = '{id}'; INSERT INTO {table} SELECT * FROM kept; \
+             DELETE FROM right_proofs WHERE table_name = '{table}' AND row_key LIKE '%{id}%'; \
+             INSERT INTO right_proofs SELECT * FROM kept_proofs; DROP TABLE kept; DROP TABLE kept_proofs"
+        ),
+    );
+    let found = found(app).await;
+    assert!(
+        found
+            .iter()
+            .any(|finding| finding.fault == Fault::Together { more: 0 }),
+        "{found:?}"
+    );
+    contradicted(&found)
+}
+
+fn id_of(reply: &Reply) -> String {
+    let made = reply.ok();
+    let id = ["user", "client"]
+        .iter()
+        .find_map(|member| made[member]["id"].as_str());
+    id.or(made["id"].as_str()).unwrap().to_owned()
+}
+
+#[test]
+fn the_newest_entry_names_the_row_that_was_put_back() {
+    each("proofs_entries", |app: Arc<App>| async move {
+        let user = json!({ "loginName": "ada", "permissionRole": "admin" });
+        let user = id_of(&app.write("POST", "/directory/users", user).await);
+        let narrower = json!({ "permissionRole": null });
+        let told = put_back(
+            &app,
+            "directory_users",
+            &user,
+            &format!("/directory/users/{user}"),
+            narrower,
+        )
+        .await;
+        assert_eq!(told, ["directory_users /permissionRole"]);
+        take_as_it_is(&app);
+        assert_eq!(named(&app).await, [], "the operator took it as it is");
+        // What comes later is compared as ever.
+        let client = json!({
+            "name": "shop", "redirectUris": ["https://app.example/back"], "grantTypes": ["authorization_code"],
+            "tokenEndpointAuthMethod": "none", "scopes": ["events:read", "policies:read"],
+        });
+        let client = id_of(&app.write("POST", "/mcp/clients", client).await);
+        let path = format!("/mcp/clients/{client}");
+        let narrower = json!({ "scopes": ["events:read"] });
+        let told = put_back(&app, "oauth_clients", &client, &path, narrower).await;
+        assert_eq!(told, ["oauth_clients /ceiling", "oauth_clients /scopes"]);
+        take_as_it_is(&app);
+        let (account, _) = app.account("strong", "operator", &[]).await;
+        let path = format!("/service-accounts/{account}");
+        let told = put_back(
+            &app,
+            "service_accounts",
+            &account,
+            &path,
+            json!({ "permissionRole": "viewer" }),
+        )
+        .await;
+        assert_eq!(told, ["service_accounts /permissionRole"]);
+        // From where on entries count carries a MAC: nobody switches the comparison off.
+        beside(
+            &app,
+            "UPDATE installation SET value = '{\"all\":{}} 00' WHERE name = 'rights_counted_from'",
+        );
+        let found = found(&app).await;
+        assert!(
+            found
+                .iter()
+                .any(|finding| matches!(&finding.fault, Fault::Unreadable(why) if why.contains("count"))),
+            "{found:?}"
+        );
+        take_as_it_is(&app);
+        assert_eq!(named(&app).await, []);
     });
 }
 
@@ -229,6 +354,90 @@ fn a_trigger_of_another_hand_is_named_and_so_is_one_that_is_gone() {
             let back = "ALTER TABLE policies ENABLE TRIGGER note_rights_of_update";
             expect(&app, gone, back, &[("trigger", "")]).await;
         }
+        // What acts on any other table acts in the same transaction.
+        let (strange, drop) = if is_sqlite {
+            let strange = "CREATE TRIGGER another AFTER INSERT ON jobs BEGIN SELECT 1; END";
+            (strange, "DROP TRIGGER another")
+        } else {
+            let strange = "CREATE RULE another AS ON INSERT TO jobs DO ALSO NOTHING";
+            (strange, "DROP RULE another ON jobs")
+        };
+        expect(&app, strange, drop, &[("trigger", "")]).await;
+    });
+}
+
+/// Returns the text that makes something in the migrations of an engine, from its first words to its last.
+fn made(is_sqlite: bool, begin: &str, end: &str) -> String {
+    let texts = provost_server::migrations::ALL.iter().rev();
+    let mut texts = texts.map(|one| if is_sqlite { one.sqlite } else { one.postgres });
+    let text = texts.find_map(|text| Some(&text[text.find(begin)?..]));
+    let text = text.unwrap_or_else(|| panic!("no migration has {begin}"));
+    text[..text.find(end).unwrap() + end.len()].to_owned()
+}
+
+#[test]
+fn a_trigger_or_function_that_another_hand_replaced_is_named() {
+    each("proofs_replaced", |app: Arc<App>| async move {
+        if matches!(app.location(), provost_kernel::db::Location::Sqlite(_)) {
+            let whole = made(true, "CREATE TRIGGER mcp_sessions_count_insert", "\nEND;");
+            let other = "DROP TRIGGER mcp_sessions_count_insert; \
+                         CREATE TRIGGER mcp_sessions_count_insert AFTER INSERT ON mcp_sessions BEGIN SELECT 1; END";
+            let back = format!("DROP TRIGGER mcp_sessions_count_insert; {whole}");
+            expect(&app, other, &back, &[("trigger", "")]).await;
+            expect(
+                &app,
+                "DROP TRIGGER mcp_sessions_count_insert",
+                &whole,
+                &[("trigger", "")],
+            )
+            .await;
+            return;
+        }
+        // The function notes nothing any more.
+        let whole = made(false, "CREATE FUNCTION note_touched_rights()", "$$;\n");
+        let quiet = "CREATE OR REPLACE FUNCTION note_touched_rights() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$";
+        let back = whole.replacen("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1);
+        let every: Vec<_> = (0..3 * provost_server::rights::DECIDING.len())
+            .map(|_| ("trigger", ""))
+            .collect();
+        assert_eq!(named(&app).await, []);
+        beside(&app, quiet);
+        assert_eq!(named(&app).await.len(), every.len(), "each table's");
+        beside(&app, &back);
+        assert_eq!(named(&app).await, []);
+        for other in [
+            // The same text with the rights of another.
+            "ALTER FUNCTION note_touched_rights() SECURITY DEFINER",
+            "ALTER FUNCTION note_touched_rights() SET search_path = pg_temp",
+        ] {
+            beside(&app, other);
+            assert_eq!(named(&app).await.len(), every.len(), "{other}");
+            beside(
+                &app,
+                "ALTER FUNCTION note_touched_rights() SECURITY INVOKER; ALTER FUNCTION note_touched_rights() RESET ALL",
+            );
+        }
+        // The trigger is there and acts, and not as it was made: without a word about the rows, for some columns, for another key,
+        // with another function.
+        let note = "REFERENCING OLD TABLE AS former NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights";
+        let drop = "DROP TRIGGER note_rights_of_update ON policies";
+        let back = format!(
+            "{drop}; CREATE TRIGGER note_rights_of_update AFTER UPDATE ON policies {note}('organization_id', 'id')"
+        );
+        let act =
+            "CREATE FUNCTION another() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$";
+        beside(&app, act);
+        for other in [
+            format!("CREATE TRIGGER note_rights_of_update AFTER UPDATE ON policies {note}('organization_id')"),
+            "CREATE TRIGGER note_rights_of_update AFTER UPDATE ON policies FOR EACH STATEMENT EXECUTE FUNCTION another()".to_owned(),
+            "CREATE TRIGGER note_rights_of_update AFTER UPDATE OF name ON policies FOR EACH STATEMENT EXECUTE FUNCTION \
+             note_touched_rights('organization_id', 'id')"
+                .to_owned(),
+            format!("CREATE TRIGGER note_rights_of_update AFTER INSERT ON policies {}", note.replace("OLD TABLE AS former ", ""))
+                + "('organization_id', 'id')",
+        ] {
+            expect(&app, &format!("{drop}; {other}"), &back, &[("trigger", "")]).await;
+        }
     });
 }
 
@@ -269,15 +478,7 @@ fn taking_the_rows_as_they_are_ends_the_disagreement() {
             ),
         );
         assert!(!named(&app).await.is_empty());
-        let (location, kernel) = (app.location(), app.kernel.clone());
-        let renewed = std::thread::scope(|scope| {
-            let run = scope.spawn(|| {
-                let mut conn = Conn::open(&location, Access::Write).unwrap();
-                proofs::renew(&mut conn, &kernel.keys, kernel.clock.now())
-            });
-            run.join().unwrap()
-        });
-        assert!(renewed.unwrap().unwrap() > 3);
+        assert!(take_as_it_is(&app) > 3);
         assert_eq!(named(&app).await, []);
         app.account("after", "viewer", &[]).await;
         assert_eq!(named(&app).await, []);

@@ -19,6 +19,7 @@ use provost_kernel::time::{Clock, ManualClock};
 use provost_kernel::{Kernel, Timestamp};
 use provost_server::app;
 use provost_server::areas::history::Place;
+use provost_server::proofs::entries;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -81,6 +82,7 @@ pub fn each_with<F: Future<Output = ()>>(name: &str, settings: &Settings, scenar
         runtime.block_on(async {
             let app = Arc::new(App::start(store.location(), settings.clone()).await);
             scenario(app.clone()).await;
+            app.agrees_with_its_entries().await;
             app.kernel.stop().await;
             let _ = std::fs::remove_dir_all(&app.keys_dir);
         });
@@ -88,6 +90,18 @@ pub fn each_with<F: Future<Output = ()>>(name: &str, settings: &Settings, scenar
 }
 
 impl App {
+    /// Expects that each row is what the newest entry about it says (PF-7), as far as the store can still be read.
+    async fn agrees_with_its_entries(&self) {
+        let kernel = self.kernel.clone();
+        let found = self
+            .kernel
+            .read_system(move |tx| entries::every_contradiction(tx, &kernel.keys))
+            .await;
+        if let Ok(found) = found {
+            assert_eq!(found, []);
+        }
+    }
+
     pub async fn start(location: Location, settings: Settings) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let unique = format!(

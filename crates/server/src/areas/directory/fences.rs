@@ -2,6 +2,7 @@
 //!
 //! Operators read users and groups. The credentials that a group opens are not theirs to read.
 
+use crate::proofs::entries::{Form, Testimony, Word};
 use provost_kernel::fence::Readers;
 
 provost_kernel::fences! {
@@ -34,3 +35,12 @@ provost_kernel::fences! {
         "/opens" => Readers::Overseers;
     }
 }
+
+/// What entries say of users: the role alone, since no file gives one. A user who comes back with an import has none.
+pub static USERS: Testimony = Testimony {
+    table: "directory_users",
+    kind: &USER,
+    // What has ended keeps what it was.
+    among: Some(("valid_to", 9_007_199_254_740_991)),
+    words: &[Word::of("permission_role", "/permissionRole", Form::Given)],
+};

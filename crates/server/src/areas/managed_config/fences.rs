@@ -2,6 +2,7 @@
 //!
 //! Hidden values stand in no entry (MC-5).
 
+use crate::proofs::entries::{Testimony, Word};
 use provost_kernel::fence::Readers;
 
 provost_kernel::fences! {
@@ -23,3 +24,17 @@ provost_kernel::fences! {
         "/contentDigest" => Readers::Overseers;
     }
 }
+
+/// What entries say of profiles.
+pub static PROFILES: Testimony = Testimony {
+    table: "managed_config_profiles",
+    kind: &PROFILE,
+    among: None,
+    words: &[
+        Word::new("name", "/name"),
+        Word::new("auto_publish", "/autoPublish"),
+        Word::new("on_unavailable", "/onUnavailable"),
+        Word::new("poll_interval_secs", "/pollIntervalSeconds"),
+        Word::new("status", "/status"),
+    ],
+};

@@ -2,6 +2,7 @@
 //!
 //! Clients, sign-ins and identity links say who may become whom.
 
+use crate::proofs::entries::{Form, Testimony, Word};
 use provost_kernel::fence::Readers;
 
 provost_kernel::fences! {
@@ -35,3 +36,20 @@ provost_kernel::fences! {
         "/heldIdentityLinks" => Readers::Overseers;
     }
 }
+
+/// What entries say of clients.
+pub static CLIENTS: Testimony = Testimony {
+    table: "oauth_clients",
+    kind: &CLIENT,
+    among: None,
+    words: &[
+        Word::new("name", "/name"),
+        Word::of("redirect_uris", "/redirectUris", Form::Document),
+        Word::of("grant_types", "/grantTypes", Form::Document),
+        Word::of("jwks", "/jwks", Form::Document),
+        Word::new("jwks_uri", "/jwksUri"),
+        Word::of("scopes", "/scopes", Form::Words("")),
+        Word::of("ceiling", "/ceiling", Form::Words("")),
+        Word::of("blocked_at", "/blocked", Form::Presence).held(),
+    ],
+};

@@ -2,6 +2,7 @@
 //!
 //! Definitions stand in no entry; everybody who reads the log reads policies.
 
+use crate::proofs::entries::{Form, Testimony, Word};
 use provost_kernel::fence::Readers;
 
 provost_kernel::fences! {
@@ -19,3 +20,16 @@ provost_kernel::fences! {
         VERSION_CREATED = "policy_set.version_created" => Readers::Everybody;
     }
 }
+
+/// What entries say of policies; their definitions stand in none.
+pub static POLICIES: Testimony = Testimony {
+    table: "policies",
+    kind: &POLICY,
+    among: None,
+    words: &[
+        Word::new("current_revision", "/revision"),
+        Word::new("definition_sha256", "/definitionSha256"),
+        Word::new("action", "/action"),
+        Word::of("enabled", "/enabled", Form::Flag),
+    ],
+};

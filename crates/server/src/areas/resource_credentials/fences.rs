@@ -3,6 +3,7 @@
 //! An operator reads the credentials that are assigned to it and no others (RC-5), in the log as well.
 
 use super::{asking, store};
+use crate::proofs::entries::{Form, Testimony, Word};
 use provost_kernel::fence::{Assignment, Readers};
 use provost_kernel::{Cx, Result};
 use std::collections::BTreeSet;
@@ -41,3 +42,21 @@ fn of_caller(cx: &mut Cx<'_>) -> Result<BTreeSet<String>> {
     }
     Ok(ids)
 }
+
+/// What entries say of credentials, never of their secrets.
+pub static CREDENTIALS: Testimony = Testimony {
+    table: "resource_credentials",
+    kind: &CREDENTIAL,
+    among: None,
+    words: &[
+        Word::new("name", "/name"),
+        Word::new("kind", "/kind"),
+        Word::of("is_default", "/default", Form::Flag),
+        Word::new("username", "/username"),
+        Word::new("header_name", "/headerName"),
+        Word::new("management_mode", "/managementMode"),
+        Word::new("external_path", "/externalPath"),
+        Word::new("external_field", "/externalField"),
+        Word::new("secret_version", "/secretVersion"),
+    ],
+};

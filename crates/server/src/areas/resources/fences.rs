@@ -2,6 +2,7 @@
 //!
 //! Resources are inventory.
 
+use crate::proofs::entries::{Form, Testimony, Word};
 use provost_kernel::fence::Readers;
 
 provost_kernel::fences! {
@@ -13,3 +14,34 @@ provost_kernel::fences! {
         GATEWAY = "resource_gateway" => Readers::Everybody;
     }
 }
+
+/// What entries say of resources.
+pub static RESOURCES: Testimony = Testimony {
+    table: "resources",
+    kind: &RESOURCE,
+    among: None,
+    words: &[
+        Word::new("name", "/name"),
+        Word::new("protocol", "/protocol"),
+        Word::new("upstream_host", "/upstreamHost"),
+        Word::new("upstream_port", "/upstreamPort"),
+        Word::of("upstream_tls", "/upstreamTls", Form::Flag),
+        Word::of("enabled", "/enabled", Form::Flag),
+        Word::of("transparent_routing", "/transparentRouting", Form::Flag),
+        Word::new("gateway_id", "/gatewayId"),
+        Word::new("owner_id", "/ownerId"),
+    ],
+};
+
+/// What entries say of gateways.
+pub static GATEWAYS: Testimony = Testimony {
+    table: "resource_gateways",
+    kind: &GATEWAY,
+    among: None,
+    words: &[
+        Word::new("name", "/name"),
+        Word::new("hostname", "/hostname"),
+        Word::of("enabled", "/enabled", Form::Flag),
+        Word::new("owner_id", "/ownerId"),
+    ],
+};

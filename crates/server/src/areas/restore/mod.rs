@@ -24,6 +24,7 @@ mod release;
 pub use model::Held;
 
 use crate::areas::{directory, oauth, service_accounts};
+use crate::proofs::entries;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result};
 
@@ -34,6 +35,8 @@ pub fn operations() -> Vec<Entry> {
 
 /// Holds back everybody of the organization who can act, in the unit that restores it (RH-1).
 pub fn hold_everybody(cx: &mut Cx<'_>) -> Result<()> {
+    // What is held back now is no contradiction of what entries said before (PF-7).
+    entries::note_hold(cx)?;
     service_accounts::hold_every(cx)?;
     directory::hold_every(cx)?;
     oauth::hold_every(cx)

@@ -2,6 +2,7 @@
 //!
 //! Accounts and tokens are read by admins and auditors.
 
+use crate::proofs::entries::{Form, Testimony, Word};
 use provost_kernel::fence::Readers;
 
 provost_kernel::fences! {
@@ -33,3 +34,17 @@ provost_kernel::fences! {
         "/orphaned_service_account" => Readers::Overseers;
     }
 }
+
+/// What entries say of accounts.
+pub static ACCOUNTS: Testimony = Testimony {
+    table: "service_accounts",
+    kind: &ACCOUNT,
+    among: None,
+    words: &[
+        Word::new("name", "/name"),
+        Word::new("permission_role", "/permissionRole"),
+        Word::of("scopes", "/scopes", Form::Words("allOfRole")),
+        Word::new("owner_console_user_id", "/ownerConsoleUserId"),
+        Word::new("status", "/status").held(),
+    ],
+};

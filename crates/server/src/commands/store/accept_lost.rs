@@ -20,6 +20,7 @@ use crate::commands::show;
 use crate::commands::store_flags::{Place, block_on, brief};
 use crate::ends::{self, Again};
 use crate::identity::{self, Identity, State};
+use crate::proofs::entries;
 use crate::store;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::ends::{EndJournal, EndLine};
@@ -318,6 +319,8 @@ fn agree(yes: bool) -> Outcome {
 fn begin(cx: &mut Cx<'_>, epoch: i64) -> Result<()> {
     cx.target(&held::fences::STORE, epoch.to_string());
     cx.judge_callers_anew();
+    // What is taken away from here on leaves entries of the store, not of each row.
+    entries::note_loss(cx)?;
     events::begin_epoch(cx)?;
     // What was used once since would serve again.
     oauth::forget_allowed(cx)?;
