@@ -205,24 +205,36 @@ fn take_as_it_is(app: &App) -> u64 {
     renewed.unwrap().unwrap()
 }
 
-/// Keeps rows and their proofs, has something done, puts rows and proofs back, and returns what the log says of it.
-async fn put_back(app: &App, table: &str, id: &str, path: &str, body: serde_json::Value) -> Vec<String> {
+/// Keeps a row and its proof, has something done, puts columns and proof back, and returns what the log says of it.
+async fn put_back(
+    app: &App,
+    (table, columns): (&str, &[&str]),
+    path: &str,
+    body: serde_json::Value,
+) -> Vec<String> {
+    let id = path.rsplit('/').next().unwrap();
+    let proof = format!("table_name = '{table}' AND row_key LIKE '%{id}%'");
     beside(
         app,
         &format!(
             "CREATE TABLE kept AS SELECT * FROM {table} WHERE id = '{id}'; \
-             CREATE TABLE kept_proofs AS SELECT * FROM right_proofs WHERE table_name = '{table}' AND row_key LIKE '%{id}%'"
+             CREATE TABLE kept_proofs AS SELECT * FROM right_proofs WHERE {proof}"
         ),
     );
     let reply = app.write("PATCH", path, body).await;
     assert!(reply.status.is_success(), "{}", reply.text());
     assert_eq!(named(app).await, [], "{path}");
+    let set: Vec<String> = columns
+        .iter()
+        .map(|column| format!("{column} = (SELECT k.{column} FROM kept k)"))
+        .collect();
     beside(
         app,
         &format!(
-            "DELETE FROM {table} WHERE id = '{id}'; INSERT INTO {table} SELECT * FROM kept; \
-             DELETE FROM right_proofs WHERE table_name = '{table}' AND row_key LIKE '%{id}%'; \
-             INSERT INTO right_proofs SELECT * FROM kept_proofs; DROP TABLE kept; DROP TABLE kept_proofs"
+            "UPDATE {table} SET {} WHERE id = '{id}'; \
+             UPDATE right_proofs SET mac = (SELECT k.mac FROM kept_proofs k) WHERE {proof}; \
+             DROP TABLE kept; DROP TABLE kept_proofs",
+            set.join(", ")
         ),
     );
     let found = found(app).await;
@@ -248,15 +260,9 @@ fn the_newest_entry_names_the_row_that_was_put_back() {
     each("proofs_entries", |app: Arc<App>| async move {
         let user = json!({ "loginName": "ada", "permissionRole": "admin" });
         let user = id_of(&app.write("POST", "/directory/users", user).await);
-        let narrower = json!({ "permissionRole": null });
-        let told = put_back(
-            &app,
-            "directory_users",
-            &user,
-            &format!("/directory/users/{user}"),
-            narrower,
-        )
-        .await;
+        let users: (&str, &[&str]) = ("directory_users", &["permission_role", "updated_at"]);
+        let none = json!({ "permissionRole": null });
+        let told = put_back(&app, users, &format!("/directory/users/{user}"), none).await;
         assert_eq!(told, ["directory_users /permissionRole"]);
         take_as_it_is(&app);
         assert_eq!(named(&app).await, [], "the operator took it as it is");
@@ -266,21 +272,18 @@ fn the_newest_entry_names_the_row_that_was_put_back() {
             "tokenEndpointAuthMethod": "none", "scopes": ["events:read", "policies:read"],
         });
         let client = id_of(&app.write("POST", "/mcp/clients", client).await);
-        let path = format!("/mcp/clients/{client}");
+        let clients: (&str, &[&str]) = ("oauth_clients", &["scopes", "ceiling", "updated_at"]);
         let narrower = json!({ "scopes": ["events:read"] });
-        let told = put_back(&app, "oauth_clients", &client, &path, narrower).await;
+        let told = put_back(&app, clients, &format!("/mcp/clients/{client}"), narrower).await;
         assert_eq!(told, ["oauth_clients /ceiling", "oauth_clients /scopes"]);
         take_as_it_is(&app);
         let (account, _) = app.account("strong", "operator", &[]).await;
-        let path = format!("/service-accounts/{account}");
-        let told = put_back(
-            &app,
+        let accounts: (&str, &[&str]) = (
             "service_accounts",
-            &account,
-            &path,
-            json!({ "permissionRole": "viewer" }),
-        )
-        .await;
+            &["permission_role", "updated_at", "former_role", "former_scopes"],
+        );
+        let weaker = json!({ "permissionRole": "viewer" });
+        let told = put_back(&app, accounts, &format!("/service-accounts/{account}"), weaker).await;
         assert_eq!(told, ["service_accounts /permissionRole"]);
         // From where on entries count carries a MAC: nobody switches the comparison off.
         beside(

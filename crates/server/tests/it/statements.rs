@@ -205,30 +205,45 @@ fn one_text_serves_both_engines() {
     );
 }
 
+/// Returns how SQLite goes about a statement.
+fn plan(name: &str, values: &[&str]) -> Option<Vec<String>> {
+    let store = locations("plans")
+        .into_iter()
+        .find(|store| matches!(store.location(), Location::Sqlite(_)))?;
+    let Location::Sqlite(path) = store.location() else {
+        return None;
+    };
+    migrate(&mut store.open(), migrations::ALL, crate::support::START).unwrap();
+    let all = all();
+    let statement = all.iter().find(|s| s.name.ends_with(name)).unwrap();
+    let conn = rusqlite::Connection::open(path).unwrap();
+    let mut plan = conn
+        .prepare(&format!("EXPLAIN QUERY PLAN {}", statement.sqlite))
+        .unwrap();
+    let lines = plan
+        .query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3))
+        .unwrap();
+    Some(lines.map(Result::unwrap).collect())
+}
+
 /// Who has thousands of accounts waits for the end of an admin otherwise: every token would be read for every account.
 #[test]
 fn another_governor_is_looked_for_in_the_index_of_an_accounts_tokens() {
-    for store in locations("governors") {
-        let Location::Sqlite(path) = store.location() else {
-            continue;
-        };
-        migrate(&mut store.open(), migrations::ALL, crate::support::START).unwrap();
-        let all = all();
-        let governors = all
-            .iter()
-            .find(|s| s.name.ends_with("::OTHER_GOVERNORS"))
-            .unwrap();
-        let conn = rusqlite::Connection::open(path).unwrap();
-        let mut plan = conn
-            .prepare(&format!("EXPLAIN QUERY PLAN {}", governors.sqlite))
-            .unwrap();
-        let lines = plan
-            .query_map(["org", "sa_1", "0"], |row| row.get::<_, String>(3))
-            .unwrap();
-        let plan: Vec<String> = lines.map(Result::unwrap).collect();
-        let tokens = plan.iter().find(|line| line.starts_with("SEARCH t ")).unwrap();
-        assert!(tokens.contains("service_account_tokens_by_account"), "{plan:?}");
-    }
+    let Some(plan) = plan("::OTHER_GOVERNORS", &["org", "sa_1", "0"]) else {
+        return;
+    };
+    let tokens = plan.iter().find(|line| line.starts_with("SEARCH t ")).unwrap();
+    assert!(tokens.contains("service_account_tokens_by_account"), "{plan:?}");
+}
+
+/// The hourly round would read the whole audit log for each page of rows otherwise.
+#[test]
+fn entries_about_a_row_are_looked_for_in_the_index_of_targets() {
+    let Some(plan) = plan("::proofs::entries::ENTRIES", &["org", "[]"]) else {
+        return;
+    };
+    let entries = "USING INDEX audit_entries_by_target (organization_id=? AND target_id=?)";
+    assert!(plan.iter().any(|line| line.contains(entries)), "{plan:?}");
 }
 
 #[test]
