@@ -1,11 +1,15 @@
 //! Keys that change while two servers run: no valid token is refused, and no write fails, at the one that has not been told.
 
-use super::scene::{Account, Scene, expect, readiness};
+use std::time::Duration;
+
+use super::scene::{Account, Scene, expect, readiness, wait};
 use super::{Arguments, Report};
 use crate::bench::place::Place;
 use crate::failure::{Failure, Outcome};
 use crate::product::Server;
 
+/// Servers read the folder again every 15 seconds.
+const ROUND: Duration = Duration::from_secs(40);
 /// Each has stopped somebody at the server that was not started anew.
 const PURPOSES: [&str; 5] = ["audit", "pepper", "signing", "sealing", "checkpoint"];
 
@@ -26,7 +30,9 @@ pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
         // One of them starts with the new key, and the other one has never been told.
         first.stop()?;
         first = scene.installation.serve()?;
-        scene.installation.check(&["keys", "activate", purpose])?;
+        // The other one has read it within its round.
+        let activate = || scene.installation.check(&["keys", "activate", purpose]).is_ok();
+        wait(ROUND, "a new key was not read by every server", activate)?;
         accounts.push(scene.make_account(first.address, &format!("with another {purpose}"))?);
         asked += both(
             &scene,
