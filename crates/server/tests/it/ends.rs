@@ -1,11 +1,18 @@
 //! What takes away is written beside the keys before it is answered, whatever does it (EN-1, EN-2).
 
 use crate::areas::directory::{end, group, import, user};
+use crate::areas::mcp_sessions::{self, new_session};
+use crate::areas::oauth;
+use crate::areas::resources::{make_resource, resource_body};
 use crate::support::{App, each};
 use http::StatusCode;
+use provost_kernel::Cx;
+use provost_kernel::auth::OrganizationId;
 use provost_kernel::ends::{EndJournal, EndLine};
-use provost_server::areas::{audit, directory};
-use serde_json::json;
+use provost_server::areas::{audit, directory, restore};
+use provost_server::ends::{self, Again};
+use provost_server::proofs::entries;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn lines(app: &App) -> Vec<EndLine> {
@@ -162,5 +169,224 @@ fn lines_go_after_thirty_days_by_a_clock_that_nobody_doubts() {
         let journal = EndJournal::of(&app.kernel.keys.end_lines().unwrap());
         let whole = journal.since.unwrap();
         assert_eq!(whole, app.now().plus_secs(-30 * 86_400));
+    });
+}
+
+/// Takes away what a line says, of these ids, as `provost store accept --lost` does.
+async fn again(app: &App, line: &EndLine, ids: Vec<String>) -> Again {
+    let (sink, shared) = std::sync::mpsc::channel();
+    let (what, how) = (line.what.clone(), line.how.clone());
+    let organization = OrganizationId::parse(&app.organization).unwrap();
+    let run = move |cx: &mut Cx<'_>| {
+        cx.target(&restore::fences::STORE, "1");
+        cx.judge_callers_anew();
+        // The entry is about the store, and none says of the row what becomes of it.
+        entries::note_loss(cx)?;
+        let _ = sink.send(ends::take_again(cx, &what, &how, &ids)?);
+        Ok(())
+    };
+    let unit = app.kernel.system(organization, Some("store.loss_accepted"), run);
+    unit.await.unwrap();
+    shared.recv().unwrap()
+}
+
+/// Two of a kind: the first is ended by its door, and the second as the line of the first says.
+struct Twins<'a> {
+    app: &'a App,
+    ids: [&'a str; 2],
+}
+
+impl Twins<'_> {
+    /// Ends both; `act` ends the first.
+    async fn end(&self, act: impl Future<Output = ()>) {
+        let before = lines(self.app).len();
+        act.await;
+        let made = lines(self.app).split_off(before);
+        let named = |line: &&EndLine| line.ids.iter().flatten().any(|id| id == self.ids[0]);
+        let line = made.iter().find(named).unwrap_or_else(|| panic!("{made:?}"));
+        let of = |other: &str| -> Vec<String> {
+            let ids = line.ids.iter().find(|ids| ids.iter().any(|id| id == self.ids[0]));
+            let swap = |id: &String| {
+                if id == self.ids[0] {
+                    other.to_owned()
+                } else {
+                    id.clone()
+                }
+            };
+            ids.unwrap().iter().map(swap).collect()
+        };
+        let done = again(self.app, line, of(self.ids[1])).await;
+        assert!(matches!(done, Again::Done(_)), "{line:?}: {done:?}");
+        let twice = again(self.app, line, of(self.ids[1])).await;
+        assert!(
+            matches!(twice, Again::Already | Again::Gone),
+            "{line:?}, a second time: {twice:?}"
+        );
+        let mut unknown = self.ids[1].to_owned();
+        unknown.replace_range(unknown.len() - 4.., "zzzz");
+        let gone = again(self.app, line, of(&unknown)).await;
+        assert!(
+            matches!(gone, Again::Gone | Again::Already) || line.what == "first_identity_link",
+            "{line:?}, of nothing: {gone:?}"
+        );
+    }
+
+    /// Says that both are as the first became.
+    async fn agree(&self, path: &str, pointer: &str, is: impl Fn(&Value) -> bool) {
+        for id in self.ids {
+            let reply = self.app.get(&format!("{path}/{id}")).await;
+            let value = reply.ok().pointer(pointer).cloned().unwrap_or_default();
+            assert!(is(&value), "{path}/{id}{pointer}: {value}");
+        }
+    }
+}
+
+async fn made(app: &App, path: &str, body: Value, pointer: &str) -> String {
+    let reply = app.write("POST", path, body).await;
+    reply.ok().pointer(pointer).unwrap().as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_a_line_names_is_taken_away_again() {
+    each("ends_again", |app: Arc<App>| async move {
+        app.named().await;
+        let changed = async |method: &str, path: String, body: Value| {
+            app.write(method, &path, body).await.ok();
+        };
+
+        let (one, other) = (make_resource(&app).await, make_resource(&app).await);
+        let twins = Twins {
+            app: &app,
+            ids: [&one, &other],
+        };
+        let mut body = resource_body("disabled");
+        body["enabled"] = false.into();
+        twins.end(changed("PUT", format!("/resources/{one}"), body)).await;
+        twins
+            .agree("/resources", "/enabled", |value| value == false)
+            .await;
+
+        let gateway = |name: &str| json!({ "name": name, "hostname": "gateway.internal", "enabled": true });
+        let one = made(&app, "/resource-gateways", gateway("one"), "/id").await;
+        let other = made(&app, "/resource-gateways", gateway("other"), "/id").await;
+        let twins = Twins {
+            app: &app,
+            ids: [&one, &other],
+        };
+        let mut body = gateway("one");
+        body["enabled"] = false.into();
+        twins
+            .end(changed("PUT", format!("/resource-gateways/{one}"), body))
+            .await;
+        twins
+            .agree("/resource-gateways", "/enabled", |value| value == false)
+            .await;
+
+        let one = oauth::register(&app, oauth::public_client("one")).await;
+        let other = oauth::register(&app, oauth::public_client("other")).await;
+        let twins = Twins {
+            app: &app,
+            ids: [&one, &other],
+        };
+        let body = json!({ "blocked": true });
+        twins
+            .end(changed("PATCH", format!("/mcp/clients/{one}"), body))
+            .await;
+        twins.agree("/mcp/clients", "/blockedAt", Value::is_string).await;
+
+        let (one, other) = (
+            user(&app, "one@acme.test").await,
+            user(&app, "other@acme.test").await,
+        );
+        let twins = Twins {
+            app: &app,
+            ids: [&one, &other],
+        };
+        let body = json!({ "issuer": "https://issuer.example", "subject": "one", "userId": one });
+        twins
+            .end(changed("POST", "/directory/identity-links".to_owned(), body))
+            .await;
+
+        let sessions = vec![new_session(&app, "one"), new_session(&app, "other")];
+        let ids = mcp_sessions::open(&app, sessions).await;
+        let twins = Twins {
+            app: &app,
+            ids: [&ids[0], &ids[1]],
+        };
+        twins
+            .end(changed(
+                "POST",
+                format!("/mcp/sessions/{}/revoke", ids[0]),
+                json!({}),
+            ))
+            .await;
+        twins
+            .agree("/mcp/sessions", "/state", |value| value != "active")
+            .await;
+    });
+}
+
+#[test]
+fn what_a_line_names_of_skills_and_words_is_taken_away_again() {
+    each("ends_again_too", |app: Arc<App>| async move {
+        app.named().await;
+        let changed = async |method: &str, path: String, body: Value| {
+            app.write(method, &path, body).await.ok();
+        };
+
+        let (one, other) = (app.skill("one").await, app.skill("other").await);
+        let twins = Twins {
+            app: &app,
+            ids: [&one, &other],
+        };
+        let path = format!("/skill-registry/{one}/withdraw");
+        twins.end(changed("POST", path, json!({ "confirm": true }))).await;
+
+        let (left, kept) = (app.skill("left").await, app.skill("kept").await);
+        let issued = async |item: &str| {
+            let reply = app.install(&app.admin, item, "laptop").await;
+            let token = &reply.ok()["gatewayToken"];
+            let text = |name: &str| {
+                token[name]
+                    .as_str()
+                    .unwrap_or_else(|| panic!("{token}"))
+                    .to_owned()
+            };
+            (text("id"), text("token"))
+        };
+        let (first, second) = (issued(&left).await, issued(&kept).await);
+        let content = async |item: &str, token: &str| {
+            let path = format!("/skill-registry/{item}/content");
+            let reply = app.request("GET", &path).token(token).send().await;
+            reply.status.as_u16()
+        };
+        assert_eq!(content(&kept, &second.1).await, 200);
+        let twins = Twins {
+            app: &app,
+            ids: [&first.0, &second.0],
+        };
+        twins
+            .end(async {
+                app.uninstall(&app.admin, &left).await.ok();
+            })
+            .await;
+        let after = (content(&left, &first.1).await, content(&kept, &second.1).await);
+        assert_eq!(after, (401, 401));
+
+        let ada = user(&app, "ada@acme.test").await;
+        let word = |word: &str| json!({ "word": word, "userId": ada });
+        let one = made(&app, "/directory/identities", word("ada one"), "/mapping/id").await;
+        let other = made(&app, "/directory/identities", word("ada other"), "/mapping/id").await;
+        let twins = Twins {
+            app: &app,
+            ids: [&one, &other],
+        };
+        twins
+            .end(async {
+                app.delete(&format!("/directory/identities/{one}")).await.ok();
+            })
+            .await;
+        let left = app.get("/directory/identities").await.ok().to_string();
+        assert!(!left.contains(&one) && !left.contains(&other), "{left}");
     });
 }

@@ -1,6 +1,6 @@
 //! What takes away from clients and identity links, and how it is taken away again (EN-3).
 
-use super::clients;
+use super::{clients, links};
 use crate::areas::mcp_sessions;
 use crate::ends::{Again, Retaking, unclear};
 use provost_kernel::db::Tx;
@@ -9,6 +9,7 @@ use provost_kernel::{Cx, Error, Result, Timestamp, params, statements};
 
 const CLIENT: &str = "client";
 const LINK: &str = "identity_link";
+const FIRST_LINK: &str = "first_identity_link";
 
 statements! {
     /// Blocks a client that is not.
@@ -40,6 +41,10 @@ pub const RETAKINGS: &[Retaking] = &[
     Retaking {
         what: LINK,
         again: link_again,
+    },
+    Retaking {
+        what: FIRST_LINK,
+        again: first_link_again,
     },
 ];
 
@@ -113,7 +118,11 @@ fn client_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
 
 fn link(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
     let Some(was) = change.was.as_ref() else {
-        return Ok(Vec::new());
+        // Who has a link is given none by a first sign-in.
+        return match &change.is {
+            Some(is) => Ok(one(FIRST_LINK, "made", is.ids(&["user_id"])?)),
+            None => Ok(Vec::new()),
+        };
     };
     if was.has("held_at")? {
         return Ok(Vec::new());
@@ -140,5 +149,17 @@ fn link_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
     cx.change("/heldIdentityLinks", serde_json::Value::Null, user.as_str());
     Ok(Again::Done(
         "every link of the user is held; remove it by hand, or let the others go with `provost restore release`",
+    ))
+}
+
+/// Whose first link was lost may not be linked by whoever signs in first now.
+fn first_link_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+    let [user] = ids else { return Ok(unclear()) };
+    if !links::close_first_link(cx, user)? {
+        return Ok(Again::Already);
+    }
+    cx.change("/firstSignIn", user.as_str(), serde_json::Value::Null);
+    Ok(Again::Done(
+        "no first sign-in links the user; link the login by hand",
     ))
 }

@@ -29,8 +29,8 @@ pub(super) use create::may_be_role;
 pub use model::HeldLink;
 pub(super) use model::Reach;
 pub use store::{
-    STATEMENTS, get, is_linked, link, link_of_itself, role_given, tidy, user_gone, user_renamed,
-    users_renamed,
+    STATEMENTS, close_first_link, get, is_linked, link, link_of_itself, role_given, tidy, user_gone,
+    user_renamed, users_renamed,
 };
 
 use provost_kernel::operation::Entry;

@@ -250,6 +250,19 @@ pub fn user_renamed(cx: &mut Cx<'_>, user_id: &str) -> Result<()> {
     Ok(())
 }
 
+/// Lets nobody be linked to a user by a first sign-in any more, as after a rename (IL-1); says whether somebody could be until now.
+pub fn close_first_link(cx: &mut Cx<'_>, user_id: &str) -> Result<bool> {
+    let (org, now) = (cx.org(), cx.now());
+    if cx
+        .query_opt(&RENAMED_AT, params![org, user_id], |_| Ok(()))?
+        .is_some()
+    {
+        return Ok(false);
+    }
+    cx.queue(&RENAME, params![org, user_id, now])?;
+    Ok(true)
+}
+
 /// Notes the same of everybody whom an import renames that is made visible now. Its lines were judged for those who had a role;
 /// for the others it counts as made by somebody who could give nothing.
 pub fn users_renamed(cx: &mut Cx<'_>, generation: i64) -> Result<()> {
