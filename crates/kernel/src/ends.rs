@@ -12,8 +12,8 @@
 //! forget to say so. A line names the last entry of its commit by number and hash, and so can be found or missed in any
 //! chain, also in one that went back and grew again.
 //!
-//! INVARIANT EN-1: what takes away is answered after its lines are durable; where they cannot be written, it is refused, and
-//!   everything else goes on.
+//! INVARIANT EN-1: what takes away is answered after its lines are durable; where there is no room or no right to write them, it
+//!   is refused, and everything else goes on; after a failed write or sync of theirs nothing is acknowledged until a restart.
 //! INVARIANT EN-2: a line holds ids and the words of this program, and no name and no value.
 //!
 //! Absent on purpose: taking a line back whose commit failed. It takes away too much at most, and only after a loss.

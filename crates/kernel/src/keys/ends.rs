@@ -40,8 +40,8 @@ impl Keys {
 
     /// Appends lines to `ends.jsonl` in one write, durably.
     ///
-    /// Errors: `Unavailable`, of a class that refuses the change and leaves the store usable: nothing is lost by a line too
-    /// many, and the change has not happened.
+    /// Errors: `Unavailable`, of a class that refuses the change and leaves the store usable where there is no room or no right to
+    /// write; of the class `Broken` after a failed write or sync. The change has not happened.
     pub fn append_ends(&self, now: Timestamp, lines: &[String]) -> Result<()> {
         if lines
             .iter()
@@ -50,10 +50,16 @@ impl Keys {
             return Err(Error::internal("a line of ends.jsonl must be one line"));
         }
         append(&self.dir, now, lines).map_err(|cause| {
+            // Room and rights may come back. After a failed write or sync nobody knows what the file holds (WK-2).
+            let class = if is_in_doubt(&cause) {
+                Class::Broken
+            } else {
+                Class::Refused
+            };
             Error::unavailable(
                 "what takes something away cannot be written down beside the keys now, and is not done without; try again",
             )
-            .class(Class::Refused)
+            .class(class)
             .retry_after(5)
             .caused_by(cause)
         })
@@ -168,9 +174,22 @@ fn append(dir: &Path, now: Timestamp, lines: &[String]) -> io::Result<()> {
         return Ok(());
     }
     append_to(&mut file, &all.join("\n"))?;
-    file.sync_all()?;
+    file.sync_all().map_err(|cause| in_doubt(&cause))?;
     if !was_there {
-        sync_folder(dir)?;
+        sync_folder(dir).map_err(|cause| in_doubt(&cause))?;
     }
     Ok(())
+}
+
+/// A sync that failed, whatever the system called it: what it was to keep may be lost.
+fn in_doubt(cause: &io::Error) -> io::Error {
+    tracing::error!(%cause, "ends.jsonl in the keys folder could not be made durable");
+    io::Error::from_raw_os_error(EIO)
+}
+
+/// The device's own failure, as every Unix numbers it.
+const EIO: i32 = 5;
+
+fn is_in_doubt(cause: &io::Error) -> bool {
+    cause.raw_os_error() == Some(EIO)
 }

@@ -139,7 +139,10 @@ impl Point {
     /// Whether bytes that were to be written or made durable were not: nothing may be acknowledged after it.
     pub fn loses(&self) -> bool {
         let is_data = is_write(&self.call.name) || is_sync(&self.call.name);
-        is_data && !matches!(self.fault, Fault::Kill | Fault::Eintr)
+        // A full keys folder refuses what takes away and nothing else, and what was written in part is written to its end (EN-1).
+        let is_of_ends = is_write(&self.call.name) && self.call.place.ends_with("/ends.jsonl");
+        let has_room_again = is_of_ends && matches!(self.fault, Fault::Enospc | Fault::Short);
+        is_data && !has_room_again && !matches!(self.fault, Fault::Kill | Fault::Eintr)
     }
 }
 
