@@ -178,14 +178,15 @@ pub(super) fn create_private(dir: &Path, name: &str, content: &[u8]) -> Result<b
     let outcome =
         write_temporary(&temporary, content).and_then(|()| fs::hard_link(&temporary, dir.join(name)));
     let removed = fs::remove_file(&temporary);
+    // Once the name is there, what fails leaves open whether it lasts: that is no matter of room any more.
     let created = match outcome {
-        Ok(()) => removed.map(|()| true),
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => removed.map(|()| false),
+        Ok(()) => removed.map(|()| true).map_err(io::Error::other),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => removed.map(|()| false).map_err(io::Error::other),
         Err(e) => Err(e),
     };
     // The loser of a race also waits until the winner's name is durable before it uses the key.
     created
-        .and_then(|created| sync_folder(dir).map(|()| created))
+        .and_then(|created| sync_folder(dir).map(|()| created).map_err(io::Error::other))
         .map_err(unwritable)
 }
 

@@ -139,9 +139,12 @@ impl Point {
     /// Whether bytes that were to be written or made durable were not: nothing may be acknowledged after it.
     pub fn loses(&self) -> bool {
         let is_data = is_write(&self.call.name) || is_sync(&self.call.name);
-        // A full keys folder refuses what takes away and nothing else, and what was written in part is written to its end (EN-1).
-        let is_of_ends = is_write(&self.call.name) && self.call.place.ends_with("/ends.jsonl");
-        let has_room_again = is_of_ends && matches!(self.fault, Fault::Enospc | Fault::Short);
+        // A full keys folder refuses what needs a line or a key, and nothing else, and recovers (EN-1): a line that was
+        // written in part is written to its end, and of a new key another file is made.
+        let place = &self.call.place;
+        let is_line = is_write(&self.call.name) && place.ends_with("/ends.jsonl");
+        let is_new_key = place.contains("/keys/.day-");
+        let has_room_again = (is_line || is_new_key) && matches!(self.fault, Fault::Enospc | Fault::Short);
         is_data && !has_room_again && !matches!(self.fault, Fault::Kill | Fault::Eintr)
     }
 }
