@@ -114,9 +114,9 @@ pub struct RowChange {
     pub is: Option<Side>,
 }
 
-/// Something that was taken away.
+/// A right, a record or a membership that a commit takes away.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ended {
+pub struct Revocation {
     /// The kind of what ended, in the words of its area.
     pub what: &'static str,
     /// What became of it.
@@ -126,7 +126,7 @@ pub struct Ended {
 }
 
 /// Says what the change of a row takes away, at an instant, before the commit.
-pub type Find = fn(&mut Tx<'_>, &RowChange, Timestamp) -> Result<Vec<Ended>>;
+pub type Find = fn(&mut Tx<'_>, &RowChange, Timestamp) -> Result<Vec<Revocation>>;
 
 /// A table whose rows can take something away by how they change.
 #[derive(Clone, Copy)]
@@ -247,7 +247,7 @@ pub fn is_kept(text: &str, before: Timestamp) -> bool {
 }
 
 /// What a commit takes away, and of which store.
-pub(crate) struct Taken {
+pub(crate) struct CommitRevocations {
     store: StoreName,
     ended: BTreeMap<(String, &'static str, &'static str), BTreeSet<Vec<String>>>,
 }
@@ -261,7 +261,7 @@ pub(crate) fn find(
     conn: &mut Conn,
     touched: &[TouchedRow],
     now: Timestamp,
-) -> Result<Option<Taken>> {
+) -> Result<Option<CommitRevocations>> {
     let mut rows: BTreeMap<(&str, &str, &str), [Vec<&str>; 2]> = BTreeMap::new();
     for one in touched {
         let sides = rows.entry((&one.organization, &one.table, &one.key)).or_default();
@@ -296,7 +296,7 @@ pub(crate) fn find(
         return Ok(None);
     }
     let store = (endings.store)(&mut conn.tx(), keys)?;
-    Ok(store.map(|store| Taken { store, ended }))
+    Ok(store.map(|store| CommitRevocations { store, ended }))
 }
 
 /// An end of a chain in a commit: what it is behind it, and which acts left entries.
@@ -306,7 +306,7 @@ pub(crate) struct ChainEnd {
     pub acts: BTreeSet<&'static str>,
 }
 
-impl Taken {
+impl CommitRevocations {
     /// Returns the lines of the commit.
     ///
     /// Errors: `Internal` for a line that cannot be written.
@@ -358,9 +358,9 @@ mod tests {
         BTreeMap::from([(OrganizationId::parse("acme").unwrap(), end)])
     }
 
-    fn taken(organization: &str, count: usize) -> Taken {
+    fn taken(organization: &str, count: usize) -> CommitRevocations {
         let ids = (0..count).map(|n| vec![format!("usr_{n:04}")]).collect();
-        Taken {
+        CommitRevocations {
             store: ("store_a".into(), 3),
             ended: BTreeMap::from([((organization.into(), "user", "suspended"), ids)]),
         }

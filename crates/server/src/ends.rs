@@ -13,9 +13,9 @@ use crate::areas::{
 };
 use crate::identity::{self, State};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ending, Endings, StoreName, is_kept};
+use provost_kernel::ends::{Ending, Endings, Side, StoreName, is_kept};
 use provost_kernel::keys::Keys;
-use provost_kernel::{Code, Cx, Kernel, Result};
+use provost_kernel::{Code, Cx, Kernel, Result, Timestamp};
 use std::sync::Arc;
 
 /// What became of something that is to be taken away again.
@@ -201,6 +201,16 @@ pub async fn trim(kernel: &Arc<Kernel>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns until when a token works, by the columns that tokens of every kind have; nothing for one that does not. Units:
+/// milliseconds.
+///
+/// Errors: `Internal` for a row without these columns.
+pub fn works_until(side: &Side, now: Timestamp) -> Result<Option<i64>> {
+    let until = side.number("expires_at")?.unwrap_or(i64::MAX);
+    let works = !side.has("revoked_at")? && until > now.as_ms();
+    Ok(works.then_some(until))
 }
 
 /// What is said of ids that are not those of their kind.

@@ -59,21 +59,21 @@ pub fn readers(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<Reader>> {
 }
 
 impl Reader {
-    /// Says whether the server has read a key.
-    pub fn has(&self, id: &str) -> bool {
-        self.keys.iter().any(|known| known == id)
+    /// Says whether the server has read the key of a fingerprint.
+    pub fn has(&self, fingerprint: &str) -> bool {
+        self.keys.iter().any(|known| known == fingerprint)
     }
 }
 
 /// One server's part.
 pub struct Rotation {
     server: String,
-    said: Mutex<Option<Said>>,
+    said: Mutex<Option<Announcement>>,
 }
 
 /// What a server wrote down last.
 #[derive(Clone)]
-struct Said {
+struct Announcement {
     keys: Vec<String>,
     since: Timestamp,
     at: Timestamp,
@@ -110,7 +110,10 @@ impl Rotation {
         let readers = kernel.read_system(move |tx| readers(tx, now)).await?;
         let read_before = now.plus_secs(-PATIENCE_SECS);
         for id in &news.pending {
-            let have = |reader: &Reader| reader.has(id) && reader.since <= read_before;
+            let Some(fingerprint) = kernel.keys.fingerprint(id) else {
+                continue;
+            };
+            let have = |reader: &Reader| reader.has(&fingerprint) && reader.since <= read_before;
             if !readers.is_empty() && readers.iter().all(have) {
                 kernel.keys.activate(id)?;
                 tracing::info!(key = %id, "every running server has had the key for ten minutes: it is active");
@@ -120,7 +123,7 @@ impl Rotation {
     }
 
     async fn say(&self, kernel: &Arc<Kernel>) -> Result<()> {
-        let (keys, now) = (kernel.keys.ids_read(), kernel.clock.now());
+        let (keys, now) = (kernel.keys.fingerprints(), kernel.clock.now());
         let last = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let last = last.filter(|last| last.keys == keys);
         if last
@@ -131,7 +134,7 @@ impl Rotation {
         }
         // A clock that was set back says when it began again.
         let since = last.map_or(now, |last| last.since.min(now));
-        let said = Said { keys, since, at: now };
+        let said = Announcement { keys, since, at: now };
         let (server, text) = (self.server.clone(), serde_json::json!(said.keys).to_string());
         let write = move |cx: &mut provost_kernel::Cx<'_>| {
             cx.queue(&PUT_READER, params![server.as_str(), text.as_str(), since, now])

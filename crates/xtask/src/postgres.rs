@@ -5,6 +5,6 @@ mod cluster;
 mod guardian;
 mod install;
 
-pub use cluster::{Cluster, Durability, as_owner_of};
+pub use cluster::{Cluster, Durability, as_owner_of, initdb};
 pub use guardian::{Arguments as GuardianArguments, guard};
 pub use install::{Binaries, find_or_install};

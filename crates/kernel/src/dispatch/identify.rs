@@ -235,7 +235,7 @@ pub(super) async fn present(
         if error.code().status() != 401 {
             return Outcome::refused(error, None);
         }
-        if let Some(outcome) = misdated(kernel, &error) {
+        if let Some(outcome) = misdated(kernel, &knock.origin, &error) {
             return outcome;
         }
         let is_there = knock.headers.contains_key(http::header::AUTHORIZATION);

@@ -34,11 +34,14 @@ pub(super) fn failed(kernel: &Kernel, origin: &Origin, error: Error) -> Outcome 
     }
 }
 
-/// Returns the 503 in place of a token's expiry that only a clock beside the database's says: its holder would throw it away.
-pub(super) fn misdated(kernel: &Kernel, error: &Error) -> Option<Outcome> {
-    (error.code() == Code::TokenExpired)
-        .then(|| kernel.disagreement())?
-        .map(|disagreement| Outcome::refused(disagreement, None))
+/// Returns the 503 that takes the place of "the token has expired" while this clock and the database's disagree: whoever is
+/// told that a token has expired throws it away. It counts as a failed authentication, as the 401 would.
+pub(super) fn misdated(kernel: &Kernel, origin: &Origin, error: &Error) -> Option<Outcome> {
+    if error.code() != Code::TokenExpired {
+        return None;
+    }
+    let disagreement = kernel.disagreement()?;
+    Some(failed(kernel, origin, disagreement))
 }
 
 pub(super) fn known_but_dead(
@@ -48,7 +51,7 @@ pub(super) fn known_but_dead(
     credential: &Credential,
     error: Error,
 ) -> Outcome {
-    if let Some(outcome) = misdated(kernel, &error) {
+    if let Some(outcome) = misdated(kernel, origin, &error) {
         return outcome;
     }
     let organization = &credential.organization;

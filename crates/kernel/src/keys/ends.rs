@@ -50,16 +50,10 @@ impl Keys {
             return Err(Error::internal("a line of ends.jsonl must be one line"));
         }
         append(&self.dir, now, lines).map_err(|cause| {
-            // Room and rights may come back. After a failed write or sync nobody knows what the file holds (WK-2).
-            let class = if is_in_doubt(&cause) {
-                Class::Broken
-            } else {
-                Class::Refused
-            };
             Error::unavailable(
                 "what takes something away cannot be written down beside the keys now, and is not done without; try again",
             )
-            .class(class)
+            .class(class_of(&cause))
             .retry_after(5)
             .caused_by(cause)
         })
@@ -190,6 +184,32 @@ fn in_doubt(cause: &io::Error) -> io::Error {
 /// The device's own failure, as every Unix numbers it.
 const EIO: i32 = 5;
 
-fn is_in_doubt(cause: &io::Error) -> bool {
-    cause.raw_os_error() == Some(EIO)
+/// Room and rights may come back. After a failed write or sync nobody knows what the file holds (WK-2).
+fn class_of(cause: &io::Error) -> Class {
+    if cause.raw_os_error() == Some(EIO) {
+        Class::Broken
+    } else {
+        Class::Refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_room_refuses_and_a_failed_write_or_sync_breaks() {
+        for kind in [
+            ErrorKind::StorageFull,
+            ErrorKind::QuotaExceeded,
+            ErrorKind::PermissionDenied,
+            ErrorKind::ReadOnlyFilesystem,
+            ErrorKind::IsADirectory,
+        ] {
+            assert_eq!(class_of(&kind.into()), Class::Refused, "{kind:?}");
+        }
+        assert_eq!(class_of(&io::Error::from_raw_os_error(EIO)), Class::Broken);
+        // Whatever a sync failed with.
+        assert_eq!(class_of(&in_doubt(&ErrorKind::StorageFull.into())), Class::Broken);
+    }
 }

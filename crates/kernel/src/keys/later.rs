@@ -14,6 +14,7 @@
 use super::key::{Key, Purpose, parse_id};
 use super::ring::Ring;
 use super::{Keys, check_value, folder, setup};
+use crate::audit::hex;
 use crate::entropy::Entropy;
 use crate::error::{Error, Result};
 use crate::time::Timestamp;
@@ -131,9 +132,17 @@ impl Keys {
         drop(looked);
     }
 
-    /// Returns the ids of all keys that were read by now.
-    pub fn ids_read(&self) -> Vec<String> {
-        self.ring().keys().iter().map(|key| key.id.clone()).collect()
+    /// Returns the fingerprint of every key that was read by now.
+    pub fn fingerprints(&self) -> Vec<String> {
+        self.ring().keys().iter().map(|key| fingerprint(key)).collect()
+    }
+
+    /// Returns the fingerprint of the key of an id, if it was read: its id and the beginning of its check value. One that was
+    /// given up and another of its name have two.
+    pub fn fingerprint(&self, id: &str) -> Option<String> {
+        let ring = self.ring();
+        let key = ring.keys().iter().find(|key| key.id == id)?;
+        Some(fingerprint(key))
     }
 
     /// Says whether the key of a label, such as `audit/audit-2`, is here.
@@ -180,7 +189,8 @@ impl Keys {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the keys that are not known yet, and those that wait: one may have been given up for another of its name. Whoever holds the guard is alone in changing the ring.
+    /// Reads the keys that are not known yet, and those that wait: one may have been given up for another of its name. Whoever
+    /// holds the guard is alone in changing the ring.
     fn read_again(&self, _alone: &MutexGuard<'_, Option<Duration>>) -> Result<()> {
         let ring = self.ring();
         let mut found = Vec::new();
@@ -217,6 +227,10 @@ impl Keys {
         let mut place = self.shared.ring.write().unwrap_or_else(PoisonError::into_inner);
         *place = Arc::new(ring);
     }
+}
+
+fn fingerprint(key: &Key) -> String {
+    format!("{} {}", key.id, hex(&check_value(key)[..8]))
 }
 
 fn rotating(purpose: &str) -> Result<Purpose> {

@@ -362,7 +362,9 @@ impl Keys {
 
 impl std::fmt::Debug for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.ids_read()).finish()
+        let ring = self.ring();
+        let ids = ring.keys().iter().map(|key| &key.id);
+        f.debug_list().entries(ids).finish()
     }
 }
 

@@ -929,9 +929,13 @@ fn a_key_that_waits_is_adopted_once_its_mark_is_gone() {
     assert_eq!(keys.news().unwrap(), News::default());
     keys.activate("pepper-3").unwrap();
     assert_eq!(keys.news().unwrap(), News::default());
-    // Another of its name takes its place.
+    // Another of its name takes its place, and nobody takes the one for the other.
+    let given_up = keys.fingerprint("pepper-3").unwrap();
     prepare().unwrap();
     keys.news().unwrap();
+    let fingerprint = keys.fingerprint("pepper-3").unwrap();
+    assert!(fingerprint.starts_with("pepper-3 ") && fingerprint != given_up);
+    assert!(keys.fingerprints().contains(&fingerprint) && !keys.fingerprints().contains(&given_up));
     let other = Keys::open(&scratch.keys()).unwrap();
     assert_eq!(
         keys.token_mac("pepper-3", "t").unwrap(),

@@ -6,7 +6,7 @@ use crate::auth::{Actor, OrganizationId};
 use crate::credential::{self, Admission, Caller, Credential, Kind, Surface};
 use crate::cx::{Cx, Traces};
 use crate::db::{self, Conn, Param, Rows};
-use crate::ends::{self, ChainEnd, Taken};
+use crate::ends::{self, ChainEnd, CommitRevocations};
 use crate::entropy::UnitRng;
 use crate::error::{Class, Code, Error, Result};
 use crate::fence;
@@ -51,7 +51,7 @@ struct Batch<'a> {
     acts: BTreeMap<OrganizationId, BTreeSet<&'static str>>,
     /// The chains that have a new entry.
     longer: BTreeSet<OrganizationId>,
-    taken: Option<Taken>,
+    taken: Option<CommitRevocations>,
 }
 
 /// Runs the units and writes the notes in one transaction, durable when this returns.
@@ -534,7 +534,7 @@ impl Batch<'_> {
     /// Writes what the transaction takes away beside the keys.
     ///
     /// Errors: `Unavailable` of the class `Refused`: the units run one by one, and those that take nothing away succeed.
-    fn note_taken(&mut self, taken: &Taken, now: Timestamp) -> Result<()> {
+    fn note_taken(&mut self, taken: &CommitRevocations, now: Timestamp) -> Result<()> {
         let end = |(chain, head): (&OrganizationId, &Head)| {
             let end = ChainEnd {
                 place: head.place(),

@@ -53,6 +53,20 @@ pub fn account_json(made: &Bootstrapped) -> Outcome {
     token(&format!("{object}\n"), &made.organization_id)
 }
 
+/// Shows new accounts of organizations and their tokens to a person, after a sentence that says why.
+pub fn accounts(words: &str, made: &[Bootstrapped]) -> Outcome {
+    let Some(first) = made.first() else { return Ok(()) };
+    let mut table = table(["ORGANIZATION", "SERVICE ACCOUNT", "TOKEN"]);
+    for account in made {
+        table.add_row([
+            account.organization_id.as_str(),
+            &account.service_account_id,
+            account.token.expose(),
+        ]);
+    }
+    token(&format!("{words}\n\n{table}\n"), &first.organization_id)
+}
+
 /// Shows a new account and its token to a person.
 pub fn account(made: &Bootstrapped) -> Outcome {
     let text = format!(

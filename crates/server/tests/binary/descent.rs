@@ -1,17 +1,10 @@
 //! Which store is served with which keys: lines of its own, rehearsals, restores in its place, moves and other stores.
 
-use crate::harness::{Home, Server, get, home, homes, refuse, succeed};
+use crate::harness::{Home, Server, get, home, homes, refuse, sign, succeed};
 use provost_kernel::db::{Access, Conn, Location};
-use provost_kernel::entropy::SystemEntropy;
-use provost_kernel::kernel::{Extras, Settings};
-use provost_kernel::keys::Keys;
-use provost_kernel::time::{Clock, ManualClock, SystemClock};
-use provost_server::app;
-use provost_server::areas::audit;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 
 /// Returns a command on the store of `target` with the keys of `home`.
 fn with_keys(home: &Home, target: &Home, words: &[&str]) -> Command {
@@ -26,28 +19,6 @@ const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--metrics-listen"
 
 fn serve_with(home: &Home, target: &Home) -> Server {
     Server::start(with_keys(home, target, &SERVE), &target.path("stdout"))
-}
-
-/// Signs checkpoints over all that a store holds, as a server does within a minute.
-fn sign(home: &Home) {
-    let clock = ManualClock::new(SystemClock::new().now().plus_secs(120));
-    let kernel = app::start(app::Installation {
-        location: home.location(),
-        keys: Keys::open(&home.path("keys")).unwrap(),
-        clock: Arc::new(clock),
-        entropy: Arc::new(SystemEntropy),
-        settings: Settings::default(),
-        extras: Extras::default(),
-    })
-    .unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        assert!(audit::make_checkpoints(&kernel).await.unwrap() > 0);
-        kernel.stop().await;
-    });
 }
 
 fn lines(home: &Home) -> Vec<Value> {

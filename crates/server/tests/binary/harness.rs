@@ -2,12 +2,19 @@
 
 use provost_kernel::db::Location;
 use provost_kernel::db::testing::{TestStore, locations};
+use provost_kernel::entropy::SystemEntropy;
+use provost_kernel::kernel::{Extras, Settings};
+use provost_kernel::keys::Keys;
+use provost_kernel::time::{Clock, ManualClock, SystemClock};
+use provost_server::app;
+use provost_server::areas::audit;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -288,4 +295,26 @@ fn send(method: &str, port: u16, path: &str, token: &str, body: &str) -> (u16, S
     stream.read_to_string(&mut answer).unwrap();
     let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
     (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+}
+
+/// Signs checkpoints over all that a store holds, as a server does within a minute.
+pub fn sign(home: &Home) {
+    let clock = ManualClock::new(SystemClock::new().now().plus_secs(120));
+    let kernel = app::start(app::Installation {
+        location: home.location(),
+        keys: Keys::open(&home.path("keys")).unwrap(),
+        clock: Arc::new(clock),
+        entropy: Arc::new(SystemEntropy),
+        settings: Settings::default(),
+        extras: Extras::default(),
+    })
+    .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        assert!(audit::make_checkpoints(&kernel).await.unwrap() > 0);
+        kernel.stop().await;
+    });
 }

@@ -1,17 +1,11 @@
 //! A store that went back while its keys stayed, and what accepting the loss takes away again (EN-4).
 
-use crate::harness::{Home, Server, homes, refuse, succeed};
+use crate::harness::{Home, Server, homes, refuse, sign, succeed};
 use provost_kernel::db::{Access, Conn, Location};
-use provost_kernel::entropy::SystemEntropy;
-use provost_kernel::kernel::{Extras, Settings};
-use provost_kernel::keys::Keys;
-use provost_kernel::time::{Clock, ManualClock, SystemClock};
-use provost_server::app;
-use provost_server::areas::audit;
+use provost_kernel::time::{Clock, SystemClock};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const ACME: &str = "/api/headless/v1/organizations/acme";
@@ -149,27 +143,6 @@ fn go_back(home: &Home) {
 fn batch(home: &Home, sql: &str) {
     let mut conn = Conn::open(&home.location(), Access::Write).unwrap();
     conn.batch(sql).unwrap();
-}
-
-/// Signs checkpoints over all that a store holds, as a server does within a minute.
-fn sign(home: &Home) {
-    let kernel = app::start(app::Installation {
-        location: home.location(),
-        keys: Keys::open(&home.path("keys")).unwrap(),
-        clock: Arc::new(ManualClock::new(SystemClock::new().now().plus_secs(120))),
-        entropy: Arc::new(SystemEntropy),
-        settings: Settings::default(),
-        extras: Extras::default(),
-    })
-    .unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        assert!(audit::make_checkpoints(&kernel).await.unwrap() > 0);
-        kernel.stop().await;
-    });
 }
 
 fn ends(home: &Home) -> String {

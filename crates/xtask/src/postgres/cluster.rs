@@ -159,6 +159,24 @@ fn launch(binaries: &Binaries, folder: &Path, durability: Durability) -> Outcome
         .context("cannot start the cluster's guardian")
 }
 
+/// The command that makes the data of a throw-away server, in this folder.
+pub fn initdb(binaries: &Path, data: &Path) -> Command {
+    let mut initdb = Command::new(binaries.join("initdb"));
+    initdb.args([
+        "-A",
+        "trust",
+        "-U",
+        "postgres",
+        "-E",
+        "UTF8",
+        "--locale=C",
+        "--no-sync",
+        "-D",
+    ]);
+    initdb.arg(data);
+    initdb
+}
+
 /// Lets a command run as the folder's owner.
 pub fn as_owner_of(folder: &Path, command: &mut Command) -> Outcome {
     command.current_dir(folder);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::cluster::as_owner_of;
+use super::cluster::{as_owner_of, initdb};
 use crate::failure::{Context, Outcome};
 use crate::{clock, process};
 
@@ -48,22 +48,8 @@ fn start(arguments: &Arguments, log: &File) -> Outcome<Child> {
     std::fs::write(pid_file(folder), std::process::id().to_string()).context("cannot write the pid")?;
     let own_log = || log.try_clone().context("cannot share the log");
 
-    let mut initdb = Command::new(arguments.binaries.join("initdb"));
-    initdb.args([
-        "-A",
-        "trust",
-        "-U",
-        "postgres",
-        "-E",
-        "UTF8",
-        "--locale=C",
-        "--no-sync",
-        "-D",
-    ]);
-    initdb
-        .arg(folder.join("data"))
-        .stdout(own_log()?)
-        .stderr(own_log()?);
+    let mut initdb = initdb(&arguments.binaries, &folder.join("data"));
+    initdb.stdout(own_log()?).stderr(own_log()?);
     as_owner_of(folder, &mut initdb)?;
     process::run(&mut initdb)?;
 

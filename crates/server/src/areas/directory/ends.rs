@@ -10,7 +10,7 @@ use crate::areas::oauth;
 use crate::ends::{Again, Retaking, by_hand, unclear};
 use provost_kernel::auth::{Permission, Role, may_mint};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ended, Ending, RowChange, Side};
+use provost_kernel::ends::{Ending, Revocation, RowChange, Side};
 use provost_kernel::{Cx, Error, Result, Timestamp, params, statements};
 
 const USER: &str = "user";
@@ -70,8 +70,8 @@ pub const RETAKINGS: &[Retaking] = &[
     },
 ];
 
-fn one(what: &'static str, how: &'static str, ids: Vec<String>) -> Vec<Ended> {
-    vec![Ended { what, how, ids }]
+fn one(what: &'static str, how: &'static str, ids: Vec<String>) -> Vec<Revocation> {
+    vec![Revocation { what, how, ids }]
 }
 
 /// Says whether a version could be seen before the commit and for good. One that an import has marked to go is seen until then.
@@ -101,7 +101,7 @@ fn is_less(was: Option<Role>, is: Option<Role>) -> bool {
     }
 }
 
-fn user(tx: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn user(tx: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
@@ -124,7 +124,7 @@ fn user(tx: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>>
     Ok(Vec::new())
 }
 
-fn membership(tx: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn membership(tx: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     match (&change.was, &change.is) {
         (Some(was), None) if was_visible(tx, change, was)? => {
             Ok(one(MEMBERSHIP, REMOVED, was.ids(&["group_id", "user_id"])?))
@@ -133,14 +133,14 @@ fn membership(tx: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<E
     }
 }
 
-fn group(tx: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn group(tx: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     match (&change.was, &change.is) {
         (Some(was), None) if was_visible(tx, change, was)? => Ok(one(GROUP, DELETED, was.ids(&["id"])?)),
         _ => Ok(Vec::new()),
     }
 }
 
-fn generation(tx: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn generation(tx: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     let of = |side: &Option<Side>| side.as_ref().map(|side| side.number("generation")).transpose();
     let (was, is) = (of(&change.was)?.flatten(), of(&change.is)?.flatten());
     let Some(now) = is.filter(|is| was.unwrap_or(0) != *is) else {
@@ -158,19 +158,19 @@ fn generation(tx: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<E
         };
         Ok(how.zip(Some(row.get::<String>(0)?)))
     })?;
-    ended.extend(users.into_iter().flatten().map(|(how, id)| Ended {
+    ended.extend(users.into_iter().flatten().map(|(how, id)| Revocation {
         what: USER,
         how,
         ids: vec![id],
     }));
     let memberships = tx.query(&MEMBERSHIPS, of_now, |row| Ok(vec![row.get(0)?, row.get(1)?]))?;
-    ended.extend(memberships.into_iter().map(|ids| Ended {
+    ended.extend(memberships.into_iter().map(|ids| Revocation {
         what: MEMBERSHIP,
         how: REMOVED,
         ids,
     }));
     let groups = tx.query(&GROUPS, of_now, |row| Ok(vec![row.get(0)?]))?;
-    ended.extend(groups.into_iter().map(|ids| Ended {
+    ended.extend(groups.into_iter().map(|ids| Revocation {
         what: GROUP,
         how: DELETED,
         ids,

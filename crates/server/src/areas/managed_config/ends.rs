@@ -2,7 +2,7 @@
 
 use crate::ends::{Again, Retaking, by_hand};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ended, Ending, RowChange};
+use provost_kernel::ends::{Ending, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const PROFILE: &str = "profile";
@@ -19,7 +19,7 @@ pub const RETAKINGS: &[Retaking] = &[Retaking {
     again: profile_again,
 }];
 
-fn profile(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn profile(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
@@ -30,7 +30,7 @@ fn profile(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended
         Some(is) if !was.agrees(is, &["on_unavailable"])? => "changed",
         Some(_) => return Ok(Vec::new()),
     };
-    Ok(vec![Ended {
+    Ok(vec![Revocation {
         what: PROFILE,
         how,
         ids: was.ids(&["id"])?,

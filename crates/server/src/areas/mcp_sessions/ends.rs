@@ -4,7 +4,7 @@ use super::end;
 use super::model::{SessionId, State, Subject};
 use crate::ends::{Again, Retaking, unclear};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ended, Ending, RowChange, Side};
+use provost_kernel::ends::{Ending, Revocation, RowChange, Side};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const SESSION: &str = "session";
@@ -40,7 +40,7 @@ fn lives_until(side: &Side, now: Timestamp) -> Result<Option<i64>> {
     Ok(lives.then_some(until))
 }
 
-fn session(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Ended>> {
+fn session(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
@@ -53,7 +53,7 @@ fn session(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<End
         Some(until) if until < before => "shortened",
         Some(_) => return Ok(Vec::new()),
     };
-    Ok(vec![Ended {
+    Ok(vec![Revocation {
         what: SESSION,
         how,
         ids: was.ids(&["id"])?,
@@ -61,9 +61,9 @@ fn session(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<End
 }
 
 /// A cut ends every session of a subject that there is, before their rows say so.
-fn cut(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn cut(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     match (&change.was, &change.is) {
-        (None, Some(is)) => Ok(vec![Ended {
+        (None, Some(is)) => Ok(vec![Revocation {
             what: SESSIONS_OF,
             how: "ended",
             ids: is.ids(&["subject"])?,

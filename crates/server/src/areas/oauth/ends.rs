@@ -4,7 +4,7 @@ use super::{clients, links};
 use crate::areas::mcp_sessions;
 use crate::ends::{Again, Retaking, unclear};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ended, Ending, RowChange, Side};
+use provost_kernel::ends::{Ending, Revocation, RowChange, Side};
 use provost_kernel::{Cx, Error, Result, Timestamp, params, statements};
 
 const CLIENT: &str = "client";
@@ -54,8 +54,8 @@ pub fn void_codes(cx: &mut Cx<'_>) -> Result<()> {
     cx.queue(&VOID, params![org])
 }
 
-fn one(what: &'static str, how: &'static str, ids: Vec<String>) -> Vec<Ended> {
-    vec![Ended { what, how, ids }]
+fn one(what: &'static str, how: &'static str, ids: Vec<String>) -> Vec<Revocation> {
+    vec![Revocation { what, how, ids }]
 }
 
 /// Says whether a list lost a member: a JSON array of texts, or words.
@@ -73,7 +73,7 @@ fn lost_a_member(was: &Side, is: &Side, column: &str) -> Result<bool> {
     Ok(members(was)?.iter().any(|member| !after.contains(member)))
 }
 
-fn client(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn client(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
@@ -116,7 +116,7 @@ fn client_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
     }))
 }
 
-fn link(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn link(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         // Who has a link is given none by a first sign-in.
         return match &change.is {

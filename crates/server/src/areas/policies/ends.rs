@@ -6,7 +6,7 @@ use super::model::PolicyId;
 use super::{store, write};
 use crate::ends::{Again, Retaking, by_hand, unclear};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ended, Ending, RowChange};
+use provost_kernel::ends::{Ending, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const POLICY: &str = "policy";
@@ -24,7 +24,7 @@ pub const RETAKINGS: &[Retaking] = &[Retaking {
     again: policy_again,
 }];
 
-fn policy(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn policy(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     let (how, side) = match (&change.was, &change.is) {
         (None, Some(is)) => ("created", is),
         (Some(was), None) => (DELETED, was),
@@ -34,7 +34,7 @@ fn policy(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>
         }
         _ => return Ok(Vec::new()),
     };
-    Ok(vec![Ended {
+    Ok(vec![Revocation {
         what: POLICY,
         how,
         ids: side.ids(&["id"])?,

@@ -4,7 +4,7 @@ use super::model::CredentialId;
 use super::store;
 use crate::ends::{Again, Retaking, by_hand, unclear};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ended, Ending, RowChange};
+use provost_kernel::ends::{Ending, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp, params, statements};
 
 const CREDENTIAL: &str = "credential";
@@ -49,7 +49,7 @@ pub const RETAKINGS: &[Retaking] = &[
     },
 ];
 
-fn credential(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn credential(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
@@ -68,16 +68,16 @@ fn credential(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<En
         Some(is) if !was.agrees(is, &secret)? => "changed",
         Some(_) => return Ok(Vec::new()),
     };
-    Ok(vec![Ended {
+    Ok(vec![Revocation {
         what: CREDENTIAL,
         how,
         ids: was.ids(&["id"])?,
     }])
 }
 
-fn assignment(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn assignment(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     match (&change.was, &change.is) {
-        (Some(was), None) => Ok(vec![Ended {
+        (Some(was), None) => Ok(vec![Revocation {
             what: ASSIGNMENT,
             how: "removed",
             ids: was.ids(&["credential_id", "subject_kind", "subject_id"])?,
@@ -87,9 +87,9 @@ fn assignment(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<En
 }
 
 /// A secret that was replaced; that it was wrapped anew changes nothing.
-fn secret(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn secret(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     match (&change.was, &change.is) {
-        (Some(was), Some(is)) if !was.agrees(is, &["secret_version"])? => Ok(vec![Ended {
+        (Some(was), Some(is)) if !was.agrees(is, &["secret_version"])? => Ok(vec![Revocation {
             what: CREDENTIAL,
             how: "secret_replaced",
             ids: was.ids(&["credential_id"])?,

@@ -5,7 +5,7 @@ use super::model::ResourceId;
 use super::store;
 use crate::ends::{Again, Retaking, unclear};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ended, Ending, RowChange};
+use provost_kernel::ends::{Ending, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const RESOURCE: &str = "resource";
@@ -36,7 +36,7 @@ pub const RETAKINGS: &[Retaking] = &[
 ];
 
 /// Says what became of a place that could be reached: where secrets were sent before, none is sent any more.
-fn place(what: &'static str, change: &RowChange, leads: &[&str]) -> Result<Vec<Ended>> {
+fn place(what: &'static str, change: &RowChange, leads: &[&str]) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
@@ -49,14 +49,14 @@ fn place(what: &'static str, change: &RowChange, leads: &[&str]) -> Result<Vec<E
         Some(is) if !was.agrees(is, leads)? => "changed",
         Some(_) => return Ok(Vec::new()),
     };
-    Ok(vec![Ended {
+    Ok(vec![Revocation {
         what,
         how,
         ids: was.ids(&["id"])?,
     }])
 }
 
-fn resource(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn resource(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     let leads = [
         "protocol",
         "upstream_host",
@@ -69,7 +69,7 @@ fn resource(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ende
     place(RESOURCE, change, &leads)
 }
 
-fn gateway(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn gateway(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     place(GATEWAY, change, &["hostname"])
 }
 

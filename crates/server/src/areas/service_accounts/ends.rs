@@ -3,10 +3,10 @@
 use super::model::{ServiceAccountId, Status};
 use super::status;
 use super::store::{self, Ending as TokenEnding};
-use crate::ends::{Again, Retaking, by_hand, unclear};
+use crate::ends::{Again, Retaking, by_hand, unclear, works_until};
 use provost_kernel::auth::{Permission, Role, ScopeSet, may_mint};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ended, Ending, RowChange, Side};
+use provost_kernel::ends::{Ending, Revocation, RowChange, Side};
 use provost_kernel::{Cx, Error, Result, Timestamp};
 
 const ACCOUNT: &str = "service_account";
@@ -53,7 +53,7 @@ fn permission(side: &Side) -> Result<Permission> {
     ))
 }
 
-fn account(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn account(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
@@ -71,7 +71,7 @@ fn account(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended
         Some(is) if !was.agrees(is, &["name_key"])? => RENAMED,
         Some(_) => return Ok(Vec::new()),
     };
-    Ok(vec![Ended {
+    Ok(vec![Revocation {
         what: ACCOUNT,
         how,
         ids: was.ids(&["id"])?,
@@ -113,13 +113,7 @@ fn again() -> TokenEnding<'static> {
     }
 }
 
-fn works_until(side: &Side, now: Timestamp) -> Result<Option<i64>> {
-    let until = side.number("expires_at")?.unwrap_or(i64::MAX);
-    let works = !side.has("revoked_at")? && until > now.as_ms();
-    Ok(works.then_some(until))
-}
-
-fn token(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Ended>> {
+fn token(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
@@ -136,7 +130,7 @@ fn token(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Ended
             _ => return Ok(Vec::new()),
         },
     };
-    Ok(vec![Ended {
+    Ok(vec![Revocation {
         what: TOKEN,
         how,
         ids: was.ids(&["service_account_id", "id"])?,

@@ -2,7 +2,7 @@
 
 use crate::ends::{Again, Retaking, by_hand};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ended, Ending, RowChange};
+use provost_kernel::ends::{Ending, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const SETTINGS: &str = "settings";
@@ -20,7 +20,7 @@ pub const RETAKINGS: &[Retaking] = &[Retaking {
 }];
 
 /// Any change is one: a limit that was lowered and a provider that was switched off are values, which no line holds.
-fn settings(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn settings(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     let is_same = match (&change.was, &change.is) {
         (Some(was), Some(is)) => was.agrees(is, &["document"])?,
         _ => false,
@@ -28,7 +28,7 @@ fn settings(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ende
     if is_same {
         return Ok(Vec::new());
     }
-    Ok(vec![Ended {
+    Ok(vec![Revocation {
         what: SETTINGS,
         how: "changed",
         ids: vec![change.organization.clone()],

@@ -2,9 +2,9 @@
 
 use super::model::SkillItemId;
 use super::store;
-use crate::ends::{Again, Retaking, unclear};
+use crate::ends::{Again, Retaking, unclear, works_until};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ended, Ending, RowChange, Side};
+use provost_kernel::ends::{Ending, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp, params, statements};
 
 const TOKEN: &str = "gateway_token";
@@ -50,13 +50,7 @@ pub const RETAKINGS: &[Retaking] = &[
     },
 ];
 
-fn works_until(side: &Side, now: Timestamp) -> Result<Option<i64>> {
-    let until = side.number("expires_at")?.unwrap_or(i64::MAX);
-    let works = !side.has("revoked_at")? && until > now.as_ms();
-    Ok(works.then_some(until))
-}
-
-fn token(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Ended>> {
+fn token(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
@@ -67,7 +61,7 @@ fn token(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Ended
     if after.flatten().is_some_and(|until| until >= before) {
         return Ok(Vec::new());
     }
-    Ok(vec![Ended {
+    Ok(vec![Revocation {
         what: TOKEN,
         how: "revoked",
         ids: was.ids(&["id"])?,
@@ -84,7 +78,7 @@ fn token_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
     Ok(Again::Done("revoked"))
 }
 
-fn withdrawn(what: &'static str, columns: &[&str], change: &RowChange) -> Result<Vec<Ended>> {
+fn withdrawn(what: &'static str, columns: &[&str], change: &RowChange) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
@@ -95,18 +89,18 @@ fn withdrawn(what: &'static str, columns: &[&str], change: &RowChange) -> Result
     if was.has("withdrawn_at")? || is_offered {
         return Ok(Vec::new());
     }
-    Ok(vec![Ended {
+    Ok(vec![Revocation {
         what,
         how: "withdrawn",
         ids: was.ids(columns)?,
     }])
 }
 
-fn item(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn item(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     withdrawn(SKILL, &["id"], change)
 }
 
-fn version(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn version(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     withdrawn(VERSION, &["item_id", "version"], change)
 }
 

@@ -3,7 +3,7 @@
 use super::identities::{self, model::MappingId};
 use crate::ends::{Again, Retaking, unclear};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ended, Ending, RowChange};
+use provost_kernel::ends::{Ending, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const MAPPING: &str = "identity_mapping";
@@ -20,7 +20,7 @@ pub const RETAKINGS: &[Retaking] = &[Retaking {
     again: mapping_again,
 }];
 
-fn mapping(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended>> {
+fn mapping(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
@@ -29,7 +29,7 @@ fn mapping(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Ended
         Some(is) if !was.agrees(is, &["match_key", "user_id"])? => "changed",
         Some(_) => return Ok(Vec::new()),
     };
-    Ok(vec![Ended {
+    Ok(vec![Revocation {
         what: MAPPING,
         how,
         ids: was.ids(&["id"])?,

@@ -40,7 +40,8 @@ impl Activate {
         if !self.now {
             let location = config.store.location()?;
             look_around(&location)?;
-            let lacking = lacking(&location, &id).map_err(|error| opening(error, &location))?;
+            let fingerprint = keys.fingerprint(&id).unwrap_or_default();
+            let lacking = lacking(&location, &fingerprint).map_err(|error| opening(error, &location))?;
             if lacking > 0 {
                 return Err(Failure::new(format!(
                     "{lacking} of the running servers have not read {id} yet, which takes them 15 seconds; where they have folders of \
@@ -57,8 +58,8 @@ impl Activate {
     }
 }
 
-/// Returns how many running servers have not read a key.
-fn lacking(location: &Location, id: &str) -> Result<usize> {
+/// Returns how many running servers have not read the key of a fingerprint.
+fn lacking(location: &Location, fingerprint: &str) -> Result<usize> {
     if let Location::Sqlite(file) = location
         && !file.is_file()
     {
@@ -71,5 +72,5 @@ fn lacking(location: &Location, id: &str) -> Result<usize> {
     }
     let now = SystemClock::new().now();
     let readers = conn.read(|tx| rotation::readers(tx, now))?;
-    Ok(readers.iter().filter(|reader| !reader.has(id)).count())
+    Ok(readers.iter().filter(|reader| !reader.has(fingerprint)).count())
 }

@@ -393,17 +393,8 @@ async fn hold_back(
 }
 
 fn tell_tokens(made: &[Bootstrapped]) -> Outcome {
-    let Some(first) = made.first() else { return Ok(()) };
-    let mut table = show::table(["ORGANIZATION", "SERVICE ACCOUNT", "TOKEN"]);
-    for account in made {
-        table.add_row([
-            account.organization_id.as_str(),
-            &account.service_account_id,
-            account.token.expose(),
-        ]);
-    }
     let words = "What was taken away here is not known, so every token is revoked, and everybody who could act is held back: \
                  `provost restore held` lists them, `provost restore release` lets them act again. These tokens are new, and \
                  shown this once:";
-    show::token(&format!("{words}\n\n{table}\n"), &first.organization_id)
+    show::accounts(words, made)
 }

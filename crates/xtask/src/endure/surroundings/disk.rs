@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::scene::{Account, Scene, ask, expect, readiness, wait};
+use super::scene::{Account, Scene, ask, expect, keep_keys_in, readiness, wait};
 use super::{Arguments, Report};
 use crate::bench::place::Place;
 use crate::failure::{Context, Failure, Outcome};
@@ -40,13 +40,7 @@ pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
     }
     let disk = Disk(folder);
     let mut installation = place.beside("keys-disk")?;
-    let keys = disk.0.join("keys");
-    installation
-        .environment
-        .push(("PROVOST_KEYS_DIR", keys.display().to_string().into()));
-    if let crate::product::Store::Postgres { keys: own, .. } = &mut installation.store {
-        own.clone_from(&keys);
-    }
+    keep_keys_in(&mut installation, &disk.0.join("keys"));
     let scene = Scene::of(installation, seed)?;
     let server = scene.installation.serve()?;
     let accounts: Vec<Account> = (0..ENDS)

@@ -1,7 +1,7 @@
 //! A store of a drill, its administrator, and what both are asked.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -97,6 +97,17 @@ impl Scene {
     pub fn acts(&self, address: SocketAddr, token: &str, statuses: &[u16], when: &str) -> Outcome {
         let request = Request::get(self.bootstrap.path("capabilities"), token);
         expect(address, &request, statuses, when).map(drop)
+    }
+}
+
+/// Has an installation keep its keys in this folder.
+pub fn keep_keys_in(installation: &mut Installation, folder: &Path) {
+    match &mut installation.store {
+        Store::Postgres { keys, .. } => *keys = folder.to_path_buf(),
+        Store::Sqlite { .. } => {
+            let name = folder.display().to_string();
+            installation.environment.push(("PROVOST_KEYS_DIR", name.into()));
+        }
     }
 }
 

@@ -1,9 +1,8 @@
 //! Other stores beside one keys folder: a rehearsed restore leaves the live store alone, and of a move one side is served.
 
-use std::path::Path;
 use std::process::Command;
 
-use super::scene::{Account, Scene, expect, refusal, says};
+use super::scene::{Account, Scene, expect, keep_keys_in, refusal, says};
 use super::{Arguments, Report};
 use crate::bench::place::Place;
 use crate::failure::{Failure, Outcome};
@@ -27,7 +26,7 @@ pub fn rehearse(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
     let known = lines();
 
     let mut rehearsal = place.beside("rehearsal")?;
-    with_keys_of(&mut rehearsal, &live);
+    keep_keys_in(&mut rehearsal, &live.keys());
     rehearsal.check(&["store", "restore", &path, "--rehearse"])?;
     let second = rehearsal.serve()?;
     live.acts(
@@ -155,19 +154,4 @@ fn serves(scene: &Scene, server: &Server, ended: &Account, when: &str) -> Outcom
         &[401, 403],
         &format!("of an account that had ended, {when}"),
     )
-}
-
-fn with_keys_of(installation: &mut Installation, live: &Scene) {
-    let folder = live.keys();
-    match &mut installation.store {
-        Store::Postgres { keys, .. } => *keys = folder,
-        Store::Sqlite { .. } => {
-            let name = path_of(&folder);
-            installation.environment.push(("PROVOST_KEYS_DIR", name.into()));
-        }
-    }
-}
-
-fn path_of(folder: &Path) -> String {
-    folder.display().to_string()
 }

@@ -28,20 +28,7 @@ pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
     let binaries = postgres::find_or_install()?;
     let cluster = place.cluster().context("TLS is for a cluster")?;
     let folder = cluster.folder();
-    let mut initdb = binaries.program("initdb");
-    initdb
-        .args([
-            "-A",
-            "trust",
-            "-U",
-            "postgres",
-            "-E",
-            "UTF8",
-            "--locale=C",
-            "--no-sync",
-            "-D",
-        ])
-        .arg(folder.join("tls"));
+    let mut initdb = postgres::initdb(&binaries.folder, &folder.join("tls"));
     as_owner_of(folder, &mut initdb)?;
     process::output(&mut initdb)?;
     certify(folder, address)?;
