@@ -123,7 +123,7 @@ fn a_new_key_waits_until_every_running_server_has_read_it() {
         running(r#"["pepper-1"]"#);
         let (_, said) = home.refuse(&["keys", "activate", "pepper"]);
         assert!(
-            said.contains("1 of the running servers have not read pepper-2 yet"),
+            said.contains("1 of the running servers has not read pepper-2 yet"),
             "{said}"
         );
         assert_eq!(state(&home, "pepper-2"), (false, true));

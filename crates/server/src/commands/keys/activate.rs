@@ -43,8 +43,9 @@ impl Activate {
             let fingerprint = keys.fingerprint(&id).unwrap_or_default();
             let lacking = lacking(&location, &fingerprint).map_err(|error| opening(error, &location))?;
             if lacking > 0 {
+                let has = if lacking == 1 { "has" } else { "have" };
                 return Err(Failure::new(format!(
-                    "{lacking} of the running servers have not read {id} yet, which takes them 15 seconds; where they have folders of \
+                    "{lacking} of the running servers {has} not read {id} yet, which takes them 15 seconds; where they have folders of \
                      their own, bring the key and its mark {id}.pending into each, and try again. A server that stopped without a \
                      word counts for five minutes; --now does not ask"
                 )));
