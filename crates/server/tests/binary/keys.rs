@@ -2,6 +2,7 @@
 
 use crate::harness::{Home, get, home, homes};
 use provost_kernel::db::{Access, Conn};
+use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};
 use std::os::unix::fs::PermissionsExt;
 
@@ -110,8 +111,13 @@ fn a_new_key_waits_until_every_running_server_has_read_it() {
         assert!(home.run(&["keys", "list"]).contains("not yet"));
         let (_, said) = home.refuse(&["keys", "rotate", "pepper"]);
         assert!(said.contains("pepper-2 waits already"), "{said}");
-        let running = |keys: &str| {
-            let now = SystemClock::new().now().as_ms();
+        let running = |ids: &[&str]| {
+            let (read, now) = (
+                Keys::open(&home.path("keys")).unwrap(),
+                SystemClock::new().now().as_ms(),
+            );
+            let keys: Vec<_> = ids.iter().map(|id| read.fingerprint(id).unwrap()).collect();
+            let keys = serde_json::json!(keys);
             let sql = format!(
                 "DELETE FROM key_readers; INSERT INTO key_readers (server_id, keys, since, seen_at) VALUES ('other', '{keys}', {now}, {now})"
             );
@@ -120,14 +126,14 @@ fn a_new_key_waits_until_every_running_server_has_read_it() {
                 .batch(&sql)
                 .unwrap();
         };
-        running(r#"["pepper-1"]"#);
+        running(&["pepper-1"]);
         let (_, said) = home.refuse(&["keys", "activate", "pepper"]);
         assert!(
             said.contains("1 of the running servers has not read pepper-2 yet"),
             "{said}"
         );
         assert_eq!(state(&home, "pepper-2"), (false, true));
-        running(r#"["pepper-1","pepper-2"]"#);
+        running(&["pepper-1", "pepper-2"]);
         let said = home.run(&["keys", "activate", "pepper"]);
         assert!(said.starts_with("pepper-2 is active"), "{said}");
         assert_eq!(
