@@ -18,8 +18,10 @@
 //!
 //! Absent on purpose: taking a line back whose commit failed. It takes away too much at most, and only after a loss.
 
+use crate::area::Areas;
 use crate::audit::hex;
 use crate::auth::OrganizationId;
+use crate::cx::Cx;
 use crate::db::{Conn, TouchedRow, Tx};
 use crate::error::{Error, Result};
 use crate::keys::Keys;
@@ -128,38 +130,32 @@ pub struct Revocation {
 /// Says what the change of a row takes away, at an instant, before the commit.
 pub type Find = fn(&mut Tx<'_>, &RowChange, Timestamp) -> Result<Vec<Revocation>>;
 
-/// A table whose rows can take something away by how they change.
-#[derive(Clone, Copy)]
-pub struct Ending {
-    /// Its name.
-    pub table: &'static str,
-    /// What a change takes away.
-    pub find: Find,
-}
-
 /// The store that lines are about, as id and epoch.
 pub type StoreName = (String, i64);
 
-/// What the product says of what takes away.
-#[derive(Clone, Copy)]
-pub struct Endings {
-    /// The tables, by area.
-    pub tables: &'static [&'static [Ending]],
-    /// Returns the store that the transaction is in; nothing for one of which there are no lines.
-    pub store: fn(&mut Tx<'_>, &Keys) -> Result<Option<StoreName>>,
+/// Returns the store that a transaction is in; nothing for one of which there are no lines.
+pub type StoreOf = fn(&mut Tx<'_>, &Keys) -> Result<Option<StoreName>>;
+
+/// What became of something that is to be taken away again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It is taken away; the words say how.
+    Done(&'static str),
+    /// It is away already.
+    Already,
+    /// The store that went back has nothing of this id.
+    Gone,
+    /// Nobody but a person can: the words say what is to be done.
+    ByHand(String),
 }
 
-impl Endings {
-    /// Nothing takes away: for a store that is not served.
-    pub const NONE: Self = Self {
-        tables: &[],
-        store: |_, _| Ok(None),
-    };
-
-    fn of(&self, table: &str) -> Option<Find> {
-        let mut all = self.tables.iter().flat_map(|area| area.iter());
-        all.find(|ending| ending.table == table).map(|ending| ending.find)
-    }
+/// How something is taken away again.
+#[derive(Clone, Copy)]
+pub struct Retaking {
+    /// What, as the line says it.
+    pub what: &'static str,
+    /// Takes it away, by what became of it and its ids, in a unit of its organization.
+    pub again: fn(&mut Cx<'_>, &str, &[String]) -> Result<Again>,
 }
 
 /// A line of `ends.jsonl`.
@@ -256,7 +252,8 @@ pub(crate) struct CommitRevocations {
 ///
 /// Errors: those of the connection, and `Internal` for a row that cannot be read.
 pub(crate) fn find(
-    endings: &Endings,
+    areas: &Areas,
+    store_of: StoreOf,
     keys: &Keys,
     conn: &mut Conn,
     touched: &[TouchedRow],
@@ -269,7 +266,9 @@ pub(crate) fn find(
     }
     let mut ended: BTreeMap<_, BTreeSet<Vec<String>>> = BTreeMap::new();
     for ((organization, table, _), [mut was, mut is]) in rows {
-        let Some(find) = endings.of(table) else { continue };
+        let Some(find) = areas.ends_of(table) else {
+            continue;
+        };
         // What was undone within the transaction is on both sides.
         was.retain(|content| match is.iter().position(|other| other == content) {
             Some(place) => {
@@ -295,7 +294,7 @@ pub(crate) fn find(
     if ended.is_empty() {
         return Ok(None);
     }
-    let store = (endings.store)(&mut conn.tx(), keys)?;
+    let store = store_of(&mut conn.tx(), keys)?;
     Ok(store.map(|store| CommitRevocations { store, ended }))
 }
 

@@ -1,17 +1,17 @@
 //! The installation's mechanisms in one place: what every request and every worker needs.
 
+use crate::area::Areas;
 use crate::auth::OrganizationId;
 use crate::credential::Credentials;
 use crate::cx::Cx;
 use crate::db::{Conn, Location, Readers, Tx, Watch};
 use crate::doubt::{Clockwatch, Guard};
-use crate::ends::Endings;
+use crate::ends::StoreOf;
 use crate::entropy::{Entropy, UnitRng};
 use crate::error::{Class, Code, Error, Result};
 use crate::keys::Keys;
 use crate::ledger::Ledger;
 use crate::operation::{RateClass, Registry};
-use crate::proofs::Deciding;
 use crate::rate::{Bucket, Limiter, Taken};
 use crate::threads::{Threads, Turn};
 use crate::time::Clock;
@@ -84,10 +84,10 @@ pub struct Parts {
     pub settings: Settings,
     /// What the operator declared for areas of the product.
     pub extras: Extras,
-    /// The tables whose rows decide what somebody may do, and carry a proof.
-    pub rights: &'static [Deciding],
-    /// What of their changes takes away, and is written beside the keys.
-    pub endings: Endings,
+    /// The areas: which tables decide what somebody may do, and what of their changes is written beside the keys.
+    pub areas: &'static Areas,
+    /// Returns the store that lines beside the keys are about.
+    pub store_of: StoreOf,
 }
 
 /// What the operator declared, by its type: the kernel hands it on and does not know the words.
@@ -126,10 +126,10 @@ pub struct Kernel {
     pub entropy: Arc<dyn Entropy>,
     /// Behaviour.
     pub settings: Settings,
-    /// The tables whose rows decide what somebody may do.
-    pub rights: &'static [Deciding],
-    /// What of their changes takes away.
-    pub endings: Endings,
+    /// The areas.
+    pub areas: &'static Areas,
+    /// Returns the store that lines beside the keys are about.
+    pub store_of: StoreOf,
     extras: Extras,
     own: Own,
     this: Weak<Self>,
@@ -250,8 +250,8 @@ impl Kernel {
             entropy,
             settings,
             extras,
-            rights,
-            endings,
+            areas,
+            store_of,
         } = parts;
         let witness = Arc::new(Witness::default());
         let clockwatch = Arc::new(Clockwatch::new(clock.clone(), location.engine()));
@@ -280,8 +280,8 @@ impl Kernel {
             clock,
             entropy,
             settings,
-            rights,
-            endings,
+            areas,
+            store_of,
             extras,
             own: Own::default(),
             jobs_due: tokio::sync::Notify::new(),

@@ -12,17 +12,21 @@
 //! Sums are kept by the chain whose unit made the change, because that chain's lock is held; only all of them together say
 //! what there is. See ADR 0070.
 //!
-//! INVARIANT PF-1: a row that a unit wrote into a table of [`Deciding`] has its proof in the same commit.
+//! INVARIANT PF-1: a row that a unit wrote into a table of [`RightsTable`] has its proof in the same commit.
 //! INVARIANT PF-2: a row that does not verify is not vouched for by a later change of it.
 
 use crate::audit::hex;
 use crate::auth::OrganizationId;
-use crate::db::{Call, Param, Row, TouchedRow};
+use crate::db::{Call, Param, RightsTable, Row, TouchedRow};
 use crate::error::{Error, Result};
 use crate::keys::{Keys, MacPurpose, missing};
 use crate::merkle::Hash;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+
+mod testimony;
+
+pub use testimony::{Form, Testimony, Word};
 
 crate::statements! {
     /// Puts proofs in their place: a list of organization, table, key of the row, id of the key, MAC.
@@ -35,17 +39,6 @@ crate::statements! {
         sqlite: "DELETE FROM right_proofs WHERE (organization_id, table_name, row_key) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1))",
         postgres: "DELETE FROM right_proofs WHERE (organization_id, table_name, row_key) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_array_elements(CAST(CAST(?1 AS TEXT) AS JSONB)) AS e (value))",
     };
-}
-
-/// A table that decides what somebody may do.
-#[derive(Clone, Copy, Debug)]
-pub struct Deciding {
-    /// Its name.
-    pub table: &'static str,
-    /// Columns whose content another column names by a digest.
-    pub without: &'static [&'static str],
-    /// Columns that only say what was seen: they decide nothing, and no proof is over them.
-    pub loose: &'static [&'static str],
 }
 
 /// A sum modulo 2^256, the highest byte first.
@@ -211,7 +204,7 @@ impl Proof {
     /// Returns the proof of a row under the current key.
     ///
     /// Errors: `Internal` for a content that is no JSON object.
-    pub fn of(keys: &Keys, deciding: &Deciding, content: &str) -> Result<Self> {
+    pub fn of(keys: &Keys, deciding: &RightsTable, content: &str) -> Result<Self> {
         let canonical = canonical(deciding, content)?;
         Ok(Self::over(keys, deciding.table, &canonical))
     }
@@ -228,7 +221,7 @@ impl Proof {
     /// Says whether this is the proof of the row. One whose key is not here is none that anybody can vouch for.
     ///
     /// Errors: as [`Self::of`].
-    pub fn fits(&self, keys: &Keys, deciding: &Deciding, content: &str) -> Result<bool> {
+    pub fn fits(&self, keys: &Keys, deciding: &RightsTable, content: &str) -> Result<bool> {
         let canonical = canonical(deciding, content)?;
         Ok(self.is_over(keys, deciding.table, &canonical).unwrap_or(false))
     }
@@ -254,7 +247,7 @@ impl Proof {
 
 /// Returns what a proof is over: the members in the order of their names, without those that are null, so that a column
 /// that comes later changes nothing until it holds something.
-fn canonical(deciding: &Deciding, content: &str) -> Result<String> {
+fn canonical(deciding: &RightsTable, content: &str) -> Result<String> {
     let mut members: BTreeMap<String, Value> = serde_json::from_str(content).map_err(Error::internal)?;
     members.retain(|name, value| !value.is_null() && !deciding.loose.contains(&name.as_str()));
     for value in members.values_mut() {
@@ -303,7 +296,7 @@ impl Sides {
 /// what was wrong may have been copied.
 ///
 /// Errors: `Internal` for a table that is not of the list, `Unavailable` when a row's proof names a key that is not here.
-pub fn prove(keys: &Keys, rights: &'static [Deciding], touched: Vec<TouchedRow>) -> Result<ProofWrites> {
+pub fn prove(keys: &Keys, rights: &'static [RightsTable], touched: Vec<TouchedRow>) -> Result<ProofWrites> {
     let mut rows: BTreeMap<(String, &'static str, String), Sides> = BTreeMap::new();
     for one in touched {
         let deciding = rights.iter().find(|deciding| deciding.table == one.table);

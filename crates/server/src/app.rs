@@ -1,16 +1,13 @@
 //! The program without its command line: registry, kernel, routes, first organization.
 
-use crate::areas::{
-    audit, backtests, capabilities, decisions, directory, events, history, managed_config, mcp_sessions,
-    oauth, otlp, policies, resource_credentials, resources, restore, service_accounts, settings,
-    skill_registry, subjects, words,
-};
+use crate::areas::{self, oauth, service_accounts};
 use crate::{readiness, store};
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{StatusCode, header};
+use provost_kernel::area::{Areas, Statements};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Location;
 use provost_kernel::dsse::{PublicKey, SignedKind};
@@ -28,95 +25,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Returns every operation of the product.
 pub fn registry() -> Registry {
-    Registry::default()
-        .area(service_accounts::operations(), &service_accounts::fences::FENCES)
-        .area(audit::operations(), &audit::fences::FENCES)
-        .area(events::operations(), &events::fences::FENCES)
-        .area(settings::operations(), &settings::fences::FENCES)
-        .area(directory::operations(), &directory::fences::FENCES)
-        .area(subjects::operations(), &subjects::fences::FENCES)
-        .area(words::operations(), &words::fences::FENCES)
-        .area(history::operations(), &history::fences::FENCES)
-        .area(otlp::operations(), &otlp::fences::FENCES)
-        .area(managed_config::operations(), &managed_config::fences::FENCES)
-        .area(skill_registry::operations(), &skill_registry::fences::FENCES)
-        .area(resources::operations(), &resources::fences::FENCES)
-        .area(
-            resource_credentials::operations(),
-            &resource_credentials::fences::FENCES,
-        )
-        .area(policies::operations(), &policies::fences::FENCES)
-        .area(decisions::operations(), &decisions::fences::FENCES)
-        .area(backtests::operations(), &backtests::fences::FENCES)
-        .area(mcp_sessions::operations(), &mcp_sessions::fences::FENCES)
-        .area(oauth::operations(), &oauth::fences::FENCES)
-        .area(restore::operations(), &restore::fences::FENCES)
-        .area(capabilities::operations(), &capabilities::fences::FENCES)
+    areas::ALL.registry()
 }
 
 /// Returns every statement catalogue, by place, for the test that prepares them on both engines.
-pub fn catalogues() -> Vec<&'static [&'static provost_kernel::db::Statement]> {
-    let mut all = vec![
-        provost_kernel::audit::STATEMENTS,
-        provost_kernel::doubt::STATEMENTS,
-        provost_kernel::db::touched::STATEMENTS,
-        provost_kernel::idempotency::STATEMENTS,
-        provost_kernel::jobs::STATEMENTS,
-        provost_kernel::jobs::WORKER_STATEMENTS,
-        provost_kernel::outbox::STATEMENTS,
-        provost_kernel::proofs::STATEMENTS,
-        provost_kernel::witness::STATEMENTS,
-        service_accounts::STATEMENTS,
-        audit::STATEMENTS,
-        audit::LOST_STATEMENTS,
-        events::STATEMENTS,
-        settings::STATEMENTS,
-        subjects::STATEMENTS,
-        history::STATEMENTS,
-        managed_config::STATEMENTS,
-        managed_config::MACHINE_STATEMENTS,
-        managed_config::PULL_STATEMENTS,
-        managed_config::UPGRADE_STATEMENTS,
-        skill_registry::STATEMENTS,
-        skill_registry::INSTALL_STATEMENTS,
-        skill_registry::CREDENTIAL_STATEMENTS,
-        skill_registry::UPKEEP_STATEMENTS,
-        skill_registry::ENDS_STATEMENTS,
-        resources::STATEMENTS,
-        resources::GATEWAY_STATEMENTS,
-        resource_credentials::STATEMENTS,
-        resource_credentials::secrets::STATEMENTS,
-        resource_credentials::ENDS_STATEMENTS,
-        policies::STATEMENTS,
-        service_accounts::UPKEEP_STATEMENTS,
-        service_accounts::HELD_STATEMENTS,
-        oauth::HELD_STATEMENTS,
-        oauth::ENDS_STATEMENTS,
-        backtests::STATEMENTS,
-        mcp_sessions::STATEMENTS,
-        mcp_sessions::PAGE_STATEMENTS,
-        mcp_sessions::MERGED_STATEMENTS,
-        mcp_sessions::CREDENTIAL_STATEMENTS,
-        oauth::STATEMENTS,
-        oauth::CLIENT_STATEMENTS,
-        oauth::LINK_STATEMENTS,
-        store::STATEMENTS,
-        crate::rotation::STATEMENTS,
-        crate::removal::STATEMENTS,
-        crate::closing::STATEMENTS,
-        crate::proofs::STATEMENTS,
-        crate::proofs::triggers::STATEMENTS,
-        crate::proofs::entries::STATEMENTS,
-        crate::identity::STATEMENTS,
-    ];
-    all.extend(directory::statements());
-    all.extend(words::statements());
-    all.extend(crate::commands::statements());
-    all
+pub fn catalogues() -> Vec<Statements> {
+    areas::ALL
+        .statements()
+        .chain(crate::commands::statements())
+        .collect()
 }
 
 /// Where an installation lies and how it behaves.
 pub struct Installation {
+    /// What the program is made of.
+    pub areas: &'static Areas,
     /// The store.
     pub location: Location,
     /// The key material that belongs to it.
@@ -136,6 +59,7 @@ pub struct Installation {
 /// Errors: a sentence about what is wrong and what to do.
 pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
     let Installation {
+        areas,
         location,
         keys,
         clock,
@@ -145,12 +69,16 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
     } = installation;
     // A connection is used on a storage thread only: callers may be inside an async runtime.
     let now = clock.now();
-    let prepared = std::thread::scope(|scope| scope.spawn(|| store::prepare(&location, &keys, now)).join());
+    let prepared = std::thread::scope(|scope| {
+        scope
+            .spawn(|| store::prepare(areas, &location, &keys, now))
+            .join()
+    });
     prepared.unwrap_or_else(|_| Err(Error::internal("preparing the store panicked")))?;
     let keys = keys.timed_by(clock.clone());
     let extras = oauth::prepare(extras, &keys, &clock, &settings)?;
     Kernel::start(Parts {
-        registry: registry(),
+        registry: areas.registry(),
         credentials: Box::new(oauth::credentials()),
         keys,
         location,
@@ -158,8 +86,8 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
         entropy,
         settings,
         extras,
-        rights: crate::rights::DECIDING,
-        endings: crate::ends::endings(),
+        areas,
+        store_of: crate::ends::store_of,
     })
 }
 

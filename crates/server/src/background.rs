@@ -1,181 +1,54 @@
 //! The reconcilers and the job worker: periodic, without input, harmless when they run twice.
 
-use crate::areas::{
-    audit, backtests, decisions, directory, history, managed_config, mcp_sessions, oauth,
-    resource_credentials, service_accounts, words,
-};
-use crate::proofs;
 use crate::removal::{self, Removal};
-use crate::rotation;
+use provost_kernel::area::Timer;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::error::Error;
-use provost_kernel::jobs::{self, Handler};
 use provost_kernel::supervisor::Supervisor;
-use provost_kernel::{Kernel, Result, idempotency, ledger, outbox, params};
+use provost_kernel::{Kernel, Result, idempotency, outbox, params};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every job handler of the program.
-pub fn handlers() -> Vec<Handler> {
-    vec![
-        service_accounts::HANDLER,
-        resource_credentials::handler(),
-        directory::HANDLER,
-        mcp_sessions::HANDLER,
-    ]
-}
-
-/// Starts every reconciler under a supervisor.
+/// Starts what every area does without being asked, under a supervisor.
 ///
 /// Errors: `Internal` when the system has no thread left.
 pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
-    backtests::start(kernel, supervisor).map_err(Error::internal)?;
-    let handlers = Arc::new(handlers());
-    run_jobs(supervisor, kernel, handlers);
-    now_and_every(supervisor, "clock", 60, kernel, |kernel, _| async move {
-        kernel.keep_time().await
-    });
-    rotation::start(kernel, supervisor);
-    every(supervisor, "counts", 60, kernel, |kernel| async move {
-        ledger::flush_counts(&kernel);
-        Ok(())
-    });
-    every(supervisor, "unresolved", 60, kernel, |kernel| async move {
-        words::flush(&kernel).await
-    });
-    every(
-        supervisor,
-        "uses",
-        ledger::USE_FLUSH_SECS,
-        kernel,
-        |kernel| async move { ledger::flush_uses(&kernel).await },
-    );
-    every(supervisor, "checkpoints", 15, kernel, |kernel| async move {
-        audit::make_checkpoints(&kernel).await.map(drop)
-    });
-    every(supervisor, "proofs", 3600, kernel, |kernel| async move {
-        proofs::round::verify(&kernel).await.map(drop)
-    });
-    now_and_every(supervisor, "ends", 3_600, kernel, |kernel, _| async move {
-        crate::ends::trim(&kernel).await
-    });
-    every(supervisor, "expiry", 60, kernel, |kernel| async move {
-        service_accounts::warn_of_expiry(&kernel).await.map(drop)
-    });
-    every(supervisor, "sessions", 30, kernel, |kernel| async move {
-        mcp_sessions::sweep(&kernel).await.map(drop)
-    });
-    every(supervisor, "targets", 60, kernel, |kernel| async move {
-        managed_config::watch_targets(&kernel).await.map(drop)
-    });
-    every(supervisor, "rewrap", 60, kernel, |kernel| async move {
-        resource_credentials::secrets::rewrap(&kernel).await.map(drop)
-    });
-    // Decisions may come with the first request.
-    now_and_every(supervisor, "pasts", 5, kernel, |kernel, _| async move {
-        decisions::remember(&kernel).await
-    });
-    every(supervisor, "imports", 60, kernel, |kernel| async move {
-        directory::tidy(&kernel).await.map(drop)
-    });
-    every(supervisor, "history-sealing", 5, kernel, |kernel| async move {
-        history::seal(&kernel).await
-    });
-    now_and_every(
-        supervisor,
-        "history-place",
-        3_600,
-        kernel,
-        |kernel, is_start| async move { history::watch(&kernel, is_start).await },
-    );
-    every(supervisor, "history-imports", 60, kernel, |kernel| async move {
-        history::tell_of_imports(&kernel).await
-    });
-    every(
-        supervisor,
-        "history-retention",
-        300,
-        kernel,
-        |kernel| async move { history::retain(&kernel).await },
-    );
-    every(supervisor, "retention", 300, kernel, |kernel| async move {
-        mcp_sessions::retain(&kernel).await?;
-        retain(&kernel).await
-    });
+    for area in kernel.areas.iter() {
+        if let Some(start) = area.start {
+            start(kernel, supervisor)?;
+        }
+        for timer in area.timers {
+            run(supervisor, kernel, *timer);
+        }
+    }
     Ok(())
 }
 
-fn run_jobs(supervisor: &Supervisor, kernel: &Arc<Kernel>, handlers: Arc<Vec<Handler>>) {
+fn run(supervisor: &Supervisor, kernel: &Arc<Kernel>, timer: Timer) {
     let (kernel, stop) = (kernel.clone(), supervisor.token());
-    supervisor.spawn("jobs", async move { jobs::serve(&kernel, &handlers, stop).await });
-}
-
-/// Runs again and again, for the first time after so many seconds.
-fn every<F>(
-    supervisor: &Supervisor,
-    name: &'static str,
-    secs: u64,
-    kernel: &Arc<Kernel>,
-    run: impl Fn(Arc<Kernel>) -> F + Send + Sync + 'static,
-) where
-    F: Future<Output = Result<()>> + Send,
-{
-    rounds(supervisor, name, secs, kernel, false, move |kernel, _| {
-        run(kernel)
-    });
-}
-
-/// Runs now, which it is told, and again and again.
-fn now_and_every<F>(
-    supervisor: &Supervisor,
-    name: &'static str,
-    secs: u64,
-    kernel: &Arc<Kernel>,
-    run: impl Fn(Arc<Kernel>, bool) -> F + Send + Sync + 'static,
-) where
-    F: Future<Output = Result<()>> + Send,
-{
-    rounds(supervisor, name, secs, kernel, true, run);
-}
-
-fn rounds<F>(
-    supervisor: &Supervisor,
-    name: &'static str,
-    secs: u64,
-    kernel: &Arc<Kernel>,
-    begins_now: bool,
-    run: impl Fn(Arc<Kernel>, bool) -> F + Send + Sync + 'static,
-) where
-    F: Future<Output = Result<()>> + Send,
-{
-    let (kernel, stop) = (kernel.clone(), supervisor.token());
-    supervisor.spawn(name, async move {
-        let mut is_now = begins_now;
+    supervisor.spawn(timer.name, async move {
+        let mut is_now = timer.begins_now;
         loop {
             if !is_now {
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => return,
-                    () = tokio::time::sleep(Duration::from_secs(secs)) => {}
+                    () = tokio::time::sleep(Duration::from_secs(timer.secs)) => {}
                 }
             }
-            if let Err(error) = run(kernel.clone(), is_now).await {
-                tracing::warn!(reconciler = name, cause = ?error.private(), "{error}");
+            if let Err(error) = (timer.run)(kernel.clone(), is_now).await {
+                tracing::warn!(reconciler = timer.name, cause = ?error.private(), "{error}");
             }
             is_now = false;
         }
     });
 }
 
-/// Writes what is buffered, before the kernel stops.
+/// Writes what is buffered, before the kernel stops: the areas that stand on others first.
 pub async fn finish(kernel: &Arc<Kernel>) {
-    history::recorder(kernel).close().await;
-    if let Err(error) = words::flush(kernel).await {
-        tracing::warn!(cause = ?error.private(), "some counts of unresolved events were not written: {error}");
-    }
-    ledger::flush_counts(kernel);
-    if let Err(error) = ledger::flush_uses(kernel).await {
-        tracing::warn!(cause = ?error.private(), "the last uses of some tokens were not written: {error}");
+    for area in kernel.areas.iter().rev() {
+        if let Some(finish) = area.finish {
+            finish(kernel.clone()).await;
+        }
     }
 }
 
@@ -196,16 +69,16 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
         .await?;
     let keys_go = removal::may_go(kernel, "idempotency".to_owned(), keys, now).await?;
     let events_go = removal::may_go(kernel, "events".to_owned(), events, now).await?;
+    let areas = kernel.areas;
     kernel
         .system(OrganizationId::installation(), None, move |cx| {
             cx.queue(&idempotency::ERASE_EXPIRED_CELLS, params![now.instant()])?;
             if keys_go {
                 cx.queue(&idempotency::PRUNE, params![old_keys.instant()])?;
             }
-            resource_credentials::prune_checks(cx, now)?;
-            backtests::prune(cx, now)?;
-            oauth::tidy(cx, now)?;
-            words::prune(cx, now)?;
+            for prune in areas.iter().filter_map(|area| area.prune) {
+                prune(cx, now)?;
+            }
             if events_go {
                 cx.queue(&outbox::PRUNE, params![old_events.instant()])?;
             }

@@ -1,7 +1,7 @@
 //! What a store was when it was closed: rot of what decides rights is found before anybody is answered (R5).
 //!
 //! SQLite has no checksums of its pages, so a flipped bit in a row is an answer like any other. A server that stops
-//! leaves a keyed hash of every row that decides what somebody may do (`rights`); the next one compares before it serves,
+//! leaves a keyed hash of every row that decides what somebody may do ([`Areas::rights`]); the next one compares before it serves,
 //! and takes the hash away before the first change. A server that was killed leaves none: what it had written it had just read.
 //!
 //! ```text
@@ -16,15 +16,14 @@
 //! Absent on purpose: PostgreSQL, which has checksums of its pages and of which no server knows whether it is the last;
 //! the audit log, whose chain says the same of itself; what nobody's rights depend on.
 
-use crate::migrations;
-use crate::rights::DECIDING;
 use crate::store::{self, DROP_FACT, SET_FACT};
+use provost_kernel::area::Areas;
 use provost_kernel::audit::hex;
+use provost_kernel::db::RightsTable;
 use provost_kernel::db::{Access, Call, Conn, Engine, Location, Param, Statement, Tx};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::keys::{Keys, MacPurpose};
 use provost_kernel::merkle::{self, Hash};
-use provost_kernel::proofs::Deciding;
 use provost_kernel::{params, statements};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -50,16 +49,16 @@ const MARK: &str = "closed";
 /// Notes what the store is, when nobody writes to it any more.
 ///
 /// Errors: as reading and writing does; the store is whole without the note.
-pub fn mark(location: &Location, keys: &Keys) -> Result<()> {
+pub fn mark(areas: &Areas, location: &Location, keys: &Keys) -> Result<()> {
     if location.engine() == Engine::Postgres {
         return Ok(());
     }
     let mut conn = Conn::open(location, Access::Write)?;
     let value = conn.read(|tx| {
-        let content = keys.mac(MacPurpose::ClosedStore, &[&content(tx)?]);
+        let content = keys.mac(MacPurpose::ClosedStore, &[&content(areas, tx)?]);
         Ok(format!(
             "{} {} {}",
-            migrations::ALL.len(),
+            areas.migrations().len(),
             hex(&heads(tx)?),
             hex(&content)
         ))
@@ -70,12 +69,12 @@ pub fn mark(location: &Location, keys: &Keys) -> Result<()> {
 /// Compares a migrated store with what it was when it was closed, and takes the note away.
 ///
 /// Errors: a sentence that says what to do, for a store that changed.
-pub fn check(conn: &mut Conn, keys: &Keys) -> Result<()> {
+pub fn check(areas: &Areas, conn: &mut Conn, keys: &Keys) -> Result<()> {
     let Some(mark) = conn.read(read_mark)? else {
         return Ok(());
     };
     if conn.engine() == Engine::Sqlite
-        && let Some(finding) = conn.read(|tx| finding(tx, keys, &mark))?
+        && let Some(finding) = conn.read(|tx| finding(areas, tx, keys, &mark))?
     {
         return Err(Error::unavailable(format!(
             "the store changed while it was closed: {finding}. Restore a backup. If you changed it yourself, or want to \
@@ -93,9 +92,9 @@ pub fn accept(conn: &mut Conn) -> Result<bool> {
 }
 
 /// Says what is wrong with a store that was closed, if anything is.
-pub fn finding_of_closed(tx: &mut Tx<'_>, keys: &Keys) -> Result<Option<String>> {
+pub fn finding_of_closed(areas: &Areas, tx: &mut Tx<'_>, keys: &Keys) -> Result<Option<String>> {
     match read_mark(tx)? {
-        Some(mark) => finding(tx, keys, &mark),
+        Some(mark) => finding(areas, tx, keys, &mark),
         None => Ok(None),
     }
 }
@@ -104,16 +103,16 @@ fn read_mark(tx: &mut Tx<'_>) -> Result<Option<String>> {
     store::fact(tx, MARK)
 }
 
-fn finding(tx: &mut Tx<'_>, keys: &Keys, mark: &str) -> Result<Option<String>> {
+fn finding(areas: &Areas, tx: &mut Tx<'_>, keys: &Keys, mark: &str) -> Result<Option<String>> {
     let words: Vec<&str> = mark.split(' ').collect();
     let &[migrations, known_heads, known] = words.as_slice() else {
         return Ok(Some("its note of what it was cannot be read".to_owned()));
     };
     // A version with other tables, or a command that acted since: then the note is of another store.
-    if migrations != migrations::ALL.len().to_string() || known_heads != hex(&heads(tx)?) {
+    if migrations != areas.migrations().len().to_string() || known_heads != hex(&heads(tx)?) {
         return Ok(None);
     }
-    let content = content(tx)?;
+    let content = content(areas, tx)?;
     let known: Option<Vec<u8>> = (0..known.len())
         .step_by(2)
         .map(|at| {
@@ -127,7 +126,7 @@ fn finding(tx: &mut Tx<'_>, keys: &Keys, mark: &str) -> Result<Option<String>> {
             "the rows that decide what somebody may do are not those that were there".to_owned(),
         ));
     }
-    for deciding in DECIDING {
+    for deciding in areas.rights() {
         let damage = tx.query(&DAMAGE, params![deciding.table], |row| row.get::<String>(0))?;
         if let Some(line) = damage.into_iter().find(|line| line != "ok") {
             return Ok(Some(line));
@@ -137,9 +136,9 @@ fn finding(tx: &mut Tx<'_>, keys: &Keys, mark: &str) -> Result<Option<String>> {
 }
 
 // INVARIANT RW-1: what is hashed is the list of tables, and of each table all columns that it has today.
-fn content(tx: &mut Tx<'_>) -> Result<Hash> {
+fn content(areas: &Areas, tx: &mut Tx<'_>) -> Result<Hash> {
     let mut hash = merkle::leaf(b"");
-    for deciding in DECIDING {
+    for deciding in areas.rights() {
         let statement = every_row(tx, deciding)?;
         hash = folded(tx, statement, hash)?;
     }
@@ -150,7 +149,7 @@ fn content(tx: &mut Tx<'_>) -> Result<Hash> {
 ///
 /// It is made from the schema, so that a column of a later migration is not forgotten. The seam takes statements that
 /// live as long as the program; each is made once.
-fn every_row(tx: &mut Tx<'_>, deciding: &Deciding) -> Result<&'static Statement> {
+fn every_row(tx: &mut Tx<'_>, deciding: &RightsTable) -> Result<&'static Statement> {
     static MADE: Mutex<BTreeMap<String, &'static Statement>> = Mutex::new(BTreeMap::new());
     let mut columns = tx.query(&COLUMNS, params![deciding.table], |row| {
         Ok((row.get::<String>(0)?, row.get::<i64>(1)?))

@@ -25,30 +25,6 @@ const INSTRUCTIONS: &str = "Provost decides who in an organization may use which
     A tool that cannot be undone shows what it would do unless its arguments hold `confirm: true`. The guides are resources \
     (provost://guide/…); the prompts begin the common jobs.";
 
-macro_rules! guides {
-    ($($name:literal: $title:literal),+ $(,)?) => {
-        &[$(($name, $title, include_str!(concat!("../../../docs/guide/", $name, ".md")))),+]
-    };
-}
-
-/// Name, title and text of the guides that an agent may need.
-const GUIDES: &[(&str, &str, &str)] = guides! {
-    "getting-started": "Getting started",
-    "api": "The HTTP API",
-    "service-accounts": "Service accounts and tokens",
-    "directory": "Users and groups",
-    "policies": "Policies",
-    "decisions": "Decisions",
-    "history": "Recorded history",
-    "backtests": "Backtests",
-    "telemetry": "Telemetry of agents",
-    "managed-config": "Managed configuration",
-    "skills": "The skill registry",
-    "resources": "Resources and their credentials",
-    "audit": "The audit log",
-    "mcp-sessions": "Sessions of MCP clients",
-};
-
 /// Returns the hosts by which this server may be named, and the origins of pages that may call it.
 pub fn names(kernel: &Kernel) -> (Vec<String>, Vec<String>) {
     let names = kernel.extra::<Names>().cloned().unwrap_or_default();
@@ -85,12 +61,13 @@ pub fn router(kernel: &Arc<Kernel>) -> Router {
 }
 
 fn documents(kernel: &Kernel) -> Vec<Document> {
-    let guides = GUIDES.iter().map(|(name, title, text)| Document {
-        uri: format!("provost://guide/{name}"),
-        name: (*name).to_owned(),
-        title: (*title).to_owned(),
+    let guides = kernel.areas.iter().flat_map(|area| area.guides);
+    let guides = guides.map(|guide| Document {
+        uri: format!("provost://guide/{}", guide.name),
+        name: guide.name.to_owned(),
+        title: guide.title.to_owned(),
         media_type: "text/markdown".into(),
-        text: Cow::Borrowed(text),
+        text: Cow::Borrowed(guide.text),
     });
     let api = Document {
         uri: "provost://openapi".into(),

@@ -20,13 +20,12 @@ pub mod triggers;
 
 pub use seal::{renew, write_once};
 
-use crate::rights::DECIDING;
-use entries::Testimony;
+use provost_kernel::area::Areas;
 use provost_kernel::audit::Head;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::db::{self, Column, ColumnKind, Engine, Param, Row, Statement, Tx};
+use provost_kernel::db::{self, Column, ColumnKind, Engine, Param, RightsTable, Row, Statement, Tx};
 use provost_kernel::keys::Keys;
-use provost_kernel::proofs::{Deciding, Proof, Sum};
+use provost_kernel::proofs::{Proof, Sum};
 use provost_kernel::{Error, Result, params, statements};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -166,25 +165,25 @@ fn of_row(organization: &str, table: &str, key: &str, fault: Fault) -> Finding {
 /// Returns every finding of one snapshot. Cost: every row that decides rights is read.
 ///
 /// Errors: those of the connection.
-pub fn findings(tx: &mut Tx<'_>, keys: &Keys) -> Result<Vec<Finding>> {
+pub fn findings(areas: &Areas, tx: &mut Tx<'_>, keys: &Keys) -> Result<Vec<Finding>> {
     let mut found = Vec::new();
     if !is_proven(tx)? {
         return Ok(found);
     }
-    for deciding in DECIDING {
-        found.extend(every_page(tx, keys, deciding)?);
+    for deciding in areas.rights() {
+        found.extend(every_page(areas, tx, keys, deciding)?);
     }
-    found.extend(ends(tx, keys)?);
+    found.extend(ends(areas, tx, keys)?);
     found.sort();
     found.dedup();
     Ok(found)
 }
 
-fn every_page(tx: &mut Tx<'_>, keys: &Keys, deciding: &Deciding) -> Result<Vec<Finding>> {
+fn every_page(areas: &Areas, tx: &mut Tx<'_>, keys: &Keys, deciding: &RightsTable) -> Result<Vec<Finding>> {
     let mut found = Vec::new();
     let mut after = None;
     loop {
-        let page = page(tx, keys, deciding, after.as_deref())?;
+        let page = page(areas, tx, keys, deciding, after.as_deref())?;
         found.extend(page.found);
         after = page.last;
         if after.is_none() {
@@ -213,13 +212,19 @@ pub struct Page {
 /// Looks at the rows of a table after a key.
 ///
 /// Errors: those of the connection.
-pub fn page(tx: &mut Tx<'_>, keys: &Keys, deciding: &Deciding, after: Option<&str>) -> Result<Page> {
+pub fn page(
+    areas: &Areas,
+    tx: &mut Tx<'_>,
+    keys: &Keys,
+    deciding: &RightsTable,
+    after: Option<&str>,
+) -> Result<Page> {
     let columns = db::columns(tx, deciding.table)?;
     let statement = rows_of(tx.engine(), deciding, &columns, after.is_some());
     let params = after.map_or_else(|| Ok(Vec::new()), |key| values(key, &columns))?;
     let mut last = None;
     let mut count = 0;
-    let testimony = Testimony::of(deciding.table);
+    let testimony = areas.testimonies().find(|one| one.table == deciding.table);
     let mut claims = Vec::new();
     let found = tx.query(statement, &params, |row| {
         count += 1;
@@ -229,7 +234,7 @@ pub fn page(tx: &mut Tx<'_>, keys: &Keys, deciding: &Deciding, after: Option<&st
             None => Some(Fault::Inserted),
             Some(proof) if proof.fits(keys, deciding, content)? => {
                 if let Some(testimony) = testimony {
-                    claims.extend(testimony.claim(organization, key, content)?);
+                    claims.extend(entries::claim(testimony, organization, key, content)?);
                 }
                 None
             }
@@ -239,7 +244,7 @@ pub fn page(tx: &mut Tx<'_>, keys: &Keys, deciding: &Deciding, after: Option<&st
     })?;
     let mut found: Vec<Finding> = found.into_iter().flatten().collect();
     if let Some(testimony) = testimony {
-        found.extend(testimony.contradictions(tx, keys, claims)?);
+        found.extend(entries::contradictions(testimony, tx, keys, claims)?);
     }
     Ok(Page {
         found,
@@ -255,7 +260,7 @@ fn proof_of(row: &Row<'_>, first: usize) -> Result<Option<Proof>> {
 /// Compares all proofs with the heads, and with the rows whose number is another.
 ///
 /// Errors: those of the connection.
-pub fn ends(tx: &mut Tx<'_>, keys: &Keys) -> Result<Vec<Finding>> {
+pub fn ends(areas: &Areas, tx: &mut Tx<'_>, keys: &Keys) -> Result<Vec<Finding>> {
     let mut found = Vec::new();
     let mut held: (i64, Sum) = (0, Sum::default());
     let mut counts: BTreeMap<String, i64> = BTreeMap::new();
@@ -281,9 +286,9 @@ pub fn ends(tx: &mut Tx<'_>, keys: &Keys) -> Result<Vec<Finding>> {
             *counts.entry(table).or_default() += 1;
         }
     }
-    found.extend(without_rows(tx, &counts)?);
+    found.extend(without_rows(areas, tx, &counts)?);
     found.extend(sum(tx, keys, held)?);
-    found.extend(triggers::findings(tx)?);
+    found.extend(triggers::findings(areas, tx)?);
     Ok(found)
 }
 
@@ -317,10 +322,10 @@ fn sum(tx: &mut Tx<'_>, keys: &Keys, held: (i64, Sum)) -> Result<Option<Finding>
 }
 
 /// Returns the proofs whose rows are gone, in the tables that have fewer rows than proofs or as many and others.
-fn without_rows(tx: &mut Tx<'_>, counts: &BTreeMap<String, i64>) -> Result<Vec<Finding>> {
+fn without_rows(areas: &Areas, tx: &mut Tx<'_>, counts: &BTreeMap<String, i64>) -> Result<Vec<Finding>> {
     let mut found = Vec::new();
     let mut short = BTreeSet::new();
-    for deciding in DECIDING {
+    for deciding in areas.rights() {
         let columns = db::columns(tx, deciding.table)?;
         let statement = proven_rows_of(tx.engine(), deciding, &columns);
         let proven = tx.query_opt(statement, params![], |row| row.get::<i64>(0))?;
@@ -329,7 +334,7 @@ fn without_rows(tx: &mut Tx<'_>, counts: &BTreeMap<String, i64>) -> Result<Vec<F
         }
     }
     for table in short {
-        let Some(deciding) = DECIDING.iter().find(|deciding| deciding.table == table) else {
+        let Some(deciding) = areas.rights().iter().find(|deciding| deciding.table == table) else {
             continue;
         };
         let columns = db::columns(tx, table)?;
@@ -357,7 +362,7 @@ fn without_rows(tx: &mut Tx<'_>, counts: &BTreeMap<String, i64>) -> Result<Vec<F
     }
     let strange = counts
         .keys()
-        .filter(|table| !DECIDING.iter().any(|deciding| deciding.table == *table));
+        .filter(|table| !areas.rights().iter().any(|deciding| deciding.table == *table));
     found.extend(strange.map(|table| Finding {
         organization: None,
         row: None,
@@ -367,7 +372,12 @@ fn without_rows(tx: &mut Tx<'_>, counts: &BTreeMap<String, i64>) -> Result<Vec<F
 }
 
 /// The rows of a table in the order of its key, each with its proof.
-fn rows_of(engine: Engine, deciding: &Deciding, columns: &[Column], has_start: bool) -> &'static Statement {
+fn rows_of(
+    engine: Engine,
+    deciding: &RightsTable,
+    columns: &[Column],
+    has_start: bool,
+) -> &'static Statement {
     let table = deciding.table;
     let (key, content) = (
         db::key_of(engine, "t", columns),
@@ -390,7 +400,7 @@ fn rows_of(engine: Engine, deciding: &Deciding, columns: &[Column], has_start: b
 }
 
 /// How many rows of a table have a proof.
-fn proven_rows_of(engine: Engine, deciding: &Deciding, columns: &[Column]) -> &'static Statement {
+fn proven_rows_of(engine: Engine, deciding: &RightsTable, columns: &[Column]) -> &'static Statement {
     let (table, key) = (deciding.table, db::key_of(engine, "t", columns));
     kept(format!(
         "SELECT COUNT(*) FROM \"{table}\" t JOIN right_proofs p ON p.organization_id = t.organization_id \
@@ -399,7 +409,7 @@ fn proven_rows_of(engine: Engine, deciding: &Deciding, columns: &[Column]) -> &'
 }
 
 /// The keys of a table's rows.
-fn keys_of(engine: Engine, deciding: &Deciding, columns: &[Column]) -> &'static Statement {
+fn keys_of(engine: Engine, deciding: &RightsTable, columns: &[Column]) -> &'static Statement {
     let (table, key) = (deciding.table, db::key_of(engine, "t", columns));
     kept(format!("SELECT t.organization_id, {key} FROM \"{table}\" t"))
 }

@@ -3,11 +3,8 @@
 //! INVARIANT ST-1: a store opens only with the keys that it was made with (D12.8): each key's check value is
 //! kept in the store, and a start with a wrong or missing key refuses with a sentence that names the key.
 
-use crate::areas::managed_config;
-use crate::areas::oauth;
-use crate::areas::resource_credentials::secrets::sealing_keys_in_use;
-use crate::areas::words;
-use crate::{closing, migrations, proofs};
+use crate::{closing, proofs};
+use provost_kernel::area::Areas;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Call, Conn, Location, Param, migrate};
 use provost_kernel::error::{Error, Result};
@@ -48,23 +45,23 @@ statements! {
 ///
 /// Errors: a sentence for a store that is newer than the program, edited, damaged, or made with other keys; `Broken` when it
 /// cannot be written.
-pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
+pub fn prepare(areas: &Areas, location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
     let mut conn = Conn::open(location, Access::Write)?;
     conn.checkpoint()?;
-    migrate(&mut conn, migrations::ALL, now)?;
-    let (spent, known) = split_spent(&mut conn, keys)?;
+    migrate(&mut conn, areas.migrations(), now)?;
+    let (spent, known) = split_spent(areas, &mut conn, keys)?;
     keys.verify(&known)?;
-    closing::check(&mut conn, keys)?;
-    words::fold(&mut conn)?;
-    oauth::write_ceilings(&mut conn)?;
-    managed_config::give_pull(&mut conn, now)?;
-    if let Some(count) = proofs::write_once(&mut conn, keys, now)? {
+    closing::check(areas, &mut conn, keys)?;
+    for prepare in areas.iter().filter_map(|area| area.prepare) {
+        prepare(&mut conn, now)?;
+    }
+    if let Some(count) = proofs::write_once(areas, &mut conn, keys, now)? {
         tracing::warn!(
             rows = count,
             "the rows that decide rights carry proofs from now on; what was there is trusted"
         );
     }
-    for finding in conn.read(proofs::triggers::findings)? {
+    for finding in conn.read(|tx| proofs::triggers::findings(areas, tx))? {
         tracing::error!("{finding}");
     }
     let values = keys.check_values_in_use();
@@ -96,9 +93,16 @@ pub fn prepare(location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
 pub type Known = (String, Vec<u8>);
 
 /// Splits the keys that the store knows into sealing keys that were taken out of the folder and that nothing in the
-/// store needs any more, and all others. Whatever is sealed besides organization keys must be asked for here.
-fn split_spent(conn: &mut Conn, keys: &Keys) -> Result<(Vec<String>, Vec<Known>)> {
-    let (here, used) = (keys.check_values(), conn.read(sealing_keys_in_use)?);
+/// store needs any more, and all others.
+fn split_spent(areas: &Areas, conn: &mut Conn, keys: &Keys) -> Result<(Vec<String>, Vec<Known>)> {
+    let here = keys.check_values();
+    let used = conn.read(|tx| {
+        let mut used = Vec::new();
+        for keys_in_use in areas.iter().filter_map(|area| area.sealing_keys) {
+            used.extend(keys_in_use(tx)?);
+        }
+        Ok(used)
+    })?;
     let is_spent = |label: &str| {
         let id = label.strip_prefix("sealing/");
         id.is_some_and(|id| !used.iter().any(|used| used == id))

@@ -6,10 +6,10 @@ use super::postgres::Postgres;
 use super::row::{Row, Rows};
 use super::sqlite::Sqlite;
 use super::statement::{Call, Statement};
+use super::touched::RightsTable;
 use super::touched::{self, TouchedRow};
 use super::{Access, Engine, Location};
 use crate::error::{Class, Error, Result};
-use crate::proofs::Deciding;
 use std::sync::Arc;
 
 /// What watches over the connections of a running server.
@@ -40,7 +40,7 @@ pub struct Conn {
     /// It took the place of a lost one and was not looked at yet.
     is_unproven: bool,
     /// The tables whose changed rows the engine notes on this connection.
-    tracked: &'static [Deciding],
+    tracked: &'static [RightsTable],
     /// The driver is `Send` but not `Sync`; say so whatever its parts become.
     _not_sync: std::marker::PhantomData<std::cell::Cell<()>>,
 }
@@ -102,7 +102,7 @@ impl Conn {
     /// Has the engine note, from here on, each row of these tables that a transaction of this connection changes.
     ///
     /// Errors: those of the connection; a sentence when the role may make no temporary table.
-    pub fn track(&mut self, tables: &'static [Deciding]) -> Result<()> {
+    pub fn track(&mut self, tables: &'static [RightsTable]) -> Result<()> {
         touched::track(self, tables)?;
         self.tracked = tables;
         Ok(())

@@ -24,6 +24,27 @@ pub struct Migration {
     pub postgres: &'static str,
 }
 
+impl Migration {
+    /// Returns the number with which a name begins.
+    ///
+    /// # Panics
+    ///
+    /// For a name that does not begin with four digits, while it is compiled: names stand in constants.
+    pub const fn number_of(name: &str) -> u32 {
+        let digits = name.as_bytes();
+        let (mut number, mut at) = (0, 0);
+        while at < 4 {
+            assert!(
+                digits[at].is_ascii_digit(),
+                "a migration's name begins with four digits"
+            );
+            number = number * 10 + (digits[at] - b'0') as u32;
+            at += 1;
+        }
+        number
+    }
+}
+
 crate::statements! {
     /// Creates the record of what was applied.
     CREATE_MIGRATIONS = unscoped("the schema belongs to no organization") {

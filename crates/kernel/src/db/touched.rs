@@ -15,7 +15,6 @@ use super::conn::{Conn, Tx};
 use super::statement::Statement;
 use super::{Engine, Param, Row};
 use crate::error::Result;
-use crate::proofs::Deciding;
 use std::fmt::Write;
 
 crate::statements! {
@@ -24,6 +23,17 @@ crate::statements! {
         sqlite: "SELECT name, LOWER(type), pk FROM pragma_table_info(?1) ORDER BY cid",
         postgres: "SELECT CAST(a.attname AS TEXT), CAST(format_type(a.atttypid, NULL) AS TEXT), CAST(COALESCE(array_position(CAST(i.indkey AS SMALLINT[]), a.attnum) + 1, 0) AS BIGINT) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema() JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary WHERE c.relname = ?1 ORDER BY a.attnum",
     };
+}
+
+/// A table whose rows decide what somebody may do.
+#[derive(Clone, Copy, Debug)]
+pub struct RightsTable {
+    /// Its name.
+    pub table: &'static str,
+    /// Columns whose content another column names by a digest.
+    pub without: &'static [&'static str],
+    /// Columns that only say what was seen: they decide nothing, and no proof is over them.
+    pub loose: &'static [&'static str],
 }
 
 /// What was noted, each row beside the proof that the store holds of it. The table is the session's own, so that no catalogue
@@ -168,7 +178,7 @@ fn value(row: &str, column: &Column) -> String {
 }
 
 /// Has the engine note what the connection changes in these tables.
-pub(super) fn track(conn: &mut Conn, tables: &[Deciding]) -> Result<()> {
+pub(super) fn track(conn: &mut Conn, tables: &[RightsTable]) -> Result<()> {
     if tables.is_empty() {
         return Ok(());
     }
@@ -185,8 +195,8 @@ pub(super) fn track(conn: &mut Conn, tables: &[Deciding]) -> Result<()> {
 }
 
 /// Adds the triggers of one table of SQLite.
-fn triggers(script: &mut String, deciding: &Deciding, columns: &[Column]) {
-    let Deciding { table, loose, .. } = *deciding;
+fn triggers(script: &mut String, deciding: &RightsTable, columns: &[Column]) {
+    let RightsTable { table, loose, .. } = *deciding;
     let note = |row: &str, is_new: u8| {
         let key = key_of(Engine::Sqlite, row, columns);
         let content = content_of(Engine::Sqlite, row, columns, loose);

@@ -1,13 +1,13 @@
 use super::*;
 use crate::keys::tests::Scratch;
 
-const RIGHTS: &[Deciding] = &[
-    Deciding {
+const RIGHTS: &[RightsTable] = &[
+    RightsTable {
         table: "doors",
         without: &[],
         loose: &["seen"],
     },
-    Deciding {
+    RightsTable {
         table: "walls",
         without: &[],
         loose: &[],

@@ -505,9 +505,16 @@ impl Batch<'_> {
         }
         let now = self.kernel.latest();
         if !self.kernel.settings.staged {
-            self.taken = ends::find(&self.kernel.endings, &self.kernel.keys, conn, &touched, now)?;
+            self.taken = ends::find(
+                self.kernel.areas,
+                self.kernel.store_of,
+                &self.kernel.keys,
+                conn,
+                &touched,
+                now,
+            )?;
         }
-        let proven = proofs::prove(&self.kernel.keys, self.kernel.rights, touched)?;
+        let proven = proofs::prove(&self.kernel.keys, self.kernel.areas.rights(), touched)?;
         for (organization, change) in &proven.changes {
             // A unit of the installation may end what other organizations hold: it is booked where the lock is.
             let own = self.heads.contains_key(organization);

@@ -48,7 +48,7 @@ impl Writers {
         for place in 0..count {
             let (lane, queue) = queue::queue(limits(kernel));
             let (ready, opened) = flume::bounded(1);
-            let (rights, location) = (kernel.rights, location.clone());
+            let (rights, location) = (kernel.areas.rights(), location.clone());
             let kernel = Arc::downgrade(kernel);
             let watch = Arc::clone(&watch);
             let body = move || match Conn::open(&location, Access::Write) {
@@ -97,7 +97,7 @@ impl Writers {
     fn start_inline(&mut self, kernel: &Arc<Kernel>, location: &Location) -> Result<()> {
         let (lane, queue) = queue::queue(limits(kernel));
         let mut conn = Conn::open(location, Access::Write)?;
-        conn.track(kernel.rights)?;
+        conn.track(kernel.areas.rights())?;
         let writer = Writer {
             kernel: Arc::downgrade(kernel),
             conn: conn.watched(kernel.watch.clone()),

@@ -16,8 +16,8 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 1,
         name: "kernel",
-        sqlite: include_str!("../../../server/migrations/sqlite/0001_kernel.sql"),
-        postgres: include_str!("../../../server/migrations/postgres/0001_kernel.sql"),
+        sqlite: include_str!("../../../server/src/areas/installation/migrations/sqlite/0001_kernel.sql"),
+        postgres: include_str!("../../../server/src/areas/installation/migrations/postgres/0001_kernel.sql"),
     },
     Migration {
         number: 2,

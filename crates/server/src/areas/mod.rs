@@ -1,6 +1,20 @@
-//! The areas: one folder each, one line each.
+//! The areas: a folder each, and the list of them.
 //!
-//! Deleting an area's folder and its line leaves a program that compiles, apart from areas that name it.
+//! A new area is a folder with an [`Area`] in its `mod.rs`, and its name twice here. Everything else that has to know of it reads
+//! [`ALL`].
+
+use provost_kernel::area::{Area, Areas};
+
+/// Reads a guide of `docs/guide`, for an area's folder.
+macro_rules! guide {
+    ($name:literal, $title:literal) => {
+        provost_kernel::area::Guide {
+            name: $name,
+            title: $title,
+            text: include_str!(concat!("../../../../../docs/guide/", $name, ".md")),
+        }
+    };
+}
 
 pub mod audit;
 pub mod backtests;
@@ -9,6 +23,7 @@ pub mod decisions;
 pub mod directory;
 pub mod events;
 pub mod history;
+pub mod installation;
 pub mod managed_config;
 pub mod mcp_sessions;
 pub mod oauth;
@@ -22,3 +37,30 @@ pub mod settings;
 pub mod skill_registry;
 pub mod subjects;
 pub mod words;
+
+/// Every area of the product, in the order in which their operations are listed and their work is done.
+pub static ALL: Areas = Areas::of(LIST);
+
+static LIST: &[&Area] = &[
+    &installation::AREA,
+    &service_accounts::AREA,
+    &audit::AREA,
+    &events::AREA,
+    &settings::AREA,
+    &directory::AREA,
+    &subjects::AREA,
+    &words::AREA,
+    &history::AREA,
+    &otlp::AREA,
+    &managed_config::AREA,
+    &skill_registry::AREA,
+    &resources::AREA,
+    &resource_credentials::AREA,
+    &policies::AREA,
+    &decisions::AREA,
+    &backtests::AREA,
+    &mcp_sessions::AREA,
+    &oauth::AREA,
+    &restore::AREA,
+    &capabilities::AREA,
+];

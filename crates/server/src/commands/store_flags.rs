@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::logging;
-use crate::areas::audit;
+use crate::areas::{self, audit};
 use crate::config::{Config, Environment};
 use crate::{app, store};
 use provost_kernel::db::{self, Location};
@@ -185,6 +185,7 @@ impl Place {
         let shown = location.clone();
         let entropy = Arc::new(SystemEntropy);
         app::start(app::Installation {
+            areas: &areas::ALL,
             location,
             keys,
             clock,

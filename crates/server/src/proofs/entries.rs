@@ -17,14 +17,12 @@
 //! Absent on purpose: what imports write (names, addresses, groups and members of users), because it stands in no entry of its own.
 
 use super::{Fault, Finding, of_row};
-use crate::areas::{
-    directory, managed_config, oauth, policies, resource_credentials, resources, service_accounts,
-};
 use crate::{closing, store};
+use provost_kernel::area::Areas;
 use provost_kernel::audit::hex;
 use provost_kernel::db::{Call, Param, Tx};
-use provost_kernel::fence::TargetKind;
 use provost_kernel::keys::{Keys, MacPurpose};
+use provost_kernel::proofs::{Form, Testimony, Word};
 use provost_kernel::{Cx, Error, Result, params, statements};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -42,99 +40,20 @@ statements! {
 /// The fact that says from where on the entries of each chain count.
 const COUNTED_FROM: &str = "rights_counted_from";
 
-/// Every declaration.
-static TESTIMONIES: [&Testimony; 8] = [
-    &directory::fences::USERS,
-    &managed_config::fences::PROFILES,
-    &oauth::fences::CLIENTS,
-    &policies::fences::POLICIES,
-    &resource_credentials::fences::CREDENTIALS,
-    &resources::fences::GATEWAYS,
-    &resources::fences::RESOURCES,
-    &service_accounts::fences::ACCOUNTS,
-];
-
-/// What an area's entries say of one of its tables, whose rows have their target's id.
-#[derive(Debug)]
-pub struct Testimony {
-    /// The table.
-    pub table: &'static str,
-    /// Which targets its rows are.
-    pub kind: &'static TargetKind,
-    /// A column and the value that it has in the rows that are compared; none where all are.
-    pub among: Option<(&'static str, i64)>,
-    /// What the entries name.
-    pub words: &'static [Word],
-}
-
-/// A column, and the member of an entry that says what stands in it.
-#[derive(Debug)]
-pub struct Word {
-    column: &'static str,
-    path: &'static str,
-    form: Form,
-    is_held: bool,
-}
-
-impl Word {
-    /// A column whose content stands in the entry.
-    pub const fn new(column: &'static str, path: &'static str) -> Self {
-        Self::of(column, path, Form::Plain)
-    }
-
-    /// A column whose content stands in the entry in a form.
-    pub const fn of(column: &'static str, path: &'static str, form: Form) -> Self {
-        Self {
-            column,
-            path,
-            form,
-            is_held: false,
+/// Returns what an entry says of a content in a form; nothing where no entry has to say it.
+fn said(form: Form, content: &Value) -> Option<Value> {
+    match (form, content) {
+        (Form::Given, Value::Null) => None,
+        (Form::Flag, Value::Number(number)) => Some(Value::from(number.as_i64() != Some(0))),
+        (Form::Presence, content) => Some(Value::from(!content.is_null())),
+        (Form::Words(none), Value::Null) => Some(Value::from(none)),
+        (Form::Words(_), Value::String(text)) => {
+            Some(text.split(' ').filter(|word| !word.is_empty()).collect())
         }
-    }
-
-    /// Of a column that a restore changes as well.
-    #[must_use]
-    pub const fn held(self) -> Self {
-        Self {
-            is_held: true,
-            ..self
+        (Form::Document, Value::String(text)) => {
+            Some(serde_json::from_str(text).unwrap_or_else(|_| content.clone()))
         }
-    }
-}
-
-/// How a column's content stands in an entry.
-#[derive(Clone, Copy, Debug)]
-pub enum Form {
-    /// As it is.
-    Plain,
-    /// As it is, where there is any: it may go without an entry, and never come.
-    Given,
-    /// A truth value.
-    Flag,
-    /// Whether there is any.
-    Presence,
-    /// A list of words between blanks; a word stands for none.
-    Words(&'static str),
-    /// A JSON document.
-    Document,
-}
-
-impl Form {
-    /// Returns what an entry says of this content; nothing where no entry has to say it.
-    fn said(self, content: &Value) -> Option<Value> {
-        match (self, content) {
-            (Self::Given, Value::Null) => None,
-            (Self::Flag, Value::Number(number)) => Some(Value::from(number.as_i64() != Some(0))),
-            (Self::Presence, content) => Some(Value::from(!content.is_null())),
-            (Self::Words(none), Value::Null) => Some(Value::from(none)),
-            (Self::Words(_), Value::String(text)) => {
-                Some(text.split(' ').filter(|word| !word.is_empty()).collect())
-            }
-            (Self::Document, Value::String(text)) => {
-                Some(serde_json::from_str(text).unwrap_or_else(|_| content.clone()))
-            }
-            (_, content) => Some(content.clone()),
-        }
+        (_, content) => Some(content.clone()),
     }
 }
 
@@ -146,111 +65,103 @@ pub(super) struct Claim {
     said: Vec<(&'static Word, Value)>,
 }
 
-impl Testimony {
-    /// Returns the declaration of a table.
-    pub(super) fn of(table: &str) -> Option<&'static Self> {
-        TESTIMONIES.iter().find(|one| one.table == table).copied()
+/// Returns what a row holds that entries speak of; none for one that is not compared.
+///
+/// Errors: `Internal` for a content that is no row of this table.
+pub(super) fn claim(
+    testimony: &'static Testimony,
+    organization: &str,
+    key: &str,
+    content: &str,
+) -> Result<Option<Claim>> {
+    let row: Map<String, Value> = serde_json::from_str(content).map_err(Error::internal)?;
+    let column = |name: &str| {
+        let content = row.get(name);
+        content.ok_or_else(|| Error::internal(format!("the table {} has no column {name}", testimony.table)))
+    };
+    if let Some((name, value)) = testimony.among
+        && column(name)?.as_i64() != Some(value)
+    {
+        return Ok(None);
     }
-
-    /// Returns what a row holds that entries speak of; none for one that is not compared.
-    ///
-    /// Errors: `Internal` for a content that is no row of this table.
-    pub(super) fn claim(
-        &'static self,
-        organization: &str,
-        key: &str,
-        content: &str,
-    ) -> Result<Option<Claim>> {
-        let row: Map<String, Value> = serde_json::from_str(content).map_err(Error::internal)?;
-        let column = |name: &str| {
-            let content = row.get(name);
-            content.ok_or_else(|| Error::internal(format!("the table {} has no column {name}", self.table)))
-        };
-        if let Some((name, value)) = self.among
-            && column(name)?.as_i64() != Some(value)
-        {
-            return Ok(None);
-        }
-        let Some(id) = column("id")?.as_str() else {
-            return Ok(None);
-        };
-        let mut said = Vec::new();
-        for word in self.words {
-            said.extend(word.form.said(column(word.column)?).map(|value| (word, value)));
-        }
-        Ok(Some(Claim {
-            organization: organization.to_owned(),
-            key: key.to_owned(),
-            id: id.to_owned(),
-            said,
-        }))
+    let Some(id) = column("id")?.as_str() else {
+        return Ok(None);
+    };
+    let mut members = Vec::new();
+    for word in testimony.words {
+        members.extend(said(word.form, column(word.column)?).map(|value| (word, value)));
     }
-
-    /// Returns the rows of which the newest entry says something else.
-    ///
-    /// Errors: those of the connection.
-    pub(super) fn contradictions(
-        &self,
-        tx: &mut Tx<'_>,
-        keys: &Keys,
-        claims: Vec<Claim>,
-    ) -> Result<Vec<Finding>> {
-        if claims.is_empty() {
-            return Ok(Vec::new());
-        }
-        let Some(beginning) = Beginning::read(tx, keys)? else {
-            return Ok(vec![Finding {
-                organization: None,
-                row: None,
-                fault: Fault::Unreadable(
-                    "from where on the entries of the audit log count was changed from outside".into(),
-                ),
-            }]);
-        };
-        let mut of_organization: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
-        for claim in claims {
-            of_organization
-                .entry(claim.organization.clone())
-                .or_default()
-                .push(claim);
-        }
-        let mut found = Vec::new();
-        for (organization, claims) in of_organization {
-            let ids: Value = claims.iter().map(|claim| claim.id.as_str()).collect();
-            let mut entries: BTreeMap<String, Vec<(i64, Entry)>> = BTreeMap::new();
-            let rows = tx.query(&ENTRIES, params![organization.as_str(), ids.to_string()], |row| {
-                Ok((row.get::<String>(0)?, row.get::<i64>(1)?, row.get::<String>(2)?))
-            })?;
-            for (target, seq, text) in rows {
-                // What is no entry breaks the chain, which is somebody else's finding.
-                if let Ok(entry) = serde_json::from_str::<Entry>(&text)
-                    && entry
-                        .target
-                        .as_ref()
-                        .is_some_and(|of| of.kind == self.kind.word())
-                {
-                    entries.entry(target).or_default().push((seq, entry));
-                }
-            }
-            for claim in &claims {
-                let entries = entries.get(&claim.id).map(Vec::as_slice).unwrap_or_default();
-                for (word, value) in &claim.said {
-                    let from = beginning.of(&organization, word.is_held);
-                    let contradiction = newest(entries, word.path, from).filter(|(_, after)| after != value);
-                    found.extend(contradiction.map(|(entry, _)| {
-                        let fault = Fault::Contradicted {
-                            path: word.path.to_owned(),
-                            entry,
-                        };
-                        of_row(&organization, self.table, &claim.key, fault)
-                    }));
-                }
-            }
-        }
-        Ok(found)
-    }
+    Ok(Some(Claim {
+        organization: organization.to_owned(),
+        key: key.to_owned(),
+        id: id.to_owned(),
+        said: members,
+    }))
 }
 
+/// Returns the rows of which the newest entry says something else.
+///
+/// Errors: those of the connection.
+pub(super) fn contradictions(
+    testimony: &Testimony,
+    tx: &mut Tx<'_>,
+    keys: &Keys,
+    claims: Vec<Claim>,
+) -> Result<Vec<Finding>> {
+    if claims.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some(beginning) = Beginning::read(tx, keys)? else {
+        return Ok(vec![Finding {
+            organization: None,
+            row: None,
+            fault: Fault::Unreadable(
+                "from where on the entries of the audit log count was changed from outside".into(),
+            ),
+        }]);
+    };
+    let mut of_organization: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
+    for claim in claims {
+        of_organization
+            .entry(claim.organization.clone())
+            .or_default()
+            .push(claim);
+    }
+    let mut found = Vec::new();
+    for (organization, claims) in of_organization {
+        let ids: Value = claims.iter().map(|claim| claim.id.as_str()).collect();
+        let mut entries: BTreeMap<String, Vec<(i64, Entry)>> = BTreeMap::new();
+        let rows = tx.query(&ENTRIES, params![organization.as_str(), ids.to_string()], |row| {
+            Ok((row.get::<String>(0)?, row.get::<i64>(1)?, row.get::<String>(2)?))
+        })?;
+        for (target, seq, text) in rows {
+            // What is no entry breaks the chain, which is somebody else's finding.
+            if let Ok(entry) = serde_json::from_str::<Entry>(&text)
+                && entry
+                    .target
+                    .as_ref()
+                    .is_some_and(|of| of.kind == testimony.kind.word())
+            {
+                entries.entry(target).or_default().push((seq, entry));
+            }
+        }
+        for claim in &claims {
+            let entries = entries.get(&claim.id).map(Vec::as_slice).unwrap_or_default();
+            for (word, value) in &claim.said {
+                let from = beginning.of(&organization, word.is_held);
+                let contradiction = newest(entries, word.path, from).filter(|(_, after)| after != value);
+                found.extend(contradiction.map(|(entry, _)| {
+                    let fault = Fault::Contradicted {
+                        path: word.path.to_owned(),
+                        entry,
+                    };
+                    of_row(&organization, testimony.table, &claim.key, fault)
+                }));
+            }
+        }
+    }
+    Ok(found)
+}
 /// Returns the id of the newest of some entries that names a member, and what it says; none that does not count.
 fn newest(entries: &[(i64, Entry)], path: &str, from: i64) -> Option<(String, Value)> {
     entries
@@ -389,15 +300,16 @@ fn chain_ends(tx: &mut Tx<'_>) -> Result<BTreeMap<String, i64>> {
 /// Returns every contradiction of one snapshot.
 ///
 /// Errors: those of the connection.
-pub fn every_contradiction(tx: &mut Tx<'_>, keys: &Keys) -> Result<Vec<Finding>> {
+pub fn every_contradiction(areas: &Areas, tx: &mut Tx<'_>, keys: &Keys) -> Result<Vec<Finding>> {
     let mut found = Vec::new();
-    for testimony in TESTIMONIES {
-        let deciding = crate::rights::DECIDING
+    for testimony in areas.testimonies() {
+        let deciding = areas
+            .rights()
             .iter()
             .find(|deciding| deciding.table == testimony.table);
         let deciding = deciding
             .ok_or_else(|| Error::internal(format!("the table {} decides no rights", testimony.table)))?;
-        found.extend(super::every_page(tx, keys, deciding)?);
+        found.extend(super::every_page(areas, tx, keys, deciding)?);
     }
     found.retain(|finding| matches!(finding.fault, Fault::Contradicted { .. }));
     Ok(found)
@@ -431,7 +343,7 @@ mod tests {
             (Form::Document, json!("[\"a\"]"), Some(json!(["a"]))),
             (Form::Document, json!(null), Some(json!(null))),
         ] {
-            assert_eq!(form.said(&content), expected, "{form:?} {content}");
+            assert_eq!(said(form, &content), expected, "{form:?} {content}");
         }
     }
 

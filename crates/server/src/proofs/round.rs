@@ -2,7 +2,6 @@
 
 use super::{Finding, ends, page};
 use crate::areas::restore::fences;
-use crate::rights::DECIDING;
 use crate::store;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::{Cx, Kernel, Result, keys};
@@ -35,12 +34,12 @@ pub async fn verify(kernel: &Arc<Kernel>) -> Result<Vec<Finding>> {
         return Err(keys::missing(label));
     }
     let mut found = Vec::new();
-    for deciding in DECIDING {
+    for deciding in kernel.areas.rights() {
         let mut after = None;
         loop {
             let (shared, start) = (kernel.clone(), after);
             let page = kernel
-                .read_system(move |tx| page(tx, &shared.keys, deciding, start.as_deref()))
+                .read_system(move |tx| page(shared.areas, tx, &shared.keys, deciding, start.as_deref()))
                 .await?;
             found.extend(page.found);
             after = page.last;
@@ -51,7 +50,11 @@ pub async fn verify(kernel: &Arc<Kernel>) -> Result<Vec<Finding>> {
         }
     }
     let shared = kernel.clone();
-    found.extend(kernel.read_system(move |tx| ends(tx, &shared.keys)).await?);
+    found.extend(
+        kernel
+            .read_system(move |tx| ends(shared.areas, tx, &shared.keys))
+            .await?,
+    );
     found.sort();
     found.dedup();
     tell(kernel, &found).await?;

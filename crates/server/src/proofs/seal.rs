@@ -2,12 +2,12 @@
 
 use super::entries::begin_anew;
 use super::{FORGET, HEADS, kept};
-use crate::rights::DECIDING;
+use provost_kernel::area::Areas;
 use provost_kernel::audit::{self, Head, Note};
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::db::{self, Call, Conn, Param, Tx};
+use provost_kernel::db::{self, Call, Conn, Param, RightsTable, Tx};
 use provost_kernel::keys::{Keys, MacPurpose};
-use provost_kernel::proofs::{Change, Deciding, PUT, Proof};
+use provost_kernel::proofs::{Change, PUT, Proof};
 use provost_kernel::{Error, Result, Timestamp, params};
 use serde_json::Value;
 
@@ -18,19 +18,19 @@ const PAGE: usize = 500;
 /// installation's log says so. A store that has proofs, or no chain yet, is left alone.
 ///
 /// Errors: those of the connection; `AuditUnavailable` for a head that another hand wrote.
-pub fn write_once(conn: &mut Conn, keys: &Keys, now: Timestamp) -> Result<Option<u64>> {
+pub fn write_once(areas: &Areas, conn: &mut Conn, keys: &Keys, now: Timestamp) -> Result<Option<u64>> {
     let heads = conn.read(heads)?;
     if heads.is_empty() || heads.iter().any(Head::has_rights) {
         return Ok(None);
     }
-    all(conn, keys, now, "rights.proven", false)
+    all(areas, conn, keys, now, "rights.proven", false)
 }
 
 /// Makes every proof anew, whatever the rows are, and returns how many: the operator takes the store as it is.
 ///
 /// Errors: as [`write_once`].
-pub fn renew(conn: &mut Conn, keys: &Keys, now: Timestamp) -> Result<Option<u64>> {
-    all(conn, keys, now, "rights.accepted", true)
+pub fn renew(areas: &Areas, conn: &mut Conn, keys: &Keys, now: Timestamp) -> Result<Option<u64>> {
+    all(areas, conn, keys, now, "rights.accepted", true)
 }
 
 fn heads(tx: &mut Tx<'_>) -> Result<Vec<Head>> {
@@ -40,6 +40,7 @@ fn heads(tx: &mut Tx<'_>) -> Result<Vec<Head>> {
 }
 
 fn all(
+    areas: &Areas,
     conn: &mut Conn,
     keys: &Keys,
     now: Timestamp,
@@ -47,7 +48,7 @@ fn all(
     again: bool,
 ) -> Result<Option<u64>> {
     conn.hurry(false)?;
-    let done = in_one_transaction(conn, keys, now, action, again);
+    let done = in_one_transaction(areas, conn, keys, now, action, again);
     if done.is_err() {
         conn.rollback();
     }
@@ -58,6 +59,7 @@ fn all(
 }
 
 fn in_one_transaction(
+    areas: &Areas,
     conn: &mut Conn,
     keys: &Keys,
     now: Timestamp,
@@ -105,7 +107,7 @@ fn in_one_transaction(
         tx.execute(&FORGET, params![])?;
     }
     let mut count = 0;
-    for deciding in DECIDING {
+    for deciding in areas.rights() {
         count += prove_table(&mut tx, keys, deciding, &mut change)?;
     }
     let own = heads.into_iter().find(|head| head.organization == installation);
@@ -122,7 +124,7 @@ fn in_one_transaction(
     Ok(Some(count))
 }
 
-fn prove_table(tx: &mut Tx<'_>, keys: &Keys, deciding: &Deciding, change: &mut Change) -> Result<u64> {
+fn prove_table(tx: &mut Tx<'_>, keys: &Keys, deciding: &RightsTable, change: &mut Change) -> Result<u64> {
     let (engine, table) = (tx.engine(), deciding.table);
     let columns = db::columns(tx, table)?;
     let key = db::key_of(engine, "t", &columns);

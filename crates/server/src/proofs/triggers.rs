@@ -16,8 +16,7 @@
 //! replace those can do what the owner of the schema can.
 
 use super::{Fault, Finding};
-use crate::migrations;
-use crate::rights::{DECIDING, OTHER};
+use provost_kernel::area::Areas;
 use provost_kernel::audit::hex;
 use provost_kernel::db::{self, Engine, Tx};
 use provost_kernel::{Error, Result, params, statements};
@@ -59,8 +58,8 @@ type Place = (String, String);
 /// Returns the triggers that are missing, off or replaced, and those that Provost did not make.
 ///
 /// Errors: those of the connection; `Internal` when a migration does not say what it should.
-pub fn findings(tx: &mut Tx<'_>) -> Result<Vec<Finding>> {
-    let mut expected = expected(tx)?;
+pub fn findings(areas: &Areas, tx: &mut Tx<'_>) -> Result<Vec<Finding>> {
+    let mut expected = expected(areas, tx)?;
     let there = tx.query(&TRIGGERS, params![], |row| {
         let definition = Definition {
             shape: row.get(3)?,
@@ -72,10 +71,11 @@ pub fn findings(tx: &mut Tx<'_>) -> Result<Vec<Finding>> {
             definition,
         ))
     })?;
-    let tables: BTreeSet<&str> = DECIDING
+    let tables: BTreeSet<&str> = areas
+        .rights()
         .iter()
         .map(|deciding| deciding.table)
-        .chain(OTHER.iter().map(|(table, _)| *table))
+        .chain(areas.records().map(|(table, _)| table))
         .collect();
     let mut found = Vec::new();
     for (place, acts, definition) in there {
@@ -112,17 +112,17 @@ fn of_trigger((table, name): Place, act: Act) -> Finding {
 }
 
 /// Returns what the migrations make.
-fn expected(tx: &mut Tx<'_>) -> Result<BTreeMap<Place, Definition>> {
+fn expected(areas: &Areas, tx: &mut Tx<'_>) -> Result<BTreeMap<Place, Definition>> {
     match tx.engine() {
-        Engine::Sqlite => Ok(of_sqlite()),
-        Engine::Postgres => of_postgres(tx),
+        Engine::Sqlite => Ok(of_sqlite(areas)),
+        Engine::Postgres => of_postgres(areas, tx),
     }
 }
 
 /// Returns the triggers of SQLite's migrations, each as the engine keeps it: the text without the last semicolon.
-fn of_sqlite() -> BTreeMap<Place, Definition> {
+fn of_sqlite(areas: &Areas) -> BTreeMap<Place, Definition> {
     let mut made = BTreeMap::new();
-    for migration in migrations::ALL {
+    for migration in areas.migrations() {
         let mut text = migration.sqlite;
         while let Some(at) = next_line_with(text, &["CREATE TRIGGER ", "DROP TRIGGER "]) {
             text = &text[at..];
@@ -164,10 +164,10 @@ fn next_line_with(text: &str, starts: &[&str]) -> Option<usize> {
     None
 }
 
-fn of_postgres(tx: &mut Tx<'_>) -> Result<BTreeMap<Place, Definition>> {
+fn of_postgres(areas: &Areas, tx: &mut Tx<'_>) -> Result<BTreeMap<Place, Definition>> {
     let mut made = BTreeMap::new();
-    let note = source_of("note_touched_rights")?;
-    for deciding in DECIDING {
+    let note = source_of(areas, "note_touched_rights")?;
+    for deciding in areas.rights() {
         let columns = db::columns(tx, deciding.table)?;
         let mut key: Vec<_> = columns.iter().filter(|column| column.place > 0).collect();
         key.sort_by_key(|column| column.place);
@@ -185,7 +185,7 @@ fn of_postgres(tx: &mut Tx<'_>) -> Result<BTreeMap<Place, Definition>> {
     for (name, event, rows) in OF_SESSIONS {
         let definition = Definition {
             shape: shape(event, &[], rows, name),
-            source: source_of(name)?.to_owned(),
+            source: source_of(areas, name)?.to_owned(),
         };
         made.insert(("mcp_sessions".to_owned(), name.to_owned()), definition);
     }
@@ -198,9 +198,9 @@ fn shape(event: &str, arguments: &[u8], rows: &str, function: &str) -> String {
 }
 
 /// Returns the text of a function as the last migration that makes it says it: PostgreSQL keeps it to the letter.
-fn source_of(function: &str) -> Result<&'static str> {
+fn source_of(areas: &Areas, function: &str) -> Result<&'static str> {
     let head = format!("FUNCTION {function}() ");
-    let made = migrations::ALL.iter().rev().find_map(|migration| {
+    let made = areas.migrations().iter().rev().find_map(|migration| {
         let (_, text) = migration.postgres.rsplit_once(head.as_str())?;
         text.split("$$").nth(1)
     });
@@ -210,10 +210,11 @@ fn source_of(function: &str) -> Result<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::areas::ALL;
 
     #[test]
     fn the_last_migration_says_what_a_trigger_is() {
-        let made = of_sqlite();
+        let made = of_sqlite(&ALL);
         let place = ("mcp_sessions".to_owned(), "mcp_sessions_count_update".to_owned());
         assert!(made[&place].source.contains("OF state, kind ON mcp_sessions"));
         assert_eq!(made.len(), 8, "{:?}", made.keys());
@@ -221,13 +222,13 @@ mod tests {
             assert!(definition.source.ends_with("END"), "{}", definition.source);
         }
         for (function, ..) in OF_SESSIONS {
-            assert!(source_of(function).unwrap().contains("mcp_session_counts"));
+            assert!(source_of(&ALL, function).unwrap().contains("mcp_session_counts"));
         }
         assert!(
-            source_of("note_touched_rights")
+            source_of(&ALL, "note_touched_rights")
                 .unwrap()
                 .contains("pg_temp.touched_rights")
         );
-        assert!(source_of("nothing").is_err());
+        assert!(source_of(&ALL, "nothing").is_err());
     }
 }

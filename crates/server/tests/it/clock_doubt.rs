@@ -256,7 +256,7 @@ fn an_account_is_not_purged_by_a_doubted_clock() {
             .header("idempotency-key", &fresh_key());
         gone.send().await.ok();
         app.clock.step_ms(401 * DAY_MS);
-        let handlers = Arc::new(background::handlers());
+        let handlers = Arc::new(app.kernel.areas.jobs());
         assert!(
             provost_kernel::jobs::run_due(&app.kernel, &handlers)
                 .await

@@ -20,7 +20,7 @@ fn beside(app: &App, sql: &str) {
 pub async fn found(app: &App) -> Vec<Finding> {
     let kernel = app.kernel.clone();
     app.kernel
-        .read_system(move |tx| proofs::findings(tx, &kernel.keys))
+        .read_system(move |tx| proofs::findings(kernel.areas, tx, &kernel.keys))
         .await
         .unwrap()
 }
@@ -198,7 +198,7 @@ fn take_as_it_is(app: &App) -> u64 {
     let renewed = std::thread::scope(|scope| {
         let run = scope.spawn(|| {
             let mut conn = Conn::open(&location, Access::Write).unwrap();
-            proofs::renew(&mut conn, &kernel.keys, kernel.clock.now())
+            proofs::renew(kernel.areas, &mut conn, &kernel.keys, kernel.clock.now())
         });
         run.join().unwrap()
     });
@@ -371,7 +371,7 @@ fn a_trigger_of_another_hand_is_named_and_so_is_one_that_is_gone() {
 
 /// Returns the text that makes something in the migrations of an engine, from its first words to its last.
 fn made(is_sqlite: bool, begin: &str, end: &str) -> String {
-    let texts = provost_server::migrations::ALL.iter().rev();
+    let texts = ALL.migrations().iter().rev();
     let mut texts = texts.map(|one| if is_sqlite { one.sqlite } else { one.postgres });
     let text = texts.find_map(|text| Some(&text[text.find(begin)?..]));
     let text = text.unwrap_or_else(|| panic!("no migration has {begin}"));
@@ -400,9 +400,7 @@ fn a_trigger_or_function_that_another_hand_replaced_is_named() {
         let whole = made(false, "CREATE FUNCTION note_touched_rights()", "$$;\n");
         let quiet = "CREATE OR REPLACE FUNCTION note_touched_rights() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$";
         let back = whole.replacen("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1);
-        let every: Vec<_> = (0..3 * provost_server::rights::DECIDING.len())
-            .map(|_| ("trigger", ""))
-            .collect();
+        let every: Vec<_> = (0..3 * ALL.rights().len()).map(|_| ("trigger", "")).collect();
         assert_eq!(named(&app).await, []);
         beside(&app, quiet);
         assert_eq!(named(&app).await.len(), every.len(), "each table's");

@@ -86,7 +86,7 @@ fn kind(engine: Engine, word: &str) -> &'static str {
 
 fn schema(store: &TestStore) -> BTreeMap<String, Table> {
     let mut conn = store.open();
-    migrate(&mut conn, migrations::ALL, crate::support::START).unwrap();
+    migrate(&mut conn, ALL.migrations(), crate::support::START).unwrap();
     match conn.engine() {
         Engine::Sqlite => of_sqlite(&mut conn),
         Engine::Postgres => of_postgres(&mut conn),
@@ -209,8 +209,8 @@ fn every_table_decides_rights_or_says_why_it_does_not() {
             .into_keys()
             .filter(|name| !name.starts_with("schema_"))
             .collect();
-        let deciding = rights::DECIDING.iter().map(|deciding| deciding.table);
-        let others = rights::OTHER.iter().map(|(table, _)| *table);
+        let deciding = ALL.rights().iter().map(|deciding| deciding.table);
+        let others = ALL.records().iter().map(|(table, _)| *table);
         let mut listed: Vec<&str> = deciding.chain(others).collect();
         listed.sort_unstable();
         assert!(
@@ -227,10 +227,10 @@ fn every_table_decides_rights_or_says_why_it_does_not() {
         for table in listed.iter().filter(|table| !table.ends_with("_parts")) {
             assert!(there.contains(*table), "{table} is listed and is not there");
         }
-        for (table, why) in rights::OTHER {
+        for (table, why) in ALL.records() {
             assert!(why.len() > 10, "{table}");
         }
-        for deciding in rights::DECIDING {
+        for deciding in ALL.rights() {
             let columns = &schema(&store)[deciding.table].columns;
             for without in deciding.without.iter().chain(deciding.loose) {
                 assert!(
@@ -275,14 +275,14 @@ fn the_organization_comes_first_in_every_key() {
 
 #[test]
 fn both_engines_have_one_history() {
-    let listed: Vec<(u32, &str)> = migrations::ALL.iter().map(|m| (m.number, m.name)).collect();
+    let listed: Vec<(u32, &str)> = ALL.migrations().iter().map(|m| (m.number, m.name)).collect();
     for ((number, name), place) in listed.iter().zip(1..) {
         assert_eq!(*number, place);
         assert!(name.starts_with(&format!("{number:04}_")), "{name}");
     }
     for store in locations("history") {
         let mut conn = store.open();
-        migrate(&mut conn, migrations::ALL, crate::support::START).unwrap();
+        migrate(&mut conn, ALL.migrations(), crate::support::START).unwrap();
         let applied = rows(&mut conn, &ask::APPLIED, None, 2);
         let expected: Vec<Vec<String>> = listed
             .iter()

@@ -33,7 +33,7 @@ fn all() -> Vec<&'static Statement> {
 fn every_statement_prepares_on_every_engine() {
     for store in locations("statements") {
         let mut conn = store.open();
-        migrate(&mut conn, migrations::ALL, crate::support::START).unwrap();
+        migrate(&mut conn, ALL.migrations(), crate::support::START).unwrap();
         for statement in all() {
             prepare(&mut conn, &store.location(), statement);
         }
@@ -123,7 +123,7 @@ fn parameters(sql: &str) -> usize {
 /// Returns the tables of the schema that belong to organizations.
 fn owned_tables() -> BTreeSet<String> {
     let mut owned = BTreeSet::new();
-    for migration in migrations::ALL {
+    for migration in ALL.migrations() {
         for table in migration.sqlite.split("CREATE TABLE ").skip(1) {
             let (name, rest) = table.split_once('(').unwrap();
             let columns = rest.split("STRICT").next().unwrap();
@@ -213,7 +213,7 @@ fn plan(name: &str, values: &[&str]) -> Option<Vec<String>> {
     let Location::Sqlite(path) = store.location() else {
         return None;
     };
-    migrate(&mut store.open(), migrations::ALL, crate::support::START).unwrap();
+    migrate(&mut store.open(), ALL.migrations(), crate::support::START).unwrap();
     let all = all();
     let statement = all.iter().find(|s| s.name.ends_with(name)).unwrap();
     let conn = rusqlite::Connection::open(path).unwrap();
@@ -309,7 +309,7 @@ fn every_list_in_the_source_is_in_the_catalogue() {
 #[test]
 fn a_reading_connection_refuses_to_write() {
     for store in locations("reading") {
-        migrate(&mut store.open(), migrations::ALL, crate::support::START).unwrap();
+        migrate(&mut store.open(), ALL.migrations(), crate::support::START).unwrap();
         let mut reader = Conn::open(&store.location(), Access::Read).unwrap();
         let write = reader.batch("INSERT INTO installation (name, value) VALUES ('a', 'b')");
         assert!(write.is_err());

@@ -95,7 +95,7 @@ impl App {
         let kernel = self.kernel.clone();
         let found = self
             .kernel
-            .read_system(move |tx| entries::every_contradiction(tx, &kernel.keys))
+            .read_system(move |tx| entries::every_contradiction(kernel.areas, tx, &kernel.keys))
             .await;
         if let Ok(found) = found {
             assert_eq!(found, []);
@@ -116,6 +116,7 @@ impl App {
         let entropy = Arc::new(SeededEntropy::new(NEXT.load(Ordering::Relaxed)));
         let keys = Keys::create(&keys_dir, START, &*entropy).unwrap();
         let installation = app::Installation {
+            areas: &provost_server::areas::ALL,
             extras: Extras::default().with(segments(&keys_dir)),
             location: location.clone(),
             keys,
@@ -189,8 +190,8 @@ impl App {
         let entropy = Arc::new(SystemEntropy);
         let kernel = Kernel::start(Parts {
             extras: Extras::default().with(segments(&self.keys_dir)),
-            rights: provost_server::rights::DECIDING,
-            endings: provost_server::ends::endings(),
+            areas: self.kernel.areas,
+            store_of: provost_server::ends::store_of,
             registry: app::registry().with(more),
             credentials: Box::new(provost_server::areas::oauth::credentials()),
             keys: Keys::open(&self.keys_dir).unwrap(),
@@ -227,6 +228,7 @@ impl App {
     fn started(&self, location: Location, extras: Extras) -> provost_kernel::Result<Self> {
         let entropy = Arc::new(SystemEntropy);
         let kernel = app::start(app::Installation {
+            areas: &provost_server::areas::ALL,
             location: location.clone(),
             keys: Keys::open(&self.keys_dir)?,
             clock: self.clock.clone(),

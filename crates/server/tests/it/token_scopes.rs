@@ -400,11 +400,12 @@ fn write(conn: &mut Conn, statement: &'static Statement, params: Vec<Param<'_>>)
 fn an_upgrade_frees_the_tokens_whose_list_is_their_accounts_and_no_other() {
     for store in locations("scopes_migration") {
         let mut conn = store.open();
-        let before = migrations::ALL
+        let before = ALL
+            .migrations()
             .iter()
             .position(|m| m.name == "0018_token_scopes")
             .unwrap();
-        migrate(&mut conn, &migrations::ALL[..before], crate::support::START).unwrap();
+        migrate(&mut conn, &ALL.migrations()[..before], crate::support::START).unwrap();
         write(&mut conn, &rows::ORGANIZATION, params![].to_vec());
         for (id, account, token) in [
             ("all", None, None),
@@ -425,7 +426,7 @@ fn an_upgrade_frees_the_tokens_whose_list_is_their_accounts_and_no_other() {
                 vec![id.into(), token.into(), mac.into(), false.into()],
             );
         }
-        migrate(&mut conn, migrations::ALL, crate::support::START).unwrap();
+        migrate(&mut conn, ALL.migrations(), crate::support::START).unwrap();
         let found = conn.read(|tx| {
             tx.query(&rows::SCOPES, params![], |row| {
                 Ok((row.get::<String>(0)?, row.get::<Option<String>>(1)?))

@@ -43,18 +43,43 @@ mod verify_entries;
 mod verify_start;
 
 pub use given_up::{Forfeit, given_up, retirement};
-pub use lost::{Remainder, STATEMENTS as LOST_STATEMENTS, is_lost, last_act, remainders};
+pub use lost::{Remainder, is_lost, last_act, remainders};
 pub use make_checkpoints::make_checkpoints;
 pub use model::origin;
 pub use register::{Event, Register};
-pub use store::STATEMENTS;
 pub use verify_entries::{Finding, Report, Verifier};
 pub use verify_start::{EMPTY, Standing, Stranger, served, verify_start, verify_store};
 
+use provost_kernel::area::{Area, Check, every};
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 
-/// Returns the operations of this area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0026_entries_of_targets"],
+    statements: &[store::STATEMENTS, lost::STATEMENTS],
+    records: &[
+        (
+            "audit_checkpoints",
+            "signed, and measured against the lines beside the keys",
+        ),
+        ("audit_entries", "a chain of hashes whose head has a MAC"),
+        ("audit_nodes", "follow from the entries"),
+    ],
+    timers: &[every(15, "checkpoints", |kernel, _| {
+        Box::pin(async move { make_checkpoints(&kernel).await.map(drop) })
+    })],
+    check: Check::Nothing("the command reads the chains and their checkpoints itself"),
+    guides: &[guide!("audit", "The audit log")],
+    ..Area::named(
+        "audit",
+        "The audit log, read: what happened, and the proof that nobody changed the record",
+    )
+};
+
+fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<list::List>(),
         Entry::of::<get::Get>(),

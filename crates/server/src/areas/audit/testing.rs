@@ -1,5 +1,6 @@
 //! A running kernel over a real store, with an account of every role, for the tests of the areas that read.
 
+use provost_kernel::area::Areas;
 use provost_kernel::audit::{self, Head, Note};
 use provost_kernel::auth::{OrganizationId, Origin, Role};
 use provost_kernel::credential::{Credential, Credentials, Use};
@@ -158,19 +159,15 @@ impl Credentials for TestCredentials {
 
 fn registry() -> Registry {
     use crate::areas::{audit, capabilities, events, settings};
-    Registry::default()
-        .area(audit::operations(), &audit::fences::FENCES)
-        .area(events::operations(), &events::fences::FENCES)
-        .area(settings::operations(), &settings::fences::FENCES)
-        .area(capabilities::operations(), &capabilities::fences::FENCES)
-        .area(Vec::new(), &FENCES)
+    static AREAS: Areas = Areas::of(&[&audit::AREA, &events::AREA, &settings::AREA, &capabilities::AREA]);
+    AREAS.registry().area(Vec::new(), &FENCES)
 }
 
 fn boot(location: Location, keys_dir: &Path, clock: &Arc<ManualClock>, seed: u64) -> Arc<Kernel> {
     let parts = Parts {
         extras: Extras::default(),
-        rights: &[],
-        endings: provost_kernel::ends::Endings::NONE,
+        areas: &provost_kernel::area::NO_AREAS,
+        store_of: |_, _| Ok(None),
         registry: registry(),
         credentials: Box::new(TestCredentials),
         keys: Keys::open(keys_dir).unwrap(),
@@ -197,7 +194,7 @@ pub(crate) fn on_every_store(name: &str, test: impl Fn(&mut World)) {
 impl World {
     fn new(store: TestStore) -> Self {
         let mut conn = store.open();
-        migrate(&mut conn, crate::migrations::ALL, START).unwrap();
+        migrate(&mut conn, crate::areas::ALL.migrations(), START).unwrap();
         let keys_dir = {
             let mut unique = [0; 8];
             let seed = provost_kernel::entropy::Entropy::seed(&provost_kernel::entropy::SystemEntropy);

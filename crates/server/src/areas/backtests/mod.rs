@@ -41,20 +41,42 @@ mod view;
 mod worker;
 
 pub use engine::at_work;
-pub use store::STATEMENTS;
 pub use worker::start;
 
+use provost_kernel::area::{Area, Check};
 use provost_kernel::auth::Role::{self, Admin, Auditor, Operator, Viewer};
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result, SureTime};
+use provost_kernel::{Cx, Error, Result, SureTime};
 
 /// The roles that read policies and what is made of them.
 const READERS: &[Role] = &[Admin, Operator, Auditor, Viewer];
 /// The roles that run backtests.
 const RUNNERS: &[Role] = &[Admin, Operator];
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0010_backtests"],
+    statements: &[store::STATEMENTS],
+    records: &[
+        ("backtest_checkpoints", "where a run goes on"),
+        ("backtest_questions", "what a run was asked"),
+        ("backtest_results", "what a run found"),
+        ("backtests", "runs, which change nothing that lives"),
+    ],
+    start: Some(|kernel, supervisor| worker::start(kernel, supervisor).map_err(Error::internal)),
+    check: Check::Nothing("a run names its data by digest and changes nothing that lives"),
+    prune: Some(prune),
+    guides: &[guide!("backtests", "Backtests")],
+    ..Area::named(
+        "backtests",
+        "What other policies would have decided on the recorded past",
+    )
+};
+
+fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<create::CreateBacktest>(),
         Entry::of::<list::ListBacktests>(),

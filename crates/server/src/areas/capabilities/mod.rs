@@ -14,9 +14,20 @@ mod model;
 #[cfg(test)]
 mod tests;
 
+use provost_kernel::area::{Area, Check};
 use provost_kernel::operation::Entry;
 
-/// Returns the operations of this area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    check: Check::Nothing("it owns no table"),
+    ..Area::named(
+        "capabilities",
+        "What the caller may do, as the server sees it now",
+    )
+};
+
+fn operations() -> Vec<Entry> {
     vec![Entry::of::<get::Get>()]
 }

@@ -34,9 +34,21 @@ mod past;
 
 pub use past::remember;
 
+use provost_kernel::area::{Area, Check, now_and_every};
 use provost_kernel::operation::Entry;
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    timers: &[now_and_every(5, "pasts", |kernel, _| {
+        Box::pin(async move { remember(&kernel).await })
+    })],
+    check: Check::Nothing("it owns no table"),
+    guides: &[guide!("decisions", "Decisions")],
+    ..Area::named("decisions", "What the live policies say of an event, now")
+};
+
+fn operations() -> Vec<Entry> {
     vec![Entry::of::<decide::Decide>()]
 }

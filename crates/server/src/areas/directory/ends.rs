@@ -7,10 +7,11 @@ use super::model::{FOR_GOOD, GroupId, Status, SuspendedBy, UserId};
 use super::store::{memberships, users};
 use super::users::suspended;
 use crate::areas::oauth;
-use crate::ends::{Again, Retaking, by_hand, unclear};
+use crate::ends::{by_hand, unclear};
+use provost_kernel::area::Right;
 use provost_kernel::auth::{Permission, Role, may_mint};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ending, Revocation, RowChange, Side};
+use provost_kernel::ends::{Again, Retaking, Revocation, RowChange, Side};
 use provost_kernel::{Cx, Error, Result, Timestamp, params, statements};
 
 const USER: &str = "user";
@@ -34,24 +35,20 @@ statements! {
     GROUPS = "SELECT a.id FROM directory_groups a WHERE a.organization_id = ?1 AND a.valid_to = ?2 AND a.valid_from < ?2 AND NOT EXISTS (SELECT 1 FROM directory_groups n WHERE n.organization_id = a.organization_id AND n.id = a.id AND n.valid_from = ?2) ORDER BY a.id";
 }
 
-/// The tables.
-pub const ENDINGS: &[Ending] = &[
-    Ending {
-        table: "directory_users",
-        find: user,
-    },
-    Ending {
-        table: "directory_memberships",
-        find: membership,
-    },
-    Ending {
-        table: "directory_groups",
-        find: group,
-    },
-    Ending {
-        table: "directory_state",
-        find: generation,
-    },
+/// The tables that decide what somebody may do.
+pub const RIGHTS: &[Right] = &[
+    Right::lasting(
+        "directory_ended",
+        "notes who was deleted, whose end is a line of its own",
+    ),
+    Right::ending("directory_groups", group),
+    Right::lasting(
+        "directory_held_changes",
+        "a change that waits gives nothing until somebody settles it",
+    ),
+    Right::ending("directory_memberships", membership),
+    Right::ending("directory_state", generation),
+    Right::ending("directory_users", user),
 ];
 
 /// The ways back.

@@ -2,8 +2,8 @@
 //!
 //! Operators read users and groups. The credentials that a group opens are not theirs to read.
 
-use crate::proofs::entries::{Form, Testimony, Word};
 use provost_kernel::fence::Readers;
+use provost_kernel::proofs::{Form, Testimony, Word};
 
 provost_kernel::fences! {
     acts Readers::Everybody, ["directory.import.continued", "directory.import.expired"];

@@ -56,14 +56,15 @@ mod rights;
 pub(crate) mod store;
 mod users;
 
-pub use ends::{ENDINGS, RETAKINGS};
-pub use imports::{HANDLER, tidy};
+pub use imports::tidy;
 pub use restored::{count_held, held, hold_every, release, release_every};
 pub(crate) use store::users::joined_user;
 pub use store::users::{Principal, principal};
 
+use provost_kernel::area::{Area, Check, every};
 use provost_kernel::auth::Role;
 use provost_kernel::db::Statement;
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::page::{Cursor, Limit};
 use provost_kernel::{Cx, Result};
@@ -73,26 +74,56 @@ use serde::Deserialize;
 /// The roles that may look.
 const READERS: &[Role] = &[Role::Admin, Role::Operator, Role::Auditor];
 
-/// Returns every list of statements of the area.
-pub fn statements() -> [&'static [&'static Statement]; 12] {
-    [
-        ends::STATEMENTS,
-        restored::STATEMENTS,
-        store::users::STATEMENTS,
-        store::groups::STATEMENTS,
-        store::memberships::STATEMENTS,
-        store::imports::STATEMENTS,
-        store::staging::STATEMENTS,
-        store::upkeep::STATEMENTS,
-        store::held::STATEMENTS,
-        store::ended::STATEMENTS,
-        store::removals::STATEMENTS,
-        store::clashes::STATEMENTS,
-    ]
-}
+/// Every list of statements of the area.
+const STATEMENTS: [&[&Statement]; 12] = [
+    ends::STATEMENTS,
+    restored::STATEMENTS,
+    store::users::STATEMENTS,
+    store::groups::STATEMENTS,
+    store::memberships::STATEMENTS,
+    store::imports::STATEMENTS,
+    store::staging::STATEMENTS,
+    store::upkeep::STATEMENTS,
+    store::held::STATEMENTS,
+    store::ended::STATEMENTS,
+    store::removals::STATEMENTS,
+    store::clashes::STATEMENTS,
+];
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0004_directory", "0015_directory_return", "0020_import_warnings"],
+    statements: &STATEMENTS,
+    rights: ends::RIGHTS,
+    retakings: ends::RETAKINGS,
+    records: &[
+        (
+            "directory_import_names",
+            "an import that is not finished shows nothing",
+        ),
+        ("directory_import_refusals", "sentences about a file"),
+        ("directory_import_warnings", "sentences about a file"),
+        (
+            "directory_imports",
+            "an import that is not finished shows nothing",
+        ),
+    ],
+    testimonies: &[&fences::USERS],
+    jobs: || vec![imports::HANDLER],
+    timers: &[every(60, "imports", |kernel, _| {
+        Box::pin(async move { imports::tidy(&kernel).await.map(drop) })
+    })],
+    check: Check::Nothing("versions, memberships and generations are held by keys and checks of the schema"),
+    guides: &[guide!("directory", "Users and groups")],
+    ..Area::named(
+        "directory",
+        "Users and groups of an organization, and their import from files",
+    )
+};
+
+fn operations() -> Vec<Entry> {
     let mut all = users::operations();
     all.extend(groups::operations());
     all.extend(imports::operations());

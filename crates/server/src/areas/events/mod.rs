@@ -24,8 +24,8 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use store::STATEMENTS;
-
+use provost_kernel::area::{Area, Check};
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result};
 
@@ -35,7 +35,20 @@ pub fn begin_epoch(cx: &mut Cx<'_>) -> Result<()> {
     store::begin(cx)
 }
 
-/// Returns the operations of this area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0023_event_epochs"],
+    statements: &[store::STATEMENTS],
+    records: &[
+        ("event_epochs", "where the numbering of events began anew"),
+        ("outbox", "events that were told"),
+    ],
+    check: Check::Nothing("the counter of events stands in the chain heads, which the command reads"),
+    ..Area::named("events", "Outgoing events, pulled by whoever consumes them")
+};
+
+fn operations() -> Vec<Entry> {
     vec![Entry::of::<list::List>()]
 }

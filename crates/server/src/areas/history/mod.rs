@@ -67,18 +67,54 @@ pub use standing::{
     take as take_place, watch, whose as whose_place,
 };
 pub use store::File;
-pub use store::{LiveChunk, STATEMENTS, chunks_after, last_chunk, sources};
+pub use store::{LiveChunk, chunks_after, last_chunk, sources};
 pub use tell::tell_of_imports;
 pub use vault::{files, verify};
 
 use crate::areas::settings;
+use provost_kernel::area::{Area, Check, every, now_and_every};
 use provost_kernel::db::Tx;
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Kernel, Result, Timestamp};
 use std::sync::Arc;
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0009_history", "0014_history_order"],
+    statements: &[store::STATEMENTS],
+    records: &[
+        ("history_chunks", "what happened"),
+        ("history_heads", "numbers of chunks"),
+        ("history_imports", "which bodies arrived"),
+        ("history_segments", "name files by their digests"),
+    ],
+    timers: &[
+        every(5, "history-sealing", |kernel, _| {
+            Box::pin(async move { seal(&kernel).await })
+        }),
+        now_and_every(3_600, "history-place", |kernel, is_start| {
+            Box::pin(async move { watch(&kernel, is_start).await })
+        }),
+        every(60, "history-imports", |kernel, _| {
+            Box::pin(async move { tell_of_imports(&kernel).await })
+        }),
+        every(300, "history-retention", |kernel, _| {
+            Box::pin(async move { retain(&kernel).await })
+        }),
+    ],
+    finish: Some(|kernel| Box::pin(async move { recorder(&kernel).close().await })),
+    check: Check::Nothing("the command compares the segments with the place that they lie in"),
+    guides: &[guide!("history", "Recorded history")],
+    ..Area::named(
+        "history",
+        "The event history of every organization: decisions and imported events as they were judged",
+    )
+};
+
+fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<import::Import>(),
         Entry::of::<list::List>(),

@@ -1,17 +1,26 @@
 //! What takes away by profiles of managed configuration, and how it is taken away again (EN-3).
 
-use crate::ends::{Again, Retaking, by_hand};
+use crate::ends::by_hand;
+use provost_kernel::area::Right;
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ending, Revocation, RowChange};
+use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const PROFILE: &str = "profile";
 
-/// The tables.
-pub const ENDINGS: &[Ending] = &[Ending {
-    table: "managed_config_profiles",
-    find: profile,
-}];
+/// The tables that decide what somebody may do.
+pub const RIGHTS: &[Right] = &[
+    Right::ending("managed_config_profiles", profile),
+    Right::lasting(
+        "managed_config_releases",
+        "a release counts while a profile names it, which is a line of its own",
+    ),
+    Right::lasting(
+        "managed_config_targets",
+        "what a machine reported; forgetting it takes nothing from anybody",
+    )
+    .loose(&["last_reported_at"]),
+];
 
 /// The ways back.
 pub const RETAKINGS: &[Retaking] = &[Retaking {

@@ -2,8 +2,8 @@
 //!
 //! Hidden values stand in no entry (MC-5).
 
-use crate::proofs::entries::{Testimony, Word};
 use provost_kernel::fence::Readers;
+use provost_kernel::proofs::{Testimony, Word};
 
 provost_kernel::fences! {
     acts Readers::Everybody, ["managed_config.target.drifted"];

@@ -63,16 +63,49 @@ mod upgrade;
 mod views;
 
 pub use drift::watch_targets;
-pub use ends::{ENDINGS, RETAKINGS};
-pub use machines::STATEMENTS as MACHINE_STATEMENTS;
-pub use pulls::STATEMENTS as PULL_STATEMENTS;
-pub use store::STATEMENTS;
-pub use upgrade::{STATEMENTS as UPGRADE_STATEMENTS, give_pull};
+pub use upgrade::give_pull;
 
+use provost_kernel::area::{Area, Check, every};
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0005_managed_config", "0019_managed_config_pull"],
+    statements: &[
+        store::STATEMENTS,
+        machines::STATEMENTS,
+        pulls::STATEMENTS,
+        upgrade::STATEMENTS,
+    ],
+    rights: ends::RIGHTS,
+    retakings: ends::RETAKINGS,
+    records: &[
+        (
+            "managed_config_contents",
+            "named by the digests in signed releases",
+        ),
+        (
+            "managed_config_pulls",
+            "hours of which the audit log knows who fetched",
+        ),
+    ],
+    testimonies: &[&fences::PROFILES],
+    timers: &[every(60, "targets", |kernel, _| {
+        Box::pin(async move { watch_targets(&kernel).await.map(drop) })
+    })],
+    prepare: Some(upgrade::give_pull),
+    check: Check::Nothing("releases are signed, and contents are named by their digests"),
+    guides: &[guide!("managed-config", "Managed configuration")],
+    ..Area::named(
+        "managed_config",
+        "Managed configuration of machines: released, rolled back and watched",
+    )
+};
+
+fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<list::ListProfiles>(),
         Entry::of::<create::CreateProfile>(),

@@ -2,24 +2,24 @@
 
 use super::end;
 use super::model::{SessionId, State, Subject};
-use crate::ends::{Again, Retaking, unclear};
+use crate::ends::unclear;
+use provost_kernel::area::Right;
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ending, Revocation, RowChange, Side};
+use provost_kernel::ends::{Again, Retaking, Revocation, RowChange, Side};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const SESSION: &str = "session";
 const SESSIONS_OF: &str = "sessions_of";
 
-/// The tables.
-pub const ENDINGS: &[Ending] = &[
-    Ending {
-        table: "mcp_sessions",
-        find: session,
-    },
-    Ending {
-        table: "mcp_session_cuts",
-        find: cut,
-    },
+/// The tables that decide what somebody may do.
+pub const RIGHTS: &[Right] = &[
+    Right::ending("mcp_session_cuts", cut),
+    Right::lasting(
+        "mcp_session_kinds",
+        "what kinds of sessions may do; kinds only come",
+    ),
+    Right::lasting("mcp_session_tombstones", "stand for sessions that had ended"),
+    Right::ending("mcp_sessions", session).loose(&["last_used_at", "last_used_ip"]),
 ];
 
 /// The ways back.

@@ -44,27 +44,63 @@ mod upkeep;
 mod view;
 
 pub(crate) use credential::cut;
-pub use credential::{LOOKUP, STATEMENTS as CREDENTIAL_STATEMENTS, credential};
+pub use credential::{LOOKUP, credential};
 pub use end::{
-    HANDLER, account_left, end, end_all_of_client, end_all_of_service_account, end_all_of_user, end_every,
+    account_left, end, end_all_of_client, end_all_of_service_account, end_all_of_user, end_every,
     token_in_grace, token_revoked, user_left,
 };
-pub use ends::{ENDINGS, RETAKINGS};
-pub use merged_pages::STATEMENTS as MERGED_STATEMENTS;
 pub use model::{
     ABSOLUTE_SECS, IDLE_SECS, LASTING_GRANT, NewSession, Session, SessionActor, SessionId, searched, seq,
 };
 pub use open::{
     admit_at_mcp, descend, extend, has_ended_under, is_cut, open, open_at_mcp, standing, take_over, widen,
 };
-pub use pages::STATEMENTS as PAGE_STATEMENTS;
-pub use store::{STATEMENTS, rename, touch};
+pub use store::{rename, touch};
 pub use upkeep::{broken_invariants, retain, sweep};
 
+use provost_kernel::area::{Area, Check, every};
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0011_mcp_sessions"],
+    statements: &[
+        store::STATEMENTS,
+        pages::STATEMENTS,
+        merged_pages::STATEMENTS,
+        credential::STATEMENTS,
+    ],
+    rights: ends::RIGHTS,
+    retakings: ends::RETAKINGS,
+    records: &[
+        ("mcp_session_actor_parts", "an index of texts"),
+        ("mcp_session_actors", "names for lists"),
+        ("mcp_session_clients", "names for lists"),
+        (
+            "mcp_session_counts",
+            "numbers for lists, which a check counts again",
+        ),
+        ("mcp_session_parts", "an index of texts"),
+    ],
+    jobs: || vec![end::HANDLER],
+    timers: &[
+        every(30, "sessions", |kernel, _| {
+            Box::pin(async move { sweep(&kernel).await.map(drop) })
+        }),
+        every(300, "session-retention", |kernel, _| {
+            Box::pin(async move { retain(&kernel).await.map(drop) })
+        }),
+    ],
+    check: Check::Find(|tx, _| upkeep::broken_invariants(tx)),
+    restore: Some(end_every),
+    guides: &[guide!("mcp-sessions", "Sessions of MCP clients")],
+    ..Area::named("mcp_sessions", "Sessions of MCP clients: delegated grants")
+};
+
+fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<list::ListMcpSessions>(),
         Entry::of::<get::GetMcpSession>(),

@@ -2,9 +2,10 @@
 
 use super::{clients, links};
 use crate::areas::mcp_sessions;
-use crate::ends::{Again, Retaking, unclear};
+use crate::ends::unclear;
+use provost_kernel::area::Right;
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ending, Revocation, RowChange, Side};
+use provost_kernel::ends::{Again, Retaking, Revocation, RowChange, Side};
 use provost_kernel::{Cx, Error, Result, Timestamp, params, statements};
 
 const CLIENT: &str = "client";
@@ -20,16 +21,35 @@ statements! {
     VOID = "DELETE FROM oauth_codes WHERE organization_id = ?1 AND used_at IS NULL";
 }
 
-/// The tables.
-pub const ENDINGS: &[Ending] = &[
-    Ending {
-        table: "oauth_clients",
-        find: client,
-    },
-    Ending {
-        table: "oauth_identities",
-        find: link,
-    },
+/// The tables that decide what somebody may do.
+pub const RIGHTS: &[Right] = &[
+    Right::lasting(
+        "oauth_assertions",
+        "what was spent once, and lives for minutes; documented as what a loss costs",
+    ),
+    Right::ending("oauth_clients", client),
+    Right::lasting(
+        "oauth_codes",
+        "live for a minute; accepting a loss voids every one",
+    ),
+    Right::lasting(
+        "oauth_exchanges",
+        "count the exchanges of a token that lives for minutes; documented as what a loss costs",
+    ),
+    Right::lasting(
+        "oauth_former_identities",
+        "notes which links ended, whose end is a line of its own",
+    ),
+    Right::ending("oauth_identities", link),
+    Right::lasting(
+        "oauth_refresh_tokens",
+        "work while their session does, whose end is a line of its own",
+    ),
+    Right::lasting("oauth_relinkings", "accepting a loss forgets every allowance"),
+    Right::lasting(
+        "oauth_renamed_users",
+        "notes who was renamed, which is a line of the user",
+    ),
 ];
 
 /// The ways back.

@@ -54,28 +54,27 @@ mod verifier;
 mod vouched;
 
 pub(crate) use clients::joined_client;
-pub use clients::{STATEMENTS as CLIENT_STATEMENTS, wider_than_granted, write_ceilings};
+pub use clients::{wider_than_granted, write_ceilings};
 pub use credentials::credentials;
-pub use ends::{ENDINGS, RETAKINGS, STATEMENTS as ENDS_STATEMENTS, void_codes};
+pub use ends::void_codes;
 pub use form::Form;
 pub use held::{
-    STATEMENTS as HELD_STATEMENTS, count_held_clients, count_held_links, forget_allowed, held_clients,
-    held_links, hold_every, release_client, release_every_client, release_every_link, release_links_of,
+    count_held_clients, count_held_links, forget_allowed, held_clients, held_links, hold_every,
+    release_client, release_every_client, release_every_link, release_links_of,
 };
-pub use links::{
-    HeldLink, STATEMENTS as LINK_STATEMENTS, role_given, user_gone, user_renamed, users_renamed,
-};
+pub use links::{HeldLink, role_given, user_gone, user_renamed, users_renamed};
 pub use settings::Settings;
 pub use state::Oauth;
-pub use store::STATEMENTS;
 pub use token::audiences;
 pub use upkeep::tidy;
 
 use axum::Router;
 use axum::routing::post;
+use provost_kernel::area::{Area, Check};
 use provost_kernel::credential::Verifier;
 use provost_kernel::kernel::{Extras, Settings as KernelSettings};
 use provost_kernel::keys::Keys;
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::time::Clock;
 use provost_kernel::{Kernel, Result};
@@ -87,8 +86,38 @@ pub const AUDIENCES: [&str; 2] = ["/api/headless/v1", "/mcp"];
 /// What the paths of the endpoints for clients and browsers begin with.
 pub const ENDPOINTS: &str = "/oauth/";
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations![
+        "0012_oauth",
+        "0016_sessions_and_links",
+        "0022_makers_of_links_and_tokens"
+    ],
+    statements: &[
+        store::STATEMENTS,
+        clients::STATEMENTS,
+        links::STATEMENTS,
+        held::STATEMENTS,
+        ends::STATEMENTS,
+    ],
+    rights: ends::RIGHTS,
+    retakings: ends::RETAKINGS,
+    testimonies: &[&fences::CLIENTS],
+    prepare: Some(|conn, _| clients::write_ceilings(conn)),
+    check: Check::Nothing(
+        "what a token may do is computed from its session, client and user at every request",
+    ),
+    notes: Some(wider_than_granted),
+    prune: Some(tidy),
+    ..Area::named(
+        "oauth",
+        "Delegated access tokens, and what clients need to get them",
+    )
+};
+
+fn operations() -> Vec<Entry> {
     let mut all = clients::operations();
     all.extend(links::operations());
     all

@@ -17,9 +17,18 @@ mod logs;
 mod receive;
 mod traces;
 
+use provost_kernel::area::{Area, Check};
 use provost_kernel::operation::Entry;
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    check: Check::Nothing("it owns no table"),
+    guides: &[guide!("telemetry", "Telemetry of agents")],
+    ..Area::named("otlp", "Telemetry of agents, received as events")
+};
+
+fn operations() -> Vec<Entry> {
     vec![Entry::of::<logs::Receive>(), Entry::of::<traces::Receive>()]
 }

@@ -4,19 +4,27 @@
 
 use super::model::PolicyId;
 use super::{store, write};
-use crate::ends::{Again, Retaking, by_hand, unclear};
+use crate::ends::{by_hand, unclear};
+use provost_kernel::area::Right;
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ending, Revocation, RowChange};
+use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const POLICY: &str = "policy";
 const DELETED: &str = "deleted";
 
-/// The tables.
-pub const ENDINGS: &[Ending] = &[Ending {
-    table: "policies",
-    find: policy,
-}];
+/// The tables that decide what somebody may do.
+pub const RIGHTS: &[Right] = &[
+    Right::ending("policies", policy),
+    Right::lasting(
+        "policy_revisions",
+        "count while a policy names them, which is a line of its own",
+    ),
+    Right::lasting(
+        "policy_set_versions",
+        "follow from the policies, whose changes are lines of their own",
+    ),
+];
 
 /// The ways back.
 pub const RETAKINGS: &[Retaking] = &[Retaking {

@@ -51,18 +51,38 @@ mod update;
 mod views;
 mod write;
 
-pub use ends::{ENDINGS, RETAKINGS};
 pub use mentions::{Kind as NamedKind, Mention, Record, mentions, opened_to};
 pub use ports::{
     Bound, Change, Live, at_sequence, bind, bind_at, family_of, live, stored, version, with_changes,
 };
-pub use store::{STATEMENTS, ids_no_path_carries};
+pub use store::ids_no_path_carries;
 
 use collections::{AccessPolicies, Collection, ContentPolicies, ResourcePolicies, SkillAcls};
+use provost_kernel::area::{Area, Check};
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0008_policies"],
+    statements: &[store::STATEMENTS],
+    rights: ends::RIGHTS,
+    retakings: ends::RETAKINGS,
+    testimonies: &[&fences::POLICIES],
+    check: Check::Nothing(
+        "a version names its definitions by digest, and one that cannot be read stops every decision",
+    ),
+    notes: Some(ids_no_path_carries),
+    guides: &[guide!("policies", "Policies")],
+    ..Area::named(
+        "policies",
+        "Policies, their revisions, and the versions of the set that decides",
+    )
+};
+
+fn operations() -> Vec<Entry> {
     let mut all = vec![
         Entry::of::<capabilities::GetCapabilities>(),
         Entry::of::<plan::ValidatePlan>(),

@@ -2,9 +2,10 @@
 
 use super::model::CredentialId;
 use super::store;
-use crate::ends::{Again, Retaking, by_hand, unclear};
+use crate::ends::{by_hand, unclear};
+use provost_kernel::area::Right;
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ending, Revocation, RowChange};
+use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp, params, statements};
 
 const CREDENTIAL: &str = "credential";
@@ -21,20 +22,12 @@ statements! {
     NO_LONGER_DEFAULT = "UPDATE resource_credentials SET is_default = ?3, updated_at = CASE WHEN updated_at < ?4 THEN ?4 ELSE updated_at + 1 END WHERE organization_id = ?1 AND id = ?2 AND is_default = ?5";
 }
 
-/// The tables.
-pub const ENDINGS: &[Ending] = &[
-    Ending {
-        table: "resource_credentials",
-        find: credential,
-    },
-    Ending {
-        table: "resource_credential_assignments",
-        find: assignment,
-    },
-    Ending {
-        table: "resource_credential_secrets",
-        find: secret,
-    },
+/// The tables that decide what somebody may do.
+pub const RIGHTS: &[Right] = &[
+    Right::lasting("organization_keys", "wrap secrets; nobody's rights end with them"),
+    Right::ending("resource_credential_assignments", assignment),
+    Right::ending("resource_credential_secrets", secret),
+    Right::ending("resource_credentials", credential).loose(&["last_used_at"]),
 ];
 
 /// The ways back.

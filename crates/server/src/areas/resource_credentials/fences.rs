@@ -3,8 +3,8 @@
 //! An operator reads the credentials that are assigned to it and no others (RC-5), in the log as well.
 
 use super::{asking, store};
-use crate::proofs::entries::{Form, Testimony, Word};
 use provost_kernel::fence::{Assignment, Readers};
+use provost_kernel::proofs::{Form, Testimony, Word};
 use provost_kernel::{Cx, Result};
 use std::collections::BTreeSet;
 

@@ -43,18 +43,39 @@ mod write;
 
 pub use assignment::Asking;
 pub use checks::handler;
-pub use ends::{ENDINGS, RETAKINGS, STATEMENTS as ENDS_STATEMENTS};
 pub use port::{asking, credential_for, open_secret};
-pub use store::{PRUNE_CHECKS, STATEMENTS};
+pub use store::PRUNE_CHECKS;
 
 use crate::areas::resources::model::{Protocol, ResourceId};
 use crate::areas::subjects::SubjectKind;
+use provost_kernel::area::{Area, Check, every};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result, SureTime, params};
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    statements: &[store::STATEMENTS, secrets::STATEMENTS, ends::STATEMENTS],
+    rights: ends::RIGHTS,
+    retakings: ends::RETAKINGS,
+    records: &[("resource_credential_checks", "what a check of a credential found")],
+    testimonies: &[&fences::CREDENTIALS],
+    jobs: || vec![checks::handler()],
+    timers: &[every(60, "rewrap", |kernel, _| {
+        Box::pin(async move { secrets::rewrap(&kernel).await.map(drop) })
+    })],
+    check: Check::Nothing("a secret says by its own seal whose it is when it is opened"),
+    prune: Some(prune_checks),
+    sealing_keys: Some(secrets::sealing_keys_in_use),
+    ..Area::named(
+        "resource_credentials",
+        "Credentials of resources, and the secrets behind them",
+    )
+};
+
+fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<list::ListCredentials>(),
         Entry::of::<create::CreateCredential>(),

@@ -3,24 +3,19 @@
 use super::gateways::{self, model::GatewayId};
 use super::model::ResourceId;
 use super::store;
-use crate::ends::{Again, Retaking, unclear};
+use crate::ends::unclear;
+use provost_kernel::area::Right;
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ending, Revocation, RowChange};
+use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const RESOURCE: &str = "resource";
 const GATEWAY: &str = "resource_gateway";
 
-/// The tables.
-pub const ENDINGS: &[Ending] = &[
-    Ending {
-        table: "resources",
-        find: resource,
-    },
-    Ending {
-        table: "resource_gateways",
-        find: gateway,
-    },
+/// The tables that decide what somebody may do.
+pub const RIGHTS: &[Right] = &[
+    Right::ending("resource_gateways", gateway),
+    Right::ending("resources", resource),
 ];
 
 /// The ways back.

@@ -2,8 +2,8 @@
 //!
 //! Resources are inventory.
 
-use crate::proofs::entries::{Form, Testimony, Word};
 use provost_kernel::fence::Readers;
+use provost_kernel::proofs::{Form, Testimony, Word};
 
 provost_kernel::fences! {
     acts Readers::Everybody, [];

@@ -24,13 +24,12 @@ mod store;
 mod update;
 
 use ownership::Owner;
+use provost_kernel::area::{Area, Check};
 use provost_kernel::auth::Role;
 use provost_kernel::db::Statement;
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result};
-
-pub use ends::{ENDINGS, RETAKINGS};
-pub use store::STATEMENTS;
 
 /// Who reads resources and gateways.
 const READERS: &[Role] = &[Role::Admin, Role::Operator, Role::Auditor];
@@ -38,8 +37,21 @@ const READERS: &[Role] = &[Role::Admin, Role::Operator, Role::Auditor];
 /// Every statement about gateways.
 pub const GATEWAY_STATEMENTS: &[&Statement] = gateways::STATEMENTS;
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0007_resources"],
+    statements: &[store::STATEMENTS, gateways::STATEMENTS],
+    rights: ends::RIGHTS,
+    retakings: ends::RETAKINGS,
+    testimonies: &[&fences::GATEWAYS, &fences::RESOURCES],
+    check: Check::Nothing("names and owners are held by keys and checks of the schema"),
+    guides: &[guide!("resources", "Resources and their credentials")],
+    ..Area::named("resources", "Resources and the gateways in front of them")
+};
+
+fn operations() -> Vec<Entry> {
     let mut all = vec![
         Entry::of::<list::ListResources>(),
         Entry::of::<create::CreateResource>(),

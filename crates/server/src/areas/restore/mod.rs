@@ -25,11 +25,21 @@ pub use model::Held;
 
 use crate::areas::{directory, oauth, service_accounts};
 use crate::proofs::entries;
+use provost_kernel::area::{Area, Check};
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result};
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0017_restore_held"],
+    check: Check::Nothing("it owns no table"),
+    ..Area::named("restore", "Who a restore holds back, and letting them act again")
+};
+
+fn operations() -> Vec<Entry> {
     vec![Entry::of::<list::ListHeld>(), Entry::of::<release::ReleaseHeld>()]
 }
 

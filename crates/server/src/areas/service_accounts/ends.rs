@@ -2,11 +2,12 @@
 
 use super::model::{ServiceAccountId, Status};
 use super::status;
-use super::store::{self, Ending as TokenEnding};
-use crate::ends::{Again, Retaking, by_hand, unclear, works_until};
+use super::store::{self, Ending};
+use crate::ends::{by_hand, unclear, works_until};
+use provost_kernel::area::Right;
 use provost_kernel::auth::{Permission, Role, ScopeSet, may_mint};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ending, Revocation, RowChange, Side};
+use provost_kernel::ends::{Again, Retaking, Revocation, RowChange, Side};
 use provost_kernel::{Cx, Error, Result, Timestamp};
 
 const ACCOUNT: &str = "service_account";
@@ -15,16 +16,14 @@ const DELETED: &str = "deleted";
 const NEW_OWNER: &str = "owner_changed";
 const RENAMED: &str = "renamed";
 
-/// The tables.
-pub const ENDINGS: &[Ending] = &[
-    Ending {
-        table: "service_accounts",
-        find: account,
-    },
-    Ending {
-        table: "service_account_tokens",
-        find: token,
-    },
+/// The tables that decide what somebody may do.
+pub const RIGHTS: &[Right] = &[
+    Right::ending("service_account_tokens", token).loose(&[
+        "last_used_at",
+        "last_used_ip",
+        "expiry_warned_days",
+    ]),
+    Right::ending("service_accounts", account),
 ];
 
 /// The ways back.
@@ -105,8 +104,8 @@ fn account_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
     Ok(done.map_or(Again::Already, Again::Done))
 }
 
-fn again() -> TokenEnding<'static> {
-    TokenEnding {
+fn again() -> Ending<'static> {
+    Ending {
         reason: "admin_revoked",
         successor: None,
         by_itself: false,

@@ -34,20 +34,39 @@ mod upkeep;
 mod worker;
 
 pub use credentials::ServiceAccountCredentials;
-pub use ends::{ENDINGS, RETAKINGS};
-pub use held::{STATEMENTS as HELD_STATEMENTS, count_held, held, hold_every, release, release_every};
+pub use held::{count_held, held, hold_every, release, release_every};
 pub use model::{Rights, ScopeList, may_be_held};
-pub use store::{Principal, STATEMENTS, owned_by, principal};
+pub use store::{Principal, owned_by, principal};
 pub(crate) use store::{
     accounts_of_id, accounts_of_ids, accounts_of_name, accounts_of_names, joined_account,
 };
-pub use upkeep::{STATEMENTS as UPKEEP_STATEMENTS, broken_invariants, revoke_every_token};
-pub use worker::{HANDLER, warn_of_expiry};
+pub use upkeep::{broken_invariants, revoke_every_token};
+pub use worker::warn_of_expiry;
 
+use provost_kernel::area::{Area, Check, every};
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0002_service_accounts", "0018_token_scopes", "0021_former_rights"],
+    statements: &[store::STATEMENTS, held::STATEMENTS, upkeep::STATEMENTS],
+    rights: ends::RIGHTS,
+    retakings: ends::RETAKINGS,
+    testimonies: &[&fences::ACCOUNTS],
+    jobs: || vec![worker::HANDLER],
+    timers: &[every(60, "expiry", |kernel, _| {
+        Box::pin(async move { warn_of_expiry(&kernel).await.map(drop) })
+    })],
+    check: Check::Find(broken_invariants),
+    restore: Some(revoke_every_token),
+    guides: &[guide!("service-accounts", "Service accounts and tokens")],
+    ..Area::named("service_accounts", "Service accounts and their tokens")
+};
+
+fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<list::ListServiceAccounts>(),
         Entry::of::<create::CreateServiceAccount>(),

@@ -1,17 +1,15 @@
 //! What takes away by settings, and how it is taken away again (EN-3).
 
-use crate::ends::{Again, Retaking, by_hand};
+use crate::ends::by_hand;
+use provost_kernel::area::Right;
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ending, Revocation, RowChange};
+use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const SETTINGS: &str = "settings";
 
-/// The tables.
-pub const ENDINGS: &[Ending] = &[Ending {
-    table: "automation_settings",
-    find: settings,
-}];
+/// The tables that decide what somebody may do.
+pub const RIGHTS: &[Right] = &[Right::ending("automation_settings", settings)];
 
 /// The ways back.
 pub const RETAKINGS: &[Retaking] = &[Retaking {

@@ -26,16 +26,29 @@ mod store;
 mod tests;
 mod write;
 
-pub use ends::{ENDINGS, RETAKINGS};
 pub use model::{Directory, History, LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens};
-pub use store::STATEMENTS;
 
+use provost_kernel::area::{Area, Check};
 use provost_kernel::db::Tx;
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result};
 
-/// Returns the operations of this area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0003_settings"],
+    statements: &[store::STATEMENTS],
+    rights: ends::RIGHTS,
+    retakings: ends::RETAKINGS,
+    check: Check::Nothing(
+        "a value out of its bounds cannot be read, and a member that is missing has its factory value",
+    ),
+    ..Area::named("settings", "How automation behaves in an organization")
+};
+
+fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<get::Get>(),
         Entry::of::<put::Put>(),

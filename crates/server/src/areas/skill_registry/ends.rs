@@ -2,9 +2,10 @@
 
 use super::model::SkillItemId;
 use super::store;
-use crate::ends::{Again, Retaking, unclear, works_until};
+use crate::ends::{unclear, works_until};
+use provost_kernel::area::Right;
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ending, Revocation, RowChange};
+use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp, params, statements};
 
 const TOKEN: &str = "gateway_token";
@@ -18,20 +19,15 @@ statements! {
     OFFERED = "SELECT 1 FROM skill_versions WHERE organization_id = ?1 AND item_id = ?2 AND version = ?3 AND withdrawn_at IS NULL";
 }
 
-/// The tables.
-pub const ENDINGS: &[Ending] = &[
-    Ending {
-        table: "gateway_tokens",
-        find: token,
-    },
-    Ending {
-        table: "skill_items",
-        find: item,
-    },
-    Ending {
-        table: "skill_versions",
-        find: version,
-    },
+/// The tables that decide what somebody may do.
+pub const RIGHTS: &[Right] = &[
+    Right::ending("gateway_tokens", token).loose(&["last_used_at", "last_used_ip"]),
+    Right::lasting(
+        "skill_installs",
+        "what somebody has installed; its token's end is a line of its own",
+    ),
+    Right::ending("skill_items", item),
+    Right::ending("skill_versions", version),
 ];
 
 /// The ways back.

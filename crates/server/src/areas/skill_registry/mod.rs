@@ -51,17 +51,39 @@ mod upkeep;
 pub mod version;
 mod withdraw;
 
-pub use credentials::{STATEMENTS as CREDENTIAL_STATEMENTS, TokenCredentials};
-pub use ends::{ENDINGS, RETAKINGS, STATEMENTS as ENDS_STATEMENTS};
-pub use install_store::STATEMENTS as INSTALL_STATEMENTS;
-pub use store::STATEMENTS;
-pub use upkeep::{STATEMENTS as UPKEEP_STATEMENTS, broken_invariants, revoke_every_token};
+pub use credentials::TokenCredentials;
+pub use upkeep::{broken_invariants, revoke_every_token};
 
+use provost_kernel::area::{Area, Check};
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result, Timestamp};
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0006_skill_registry"],
+    statements: &[
+        store::STATEMENTS,
+        install_store::STATEMENTS,
+        credentials::STATEMENTS,
+        upkeep::STATEMENTS,
+        ends::STATEMENTS,
+    ],
+    rights: ends::RIGHTS,
+    retakings: ends::RETAKINGS,
+    records: &[("skill_contents", "named by the digests in signed manifests")],
+    check: Check::Find(|tx, _| upkeep::broken_invariants(tx)),
+    restore: Some(upkeep::revoke_every_token),
+    guides: &[guide!("skills", "The skill registry")],
+    ..Area::named(
+        "skill_registry",
+        "Skills, their versions, and who has installed them",
+    )
+};
+
+fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<list::ListSkillRegistryItems>(),
         Entry::of::<publish::PublishSkillRegistryItem>(),

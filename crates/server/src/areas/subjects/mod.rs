@@ -21,12 +21,24 @@ mod store;
 
 pub use lost::{Deleted, LostReference, losing, lost_with, shown, tell, weighed};
 pub use model::SubjectKind;
-pub use store::{STATEMENTS, missing, name_taken};
+pub use store::{missing, name_taken};
 
+use provost_kernel::area::{Area, Check};
 use provost_kernel::operation::Entry;
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    statements: &[store::STATEMENTS],
+    check: Check::Nothing("it owns no table"),
+    ..Area::named(
+        "subjects",
+        "Who can be named: users, groups and service accounts, found by their exact names",
+    )
+};
+
+fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<resolve::ResolveSubjects>(),
         Entry::of::<reference::ResolveReference>(),

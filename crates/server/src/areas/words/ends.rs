@@ -1,18 +1,22 @@
 //! What takes away by mappings of words, and how it is taken away again (EN-3).
 
 use super::identities::{self, model::MappingId};
-use crate::ends::{Again, Retaking, unclear};
+use crate::ends::unclear;
+use provost_kernel::area::Right;
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Ending, Revocation, RowChange};
+use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const MAPPING: &str = "identity_mapping";
 
-/// The tables.
-pub const ENDINGS: &[Ending] = &[Ending {
-    table: "identity_mappings",
-    find: mapping,
-}];
+/// The tables that decide what somebody may do.
+pub const RIGHTS: &[Right] = &[
+    Right::lasting(
+        "ended_words",
+        "notes what was deleted, whose end is a line of its own",
+    ),
+    Right::ending("identity_mappings", mapping),
+];
 
 /// The ways back.
 pub const RETAKINGS: &[Retaking] = &[Retaking {

@@ -31,7 +31,6 @@ mod store;
 mod twice;
 mod unresolved;
 
-pub use ends::{ENDINGS, RETAKINGS};
 pub use find::{Asked, Found, Named, find, key_of, living};
 pub use fold::fold;
 pub use former::{GIVEN, end_memberships, former_groups, settle_imported, settle_memberships};
@@ -39,7 +38,9 @@ pub use register::register;
 pub use twice::addresses_of_others;
 pub use unresolved::{Counts, Unresolved, flush, of_last_day};
 
+use provost_kernel::area::{Area, Check, every};
 use provost_kernel::db::Statement;
+use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result, SureTime, params};
 
@@ -88,20 +89,40 @@ impl Kind {
     }
 }
 
-/// Returns every list of statements of the area.
-pub fn statements() -> [&'static [&'static Statement]; 6] {
-    [
-        store::STATEMENTS,
-        fold::STATEMENTS,
-        former::STATEMENTS,
-        identities::STATEMENTS,
-        twice::STATEMENTS,
-        unresolved::STATEMENTS,
-    ]
-}
+/// Every list of statements of the area.
+const STATEMENTS: [&[&Statement]; 6] = [
+    store::STATEMENTS,
+    fold::STATEMENTS,
+    former::STATEMENTS,
+    identities::STATEMENTS,
+    twice::STATEMENTS,
+    unresolved::STATEMENTS,
+];
 
-/// Returns the operations of the area.
-pub fn operations() -> Vec<Entry> {
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0013_match_keys"],
+    statements: &STATEMENTS,
+    rights: ends::RIGHTS,
+    retakings: ends::RETAKINGS,
+    records: &[(
+        "unresolved_events",
+        "how many events named nobody, for whoever reads a policy",
+    )],
+    timers: &[every(60, "unresolved", |kernel, _| {
+        Box::pin(async move { flush(&kernel).await })
+    })],
+    finish: Some(|kernel| Box::pin(async move { unresolved::write_at_the_end(&kernel).await })),
+    prepare: Some(|conn, _| fold::fold(conn)),
+    check: Check::Nothing("a word that is written without its match key is folded at the next start"),
+    notes: Some(addresses_of_others),
+    prune: Some(prune),
+    ..Area::named("words", "Whom and what the texts of events and definitions mean")
+};
+
+fn operations() -> Vec<Entry> {
     identities::operations()
 }
 

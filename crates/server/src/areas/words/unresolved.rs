@@ -75,6 +75,13 @@ fn hour(now: Timestamp) -> i64 {
     now.as_ms().div_euclid(HOUR_MS)
 }
 
+/// Writes the counts before the kernel stops; what could not be written is a line in the log.
+pub async fn write_at_the_end(kernel: &Arc<Kernel>) {
+    if let Err(error) = flush(kernel).await {
+        tracing::warn!(cause = ?error.private(), "some counts of unresolved events were not written: {error}");
+    }
+}
+
 /// Adds to the store what was counted. A reconciler.
 pub async fn flush(kernel: &Arc<Kernel>) -> Result<()> {
     let counts = Counts::of(kernel);

@@ -1,10 +1,11 @@
 //! Putting a key to use that waits.
 
 use super::ROTATING;
+use crate::areas::ALL;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store_flags::{StoreFlags, look_around, opening};
-use crate::{migrations, rotation};
+use crate::rotation;
 use provost_kernel::db::{Access, Conn, Location, is_migrated};
 use provost_kernel::error::Result;
 use provost_kernel::keys::Keys;
@@ -68,7 +69,7 @@ fn lacking(location: &Location, fingerprint: &str) -> Result<usize> {
     }
     let mut conn = Conn::open(location, Access::Write)?;
     // A store of an earlier build: no server of this one has started on it.
-    if !is_migrated(&mut conn, migrations::ALL)? {
+    if !is_migrated(&mut conn, ALL.migrations())? {
         return Ok(0);
     }
     let now = SystemClock::new().now();

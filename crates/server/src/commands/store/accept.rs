@@ -1,12 +1,13 @@
 //! `provost store accept`: goes on with a store that changed while it was closed, or that was moved and comes back.
 
 use super::{accept_clock, accept_lost, moved_back};
+use crate::areas::ALL;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
 use crate::commands::store_flags::{Absent, Place, StoreFlags, block_on, brief, opening};
 use crate::config::Store;
-use crate::{closing, migrations, proofs};
+use crate::{closing, proofs};
 use provost_kernel::Secret;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn, is_migrated};
@@ -99,8 +100,8 @@ impl Accept {
         if self.moved_back {
             return self.take_back(&mut conn, &place.keys, config.store.database_plaintext);
         }
-        let disagreeing = if is_migrated(&mut conn, migrations::ALL)? {
-            conn.read(|tx| proofs::findings(tx, &place.keys))?
+        let disagreeing = if is_migrated(&mut conn, ALL.migrations())? {
+            conn.read(|tx| proofs::findings(&ALL, tx, &place.keys))?
         } else {
             Vec::new()
         };
@@ -111,7 +112,7 @@ impl Accept {
             show::note(&finding.to_string());
         }
         if !disagreeing.is_empty() {
-            proofs::renew(&mut conn, &place.keys, place.clock.now())?;
+            proofs::renew(&ALL, &mut conn, &place.keys, place.clock.now())?;
         }
         drop(conn);
         let kernel = place.start(brief())?;

@@ -1,10 +1,10 @@
 //! `provost store backup`: a consistent copy, taken while the server works.
 
 use super::{backup_mac, copy, segments, unhurried};
+use crate::areas::ALL;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store_flags::{StoreFlags, opening};
-use crate::migrations;
 use provost_kernel::Timestamp;
 use provost_kernel::db::{Access, Conn, Engine, Location, is_migrated, migrate};
 use provost_kernel::durable::make_private_file;
@@ -113,7 +113,7 @@ pub fn open(location: &Location) -> Result<Conn, Failure> {
         return Err(Failure::new(format!("there is no store at {}", file.display())));
     }
     let mut conn = Conn::open(location, Access::Write).map_err(|error| opening(error, location))?;
-    if !is_migrated(&mut conn, migrations::ALL).map_err(|error| opening(error, location))? {
+    if !is_migrated(&mut conn, ALL.migrations()).map_err(|error| opening(error, location))? {
         return Err(Failure::new(
             "the store is of an older version; start `provost serve` on it once",
         ));
@@ -140,7 +140,7 @@ fn fill(conn: &mut Conn, file: &Path, now: Timestamp) -> Outcome {
         return Ok(());
     }
     let mut target = Conn::open(&Location::Sqlite(file.to_owned()), Access::Write)?;
-    migrate(&mut target, migrations::ALL, now)?;
+    migrate(&mut target, ALL.migrations(), now)?;
     copy::all(conn, &mut target)?;
     // Whether the log could be copied into the file is told here alone; then one file, without a log beside it.
     target.checkpoint()?;

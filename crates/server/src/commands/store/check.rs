@@ -2,11 +2,12 @@
 
 use super::{segments, unhurried};
 use crate::areas::audit::{self, Register, Standing, Stranger};
-use crate::areas::{history, mcp_sessions, oauth, policies, service_accounts, skill_registry, words};
+use crate::areas::{ALL, history};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store_flags::StoreFlags;
-use crate::{closing, identity, migrations, proofs};
+use crate::{closing, identity, proofs};
+use provost_kernel::area;
 use provost_kernel::audit::Head;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn, Engine, Location, Tx, is_migrated};
@@ -121,9 +122,10 @@ fn notes(location: &Location) -> Result<Vec<String>, Failure> {
     let mut conn = Conn::open(location, Access::Write)?;
     unhurried(&mut conn)?;
     Ok(conn.read(|tx| {
-        let mut notes = words::addresses_of_others(tx)?;
-        notes.extend(oauth::wider_than_granted(tx)?);
-        notes.extend(policies::ids_no_path_carries(tx)?);
+        let mut notes = Vec::new();
+        for find in ALL.iter().filter_map(|area| area.notes) {
+            notes.extend(find(tx)?);
+        }
         Ok(notes)
     })?)
 }
@@ -153,7 +155,7 @@ fn look(location: &Location, keys: &Keys, now: Timestamp, findings: &mut Vec<Str
         // What a broken file says about its content proves nothing.
         return Ok(());
     }
-    if !is_migrated(&mut conn, migrations::ALL)? {
+    if !is_migrated(&mut conn, ALL.migrations())? {
         findings.push("migrations are missing: start `provost serve` once".into());
         return Ok(());
     }
@@ -162,11 +164,13 @@ fn look(location: &Location, keys: &Keys, now: Timestamp, findings: &mut Vec<Str
         let known = tx.query(&KEY_CHECKS, params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
         found.extend(keys.verify(&known).err().map(|error| error.to_string()));
         chains(tx, keys, &mut found)?;
-        found.extend(closing::finding_of_closed(tx, keys)?);
-        found.extend(proofs::findings(tx, keys)?.iter().map(ToString::to_string));
-        found.extend(service_accounts::broken_invariants(tx, now)?);
-        found.extend(skill_registry::broken_invariants(tx)?);
-        found.extend(mcp_sessions::broken_invariants(tx)?);
+        found.extend(closing::finding_of_closed(&ALL, tx, keys)?);
+        found.extend(proofs::findings(&ALL, tx, keys)?.iter().map(ToString::to_string));
+        for area in ALL.iter() {
+            if let area::Check::Find(find) = area.check {
+                found.extend(find(tx, now)?);
+            }
+        }
         Ok(found)
     })?;
     findings.extend(found);

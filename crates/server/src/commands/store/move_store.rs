@@ -1,6 +1,7 @@
 //! `provost store move`: from SQLite to PostgreSQL.
 
 use super::{backup, copy, segments};
+use crate::areas::ALL;
 use crate::areas::audit::{self, Register, Stranger};
 use crate::areas::history;
 use crate::commands::failure::{Failure, Outcome};
@@ -10,7 +11,6 @@ use crate::commands::show;
 use crate::commands::store_flags::{look_around, opening};
 use crate::config::{Config, Environment, Log, Store};
 use crate::identity::{self, Identity, State};
-use crate::migrations;
 use provost_kernel::Secret;
 use provost_kernel::db::{Access, Conn, Location, migrate};
 use provost_kernel::entropy::SystemEntropy;
@@ -78,7 +78,7 @@ impl Move {
         let (keys, identity) = self.compare(&mut from, configured.keys_dir)?;
         look_around(&target)?;
         let mut to = Conn::open(&target, Access::Write).map_err(|error| opening(error, &target))?;
-        migrate(&mut to, migrations::ALL, SystemClock::new().now())
+        migrate(&mut to, ALL.migrations(), SystemClock::new().now())
             .map_err(|error| opening(error, &target))?;
         // Both carry the mark until all is done: whenever this is cut off, no more than one of them can be served.
         identity.clone().with(State::Moved).write(&mut from, &keys)?;

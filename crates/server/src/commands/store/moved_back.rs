@@ -6,11 +6,12 @@
 //!
 //! Whenever this is cut off, no more than one of the two can be served; run it again.
 
+use crate::areas::ALL;
 use crate::areas::audit::{Event, Register};
+use crate::closing;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::store_flags::opening;
 use crate::identity::{self, Identity, State};
-use crate::{closing, migrations};
 use provost_kernel::db::{Access, Conn, Location, Tx, is_migrated};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};
@@ -37,7 +38,7 @@ pub fn take_back(conn: &mut Conn, keys: &Keys, to: &Location) -> Outcome {
         ));
     };
     let mut target = Conn::open(to, Access::Write).map_err(|error| opening(error, to))?;
-    if is_migrated(&mut target, migrations::ALL).map_err(|error| opening(error, to))? {
+    if is_migrated(&mut target, ALL.migrations()).map_err(|error| opening(error, to))? {
         mark(&mut target, keys, &known, &own)?;
     }
     let register = Register::of(&keys.checkpoint_lines()?)?;

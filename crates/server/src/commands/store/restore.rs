@@ -16,13 +16,13 @@ use super::restored_line::{Chain, line};
 use super::{backup, backup_mac, check, copy, segments};
 use crate::app::Bootstrapped;
 use crate::areas::service_accounts::model::ServiceAccountId;
-use crate::areas::{events, history, mcp_sessions, oauth, restore, service_accounts, skill_registry};
+use crate::areas::{ALL, events, history, oauth, restore, service_accounts};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
 use crate::commands::store_flags::{Place, StoreFlags, block_on, brief, look_around, make_private, opening};
 use crate::identity::{self, Identity, State};
-use crate::{migrations, store};
+use crate::store;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn, Location, migrate};
 use provost_kernel::kernel::Settings;
@@ -108,7 +108,7 @@ impl Restore {
         let named = |error| opening(error, &Location::Sqlite(self.file.clone()));
         // Open until the end: when the last connection closes, the log is copied and nobody is told when that fails.
         let mut conn = Conn::open(&location, Access::Write).map_err(named)?;
-        migrate(&mut conn, migrations::ALL, SystemClock::new().now()).map_err(named)?;
+        migrate(&mut conn, ALL.migrations(), SystemClock::new().now()).map_err(named)?;
         let now = SystemClock::new().now();
         if let Some(finding) = check::findings(&location, &keys, now).into_iter().next() {
             return Err(Failure::new(format!("the backup cannot be restored: {finding}")));
@@ -256,9 +256,9 @@ impl Restore {
 /// Holds everybody of the organization back, in the unit that restores it, and returns a new admin account, whose name begins
 /// so, with its token.
 pub(super) fn hold_back(cx: &mut Cx<'_>, name: &str) -> Result<(ServiceAccountId, Secret<String>)> {
-    service_accounts::revoke_every_token(cx, "store_restored")?;
-    skill_registry::revoke_every_token(cx, "store_restored")?;
-    mcp_sessions::end_every(cx, "store_restored")?;
+    for end_credentials in cx.kernel().areas.iter().filter_map(|area| area.restore) {
+        end_credentials(cx, "store_restored")?;
+    }
     restore::hold_everybody(cx)?;
     let name = format!("{name} {}", cx.now());
     service_accounts::issue_admin(cx, &name)
@@ -333,7 +333,7 @@ impl Staged {
                 drop(conn);
                 let mut from = backup::open(&Location::Sqlite(self.0.clone()))?;
                 let mut to = Conn::open(target, Access::Write).map_err(|error| opening(error, target))?;
-                migrate(&mut to, migrations::ALL, SystemClock::new().now())
+                migrate(&mut to, ALL.migrations(), SystemClock::new().now())
                     .map_err(|error| opening(error, target))?;
                 copy::all(&mut from, &mut to).map(drop)
             }

@@ -1,6 +1,6 @@
 //! What the tables that decide rights hold of one organization, and how two moments differ.
 //!
-//! The tables are those of `provost_server::rights::DECIDING` and every column that they have today: a table that this
+//! The tables are those of `ALL.rights()` and every column that they have today: a table that this
 //! net does not know fails it, and a column that nobody thought of stands in the golden.
 
 use super::tables::TABLES;

@@ -47,7 +47,7 @@ const ENDINGS: &[&str] = &[
     "service_accounts:write",
 ];
 
-/// Every table of `provost_server::rights::DECIDING`, in its order.
+/// Every table of `ALL.rights()`, in its order.
 pub const TABLES: &[Table] = &[
     things(
         "automation_settings",

@@ -1,0 +1,339 @@
+//! What an area of the product is: one value, which says everything that the rest has to know of it.
+//!
+//! A program is a list of areas ([`Areas`]). The registry of operations, the schema, the statements that tests prepare, the
+//! background work, `store check`, `restore`, the seal of a closed store, the proofs of rows and what is written beside the
+//! keys are read from that list, so that no place has to be told of a new area and none can forget it.
+//!
+//! ```text
+//! pub static AREA: Area = Area {
+//!     migrations: &migrations!["0027_notes"],                sql files lie in the area's folder
+//!     operations,
+//!     fences: Some(&fences::FENCES),
+//!     statements: &[store::STATEMENTS],
+//!     rights: &[Right::lasting("notes", "a note gives nobody anything")],
+//!     timers: &[every(60, "notes", |kernel, _| Box::pin(sweep(kernel)))],
+//!     check: Check::Find(broken_invariants),
+//!     ..Area::named("notes", "Short texts that people keep")
+//! };
+//! ```
+//!
+//! INVARIANT AR-1: a table decides rights together with what its changes take away, or the reason why they take away nothing;
+//!   neither can be declared without the other.
+//!
+//! Absent on purpose: areas that are switched on and off. What the binary holds it serves.
+
+use crate::cx::Cx;
+use crate::db::{Conn, Migration, RightsTable, Statement, Tx};
+use crate::doubt::SureTime;
+use crate::ends::{Find, Retaking};
+use crate::error::Result;
+use crate::fence::Fences;
+use crate::jobs::{BoxFuture, Handler};
+use crate::kernel::Kernel;
+use crate::operation::{Entry, Registry};
+use crate::proofs::Testimony;
+use crate::supervisor::Supervisor;
+use crate::time::Timestamp;
+use std::sync::{Arc, OnceLock};
+
+/// A list of statements, as [`crate::statements!`] makes it.
+pub type Statements = &'static [&'static Statement];
+
+/// Runs once in a while; is told whether this is the first time since the start.
+pub type Round = fn(Arc<Kernel>, bool) -> BoxFuture<'static, Result<()>>;
+
+/// Begins work under a supervisor.
+pub type Start = fn(&Arc<Kernel>, &Supervisor) -> Result<()>;
+
+/// Writes what is buffered.
+pub type Finish = fn(Arc<Kernel>) -> BoxFuture<'static, ()>;
+
+/// Says what is wrong with rows at an instant, in sentences.
+pub type FindFaults = fn(&mut Tx<'_>, Timestamp) -> Result<Vec<String>>;
+
+/// Ends credentials of the unit's organization for a reason.
+pub type EndCredentials = fn(&mut Cx<'_>, &'static str) -> Result<()>;
+
+/// Returns texts from the store.
+pub type ListTexts = fn(&mut Tx<'_>) -> Result<Vec<String>>;
+
+/// A table, and the reason why nobody's rights hang on its rows.
+pub type Record = (&'static str, &'static str);
+
+/// What the rest of the program knows of an area.
+pub struct Area {
+    /// The word of the area, as its folder is called.
+    pub name: &'static str,
+    /// What it is for, in one sentence.
+    pub says: &'static str,
+    /// Its steps of the schema; those of all areas together are numbered without a gap.
+    pub migrations: &'static [Migration],
+    /// Makes its operations.
+    pub operations: fn() -> Vec<Entry>,
+    /// Who reads the details of what it does; none for one that does nothing that is recorded.
+    pub fences: Option<&'static Fences>,
+    /// Its statements.
+    pub statements: &'static [Statements],
+    /// Makes the handlers of its jobs.
+    pub jobs: fn() -> Vec<Handler>,
+    /// What it does again and again.
+    pub timers: &'static [Timer],
+    /// Begins what is neither a job nor a timer.
+    pub start: Option<Start>,
+    /// Writes what is buffered, before the kernel stops.
+    pub finish: Option<Finish>,
+    /// Its tables that decide what somebody may do.
+    pub rights: &'static [Right],
+    /// Its other tables, each with the reason why nobody's rights hang on its rows.
+    pub records: &'static [Record],
+    /// What the entries of the audit log say of its rows.
+    pub testimonies: &'static [&'static Testimony],
+    /// How what it took away is taken away again in a store that went back.
+    pub retakings: &'static [Retaking],
+    /// Writes what migrations cannot say, before a store is served.
+    pub prepare: Option<fn(&mut Conn, Timestamp) -> Result<()>>,
+    /// Finds what is wrong with its rows.
+    pub check: Check,
+    /// Says what is no damage and should be known, in sentences.
+    pub notes: Option<ListTexts>,
+    /// Ends every credential of the organization for a reason, in the unit that restores a backup.
+    pub restore: Option<EndCredentials>,
+    /// Removes what has been kept long enough, in the unit of the round.
+    pub prune: Option<fn(&mut Cx<'_>, SureTime) -> Result<()>>,
+    /// Returns the ids of the sealing keys that its rows need.
+    pub sealing_keys: Option<ListTexts>,
+    /// What agents and people read about it.
+    pub guides: &'static [Guide],
+}
+
+/// Whether `store check` asks an area.
+#[derive(Clone, Copy)]
+pub enum Check {
+    /// Returns what is wrong with its rows at an instant, in sentences.
+    Find(FindFaults),
+    /// It is not asked, for this reason.
+    Nothing(&'static str),
+    /// The area does not say, which a test refuses.
+    Unsaid,
+}
+
+/// A text about an area.
+#[derive(Clone, Copy, Debug)]
+pub struct Guide {
+    /// The last part of its address.
+    pub name: &'static str,
+    /// Its title.
+    pub title: &'static str,
+    /// Markdown.
+    pub text: &'static str,
+}
+
+/// What is done again and again, under a supervisor.
+#[derive(Clone, Copy)]
+pub struct Timer {
+    /// Its name in logs.
+    pub name: &'static str,
+    /// How long it waits between rounds. Units: seconds.
+    pub secs: u64,
+    /// Whether the first round is at the start.
+    pub begins_now: bool,
+    /// One round; harmless when it runs twice.
+    pub run: Round,
+}
+
+/// Returns what is done for the first time after so many seconds.
+pub const fn every(secs: u64, name: &'static str, run: Round) -> Timer {
+    Timer {
+        name,
+        secs,
+        begins_now: false,
+        run,
+    }
+}
+
+/// Returns what is done at the start and from then on.
+pub const fn now_and_every(secs: u64, name: &'static str, run: Round) -> Timer {
+    Timer {
+        begins_now: true,
+        ..every(secs, name, run)
+    }
+}
+
+// INVARIANT AR-1
+/// A table that decides what somebody may do, and what its changes take away.
+#[derive(Clone, Copy)]
+pub struct Right {
+    /// The table.
+    pub table: RightsTable,
+    /// What its changes take away.
+    pub ends: Ends,
+}
+
+/// What changes of a table take away.
+#[derive(Clone, Copy)]
+pub enum Ends {
+    /// Says it of one change.
+    By(Find),
+    /// Nothing by themselves, for this reason.
+    Never(&'static str),
+}
+
+impl Right {
+    /// Returns a table whose changes can take something away.
+    pub const fn ending(table: &'static str, find: Find) -> Self {
+        Self::of(table, Ends::By(find))
+    }
+
+    /// Returns a table of which no change takes anything away by itself, for a reason.
+    pub const fn lasting(table: &'static str, why: &'static str) -> Self {
+        Self::of(table, Ends::Never(why))
+    }
+
+    const fn of(table: &'static str, ends: Ends) -> Self {
+        let table = RightsTable {
+            table,
+            without: &[],
+            loose: &[],
+        };
+        Self { table, ends }
+    }
+
+    /// Names columns that record what was seen and decide nothing.
+    #[must_use]
+    pub const fn loose(mut self, columns: &'static [&'static str]) -> Self {
+        self.table.loose = columns;
+        self
+    }
+}
+
+impl Area {
+    /// Returns an area that has nothing yet.
+    pub const fn named(name: &'static str, says: &'static str) -> Self {
+        Self {
+            name,
+            says,
+            migrations: &[],
+            operations: Vec::new,
+            fences: None,
+            statements: &[],
+            jobs: Vec::new,
+            timers: &[],
+            start: None,
+            finish: None,
+            rights: &[],
+            records: &[],
+            testimonies: &[],
+            retakings: &[],
+            prepare: None,
+            check: Check::Unsaid,
+            notes: None,
+            restore: None,
+            prune: None,
+            sealing_keys: None,
+            guides: &[],
+        }
+    }
+}
+
+/// Reads the steps of an area's schema from the folders `migrations/sqlite` and `migrations/postgres` beside the file.
+///
+/// Each name begins with its number: `0027_notes`.
+#[macro_export]
+macro_rules! migrations {
+    ($($name:literal),+ $(,)?) => {
+        [$($crate::db::Migration {
+            number: $crate::db::Migration::number_of($name),
+            name: $name,
+            sqlite: include_str!(concat!("migrations/sqlite/", $name, ".sql")),
+            postgres: include_str!(concat!("migrations/postgres/", $name, ".sql")),
+        }),+]
+    };
+}
+
+/// The areas of a program.
+pub struct Areas {
+    all: &'static [&'static Area],
+    rights: OnceLock<Vec<RightsTable>>,
+    migrations: OnceLock<Vec<Migration>>,
+}
+
+/// No area at all.
+pub static NO_AREAS: Areas = Areas::of(&[]);
+
+impl Areas {
+    /// Returns a program of these areas.
+    pub const fn of(all: &'static [&'static Area]) -> Self {
+        Self {
+            all,
+            rights: OnceLock::new(),
+            migrations: OnceLock::new(),
+        }
+    }
+
+    /// Returns each area in declared order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &'static Area> {
+        self.all.iter().copied()
+    }
+
+    /// Returns the operations, in declared order.
+    pub fn registry(&self) -> Registry {
+        self.iter()
+            .fold(Registry::default(), |registry, area| match area.fences {
+                Some(fences) => registry.area((area.operations)(), fences),
+                None => registry.with((area.operations)()),
+            })
+    }
+
+    /// Returns the schema, in the order of its numbers.
+    pub fn migrations(&self) -> &[Migration] {
+        self.migrations.get_or_init(|| {
+            let mut all: Vec<Migration> = self.iter().flat_map(|area| area.migrations).copied().collect();
+            all.sort_by_key(|migration| migration.number);
+            all
+        })
+    }
+
+    /// Returns every list of statements.
+    pub fn statements(&self) -> impl Iterator<Item = Statements> {
+        self.iter().flat_map(|area| area.statements.iter().copied())
+    }
+
+    /// Returns the tables whose rows decide what somebody may do, in alphabetical order.
+    pub fn rights(&self) -> &[RightsTable] {
+        self.rights.get_or_init(|| {
+            let rights = self.iter().flat_map(|area| area.rights);
+            let mut all: Vec<RightsTable> = rights.map(|right| right.table).collect();
+            all.sort_by_key(|table| table.table);
+            all
+        })
+    }
+
+    /// Returns every other table, and why nobody's rights hang on its rows.
+    pub fn records(&self) -> impl Iterator<Item = Record> {
+        self.iter().flat_map(|area| area.records.iter().copied())
+    }
+
+    /// Returns what says which of a table's changes take away, where any can.
+    pub fn ends_of(&self, table: &str) -> Option<Find> {
+        let mut rights = self.iter().flat_map(|area| area.rights);
+        match rights.find(|right| right.table.table == table)?.ends {
+            Ends::By(find) => Some(find),
+            Ends::Never(_) => None,
+        }
+    }
+
+    /// Returns what the entries of the audit log say of rows.
+    pub fn testimonies(&self) -> impl Iterator<Item = &'static Testimony> {
+        self.iter().flat_map(|area| area.testimonies.iter().copied())
+    }
+
+    /// Returns every way of taking away again.
+    pub fn retakings(&self) -> impl Iterator<Item = &'static Retaking> {
+        self.iter().flat_map(|area| area.retakings)
+    }
+
+    /// Returns the handlers of all jobs.
+    pub fn jobs(&self) -> Vec<Handler> {
+        self.iter().flat_map(|area| (area.jobs)()).collect()
+    }
+}
