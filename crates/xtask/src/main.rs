@@ -21,7 +21,6 @@ mod journal;
 mod mutants;
 mod oidc;
 mod page;
-mod planted;
 mod postgres;
 mod power;
 mod process;
@@ -32,6 +31,7 @@ mod record;
 mod s3;
 mod scale;
 mod schemathesis;
+mod scratch;
 mod simulate;
 mod suite;
 mod supply;
@@ -83,8 +83,6 @@ enum Task {
     /// Keep the server busy, full, restarting or under odd bytes, and judge what it does
     #[command(subcommand)]
     Endure(endure::Subject),
-    /// Plant some fifty bugs one by one, in a scratch copy of the last commit, and see the tests catch them
-    Planted(planted::Arguments),
     /// Run every test with counters in the code, and say which lines and branches nothing ran
     Coverage(coverage::Arguments),
     /// Change the code that guards, in a scratch copy of the last commit, one small change at a time, and see tests fail
@@ -205,7 +203,6 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Corrupt(arguments) => corrupt::run(arguments)?,
         Task::Power(arguments) => power::run(arguments)?,
         Task::Endure(subject) => endure::run(subject)?,
-        Task::Planted(arguments) => planted::run(arguments)?,
         Task::Coverage(arguments) => coverage::run(arguments)?,
         Task::Supply(arguments) => supply::run(arguments)?,
         Task::Fuzz(arguments) => fuzz::run(arguments)?,

@@ -25,6 +25,7 @@ mod groups;
 mod journal;
 mod mutant;
 mod report;
+mod runner;
 mod trial;
 mod weave;
 mod workshop;
@@ -32,8 +33,8 @@ mod workshop;
 use std::path::PathBuf;
 
 use crate::failure::{Context, Failure, Outcome};
-use crate::planted::scratch::Scratch;
 use crate::process;
+use crate::scratch::Scratch;
 use course::{Course, Member};
 use groups::{GROUPS, Group};
 use journal::Journal;

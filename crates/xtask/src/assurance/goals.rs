@@ -498,7 +498,7 @@ pub const GOALS: &[Goal] = &[
         "Planted bugs",
         "50 planted, ≥ 48 caught by the suites",
         &[],
-        "When they were planted first, 7 of the 50 escaped; each got a test, and the figure is that of the suites with these. Three that were added later, 51 to 53, are not in the record: they were planted together, by hand, and each was caught.",
+        "When they were planted first, 7 of the 50 escaped; each got a test, and the figure is that of the suites with these. Three that were added later, 51 to 53, are not in the record: they were planted together, by hand, and each was caught. The task and its patches left the repository after these runs; both stay in its history, and R44 asks the same question of code as it is.",
     ),
     goal(
         "R46",

@@ -4,7 +4,7 @@
 //! A test that shows the whole guard need not show every arm of it: a limit that counts for an account and for its caller
 //! passes a test of the one when the other is gone.
 //!
-//! Absent on purpose: arms in SQL (`tests/planted` has some) and in macros, which the syntax tree does not show; crates
+//! Absent on purpose: arms in SQL and in macros, which the syntax tree does not show; crates
 //! that do not know the kernel, where nothing could ask which arm is meant; conditions that bind names.
 
 use std::ops::Range;

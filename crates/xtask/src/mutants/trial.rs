@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::journal::Verdict;
 use super::mutant::Mutant;
+use super::runner::{self, Ended, failed_tests};
 use super::workshop::Workshop;
 use crate::failure::{Context, Failure, Outcome};
-use crate::planted::runner::{self, Ended, failed_tests};
 
 /// LIMIT: nextest ends a single test earlier; this ends tests that hang one after the other.
 const LIMIT: Duration = Duration::from_mins(20);

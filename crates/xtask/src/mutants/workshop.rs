@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::mutant::{self, Mutant};
 use super::weave::{self, Apart};
 use crate::failure::{Context, Failure, Outcome};
-use crate::planted::scratch::Scratch;
 use crate::process;
+use crate::scratch::Scratch;
 
 /// Pinned, because the mutants that exist are those of a version.
 const VERSION: &str = "27.1.0";

@@ -1,4 +1,4 @@
-//! The worktree that bugs are planted in: the last commit, below the target folder, changed by nobody else.
+//! A scratch worktree of the last commit, below the target folder, changed by nobody else.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the worktree, or brings the one of the last drill to the last commit.
+    /// Makes the worktree, or brings the one of the last run to the last commit.
     ///
     /// # Errors
     /// When another process has it, or git fails.
@@ -48,14 +48,10 @@ impl Scratch {
         &self.folder
     }
 
-    pub fn apply(&self, patch: &Path) -> Outcome {
-        git(&self.folder, &["apply", &patch.to_string_lossy()]).map(drop)
-    }
-
-    /// Takes away whatever was planted.
+    /// Takes away whatever was changed in it.
     pub fn revert(&self) -> Outcome {
         git(&self.folder, &["checkout", "--quiet", "--force", "--", "."])?;
-        // Files that a patch or a test left behind.
+        // Files that a change or a test left behind.
         git(&self.folder, &["clean", "-dfq"]).map(drop)
     }
 }
