@@ -12,6 +12,7 @@
 mod checkpoints;
 mod days;
 mod derive;
+mod documents;
 mod ends;
 mod envelope;
 mod folder;

@@ -8,7 +8,7 @@
 //! The same run is always the same page: nothing here reads a clock. Charts are SVG whose lengths are shares of
 //! the page's width, so that their text keeps its size on a telephone.
 //!
-//! INVARIANT PG-1: nothing of a run can be markup ([`crate::html`]).
+//! INVARIANT PG-1: nothing of a run can be markup ([`provost_words::html`]).
 //! INVARIANT PG-2: the page asks for nothing and runs nothing; a browser is told so before the first content.
 //!
 //! Absent on purpose: what the events held (the samples have ids and decisions only, D9.4), any link.
@@ -21,7 +21,7 @@ mod samples;
 
 use super::view::{Direction, Results, RunView};
 use super::words::{caveats, headline, number, percent};
-use crate::html::Html;
+use provost_words::html::Html;
 
 const BEFORE_TITLE: &str = "<!DOCTYPE html>
 <html lang=\"en\">

@@ -81,7 +81,27 @@ pub fn sync_folder(dir: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::tests::Scratch;
+    use crate::entropy::{Entropy, SystemEntropy};
+    use std::path::PathBuf;
+
+    /// A folder that ends with the test.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new() -> Self {
+            let seed = SystemEntropy.seed();
+            let name = seed[..8].iter().map(u8::to_string).collect::<Vec<_>>().join("-");
+            let path = std::env::temp_dir().join(format!("provost-durable-{name}"));
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -90,7 +110,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_made_for_its_owner_alone_and_what_is_there_stays() {
         let scratch = Scratch::new();
-        let there = folder_of(&scratch.keys()).join("there");
+        let there = scratch.0.join("there");
         fs::create_dir(&there).unwrap();
         fs::set_permissions(&there, fs::Permissions::from_mode(0o750)).unwrap();
         let deep = there.join("a/b");
@@ -105,7 +125,7 @@ mod tests {
     #[test]
     fn a_file_is_made_for_its_owner_and_taken_from_others() {
         let scratch = Scratch::new();
-        let file = folder_of(&scratch.keys()).join("file");
+        let file = scratch.0.join("file");
         assert!(!close_to_others(&file).unwrap(), "it is not there");
         assert!(make_private_file(&file).unwrap());
         assert_eq!(mode(&file), 0o600);
@@ -131,7 +151,7 @@ mod tests {
     #[test]
     fn a_file_in_the_way_is_an_error_and_stays() {
         let scratch = Scratch::new();
-        let file = folder_of(&scratch.keys()).join("file");
+        let file = scratch.0.join("file");
         fs::write(&file, "text").unwrap();
         assert!(make_folder(&file).is_err());
         assert!(make_folder(&file.join("below")).is_err());

@@ -3,7 +3,7 @@
 //! INVARIANT PG-1: what comes from elsewhere, a run or a client, reaches the page as text or as the value of an attribute, escaped and
 //! without characters that reorder or hide what a reader sees. The types keep it: markup is `&'static str`.
 
-use crate::cli::visible;
+use crate::visible::visible;
 
 /// A name longer than this is shown by its beginning and its end; the whole stands in its title.
 const SHOWN_CHARS: usize = 96;

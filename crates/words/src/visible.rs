@@ -16,7 +16,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the text with every steering character but newline spelled out.
-pub(super) fn lines_visible(text: &str) -> Cow<'_, str> {
+pub fn lines_visible(text: &str) -> Cow<'_, str> {
     replace(text, |c| c == '\n')
 }
 

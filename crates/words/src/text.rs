@@ -213,7 +213,7 @@ impl<const MIN: i64, const MAX: i64> Bounded<MIN, MAX> {
     /// Reads an integer or digits from a deserializer that knows what it holds.
     ///
     /// Only for types that stand in queries alone: a body that says `"5"` for 5 is refused elsewhere.
-    pub(crate) fn deserialize_either<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    pub fn deserialize_either<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Whole::<MIN, MAX>)
     }
 

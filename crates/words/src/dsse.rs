@@ -5,7 +5,6 @@
 //!
 //! INVARIANT DS-1: a payload is returned only if a trusted key signed exactly these bytes as this kind.
 
-use crate::keys::Keys;
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -87,23 +86,6 @@ impl std::fmt::Display for Unverified {
 
 impl std::error::Error for Unverified {}
 
-impl Keys {
-    /// Signs a document with the current signing key; a list of keys with every one of them.
-    pub fn sign(&self, kind: SignedKind, payload: &[u8]) -> Envelope {
-        let message = pae(kind, payload);
-        let signatures = self.sign_message(&message, kind == SignedKind::Keys);
-        let signatures = signatures.into_iter().map(|(keyid, sig)| Signature {
-            keyid,
-            sig: STANDARD.encode(sig),
-        });
-        Envelope {
-            payload_type: kind.payload_type().into(),
-            payload: STANDARD.encode(payload),
-            signatures: signatures.collect(),
-        }
-    }
-}
-
 /// Returns the payload of an envelope that one of these keys signed as a document of this kind.
 pub fn verify(envelope: &Envelope, kind: SignedKind, trusted: &[PublicKey]) -> Result<Vec<u8>, Unverified> {
     if envelope.payload_type != kind.payload_type() || envelope.payload.len() > PAYLOAD_LIMIT {
@@ -111,7 +93,7 @@ pub fn verify(envelope: &Envelope, kind: SignedKind, trusted: &[PublicKey]) -> R
     }
     let decode = |text: &str| STANDARD.decode(text).map_err(|_| Unverified::Malformed);
     let payload = decode(&envelope.payload)?;
-    let message = pae(kind, &payload);
+    let message = signed_bytes(kind, &payload);
     for signature in envelope.signatures.iter().take(16) {
         let sig = decode(&signature.sig)?;
         let signed_by = |key: &PublicKey| {
@@ -126,8 +108,8 @@ pub fn verify(envelope: &Envelope, kind: SignedKind, trusted: &[PublicKey]) -> R
     Err(Unverified::Untrusted)
 }
 
-/// DSSE's pre-authentication encoding: type and payload, each behind its length.
-fn pae(kind: SignedKind, payload: &[u8]) -> Vec<u8> {
+/// Returns the bytes that a signature is over: DSSE's pre-authentication encoding, type and payload each behind its length.
+pub fn signed_bytes(kind: SignedKind, payload: &[u8]) -> Vec<u8> {
     let media_type = kind.payload_type();
     let head = format!("DSSEv1 {} {media_type} {} ", media_type.len(), payload.len());
     [head.as_bytes(), payload].concat()
@@ -136,81 +118,10 @@ fn pae(kind: SignedKind, payload: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Timestamp;
-    use crate::entropy::SeededEntropy;
-
-    fn with_keys(name: &str, test: impl FnOnce(&Keys, &std::path::Path)) {
-        let dir = std::env::temp_dir().join(format!("provost-dsse-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        let keys = Keys::create(&dir, Timestamp::EPOCH, &SeededEntropy::new(1)).unwrap();
-        test(&keys, &dir);
-        std::fs::remove_dir_all(&dir).unwrap();
-    }
 
     #[test]
     fn the_encoding_is_that_of_the_specification() {
-        let encoded = pae(SignedKind::Release, b"hello");
+        let encoded = signed_bytes(SignedKind::Release, b"hello");
         assert_eq!(encoded, b"DSSEv1 36 application/vnd.provost.release+json 5 hello");
-    }
-
-    #[test]
-    fn a_document_proves_itself_by_its_bytes_its_kind_and_its_key() {
-        with_keys("one", |keys, _| {
-            let trusted = keys.signing_public_keys();
-            let envelope = keys.sign(SignedKind::Release, b"{\"version\":1}");
-            assert_eq!(
-                verify(&envelope, SignedKind::Release, &trusted).unwrap(),
-                b"{\"version\":1}"
-            );
-            assert_eq!(
-                verify(&envelope, SignedKind::Skill, &trusted),
-                Err(Unverified::Malformed)
-            );
-            let renamed = Envelope {
-                payload_type: SignedKind::Skill.payload_type().into(),
-                ..envelope.clone()
-            };
-            assert_eq!(
-                verify(&renamed, SignedKind::Skill, &trusted),
-                Err(Unverified::Untrusted)
-            );
-            let edited = Envelope {
-                payload: STANDARD.encode(b"{\"version\":2}"),
-                ..envelope.clone()
-            };
-            assert_eq!(
-                verify(&edited, SignedKind::Release, &trusted),
-                Err(Unverified::Untrusted)
-            );
-            let other = [PublicKey {
-                id: trusted[0].id.clone(),
-                key: [7; 32],
-            }];
-            assert_eq!(
-                verify(&envelope, SignedKind::Release, &other),
-                Err(Unverified::Untrusted)
-            );
-            assert_eq!(
-                verify(&envelope, SignedKind::Release, &[]),
-                Err(Unverified::Untrusted)
-            );
-        });
-    }
-
-    #[test]
-    fn a_list_of_keys_is_signed_by_the_old_and_the_new_one() {
-        with_keys("rotated", |keys, dir| {
-            let old = keys.signing_public_keys();
-            Keys::rotate(dir, "signing", Timestamp::EPOCH, &SeededEntropy::new(2)).unwrap();
-            let keys = Keys::open(dir).unwrap();
-            assert_eq!(keys.signing_public_keys().len(), 2);
-            let list = keys.sign(SignedKind::Keys, b"{}");
-            assert!(verify(&list, SignedKind::Keys, &old).is_ok());
-            let release = keys.sign(SignedKind::Release, b"{}");
-            assert_eq!(
-                verify(&release, SignedKind::Release, &old),
-                Err(Unverified::Untrusted)
-            );
-        });
     }
 }

@@ -99,7 +99,7 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// A private cause that is a sentence for the operator who opens the store: what is wrong there, and the next step.
 #[derive(Debug)]
-pub(crate) struct Told(pub String);
+pub struct Told(pub String);
 
 impl std::fmt::Display for Told {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
