@@ -1,4 +1,4 @@
-//! Who calls, and what they may do (decisions.md section 3).
+//! Who calls, and what they may do (D3).
 //!
 //! Effective permission = what the role grants ∩ the account's scopes ∩ the token's scopes. "All of the role" leaves out
 //! what the role grants only by name ([`Role::by_name`]). It is computed

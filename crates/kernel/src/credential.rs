@@ -1,4 +1,4 @@
-//! From a presented token to an actor (decisions.md section 2).
+//! From a presented token to an actor (D2).
 //!
 //! The kernel recognizes tokens and judges their state; where the rows lie is an area's matter, behind the
 //! ports [`Credentials`] and [`Sessions`]. What a delegated token says is checked by [`Verifier`], which may ask
@@ -102,7 +102,7 @@ pub trait Credentials: Send + Sync + 'static {
     }
 }
 
-/// Where sessions lie (decisions.md section 7).
+/// Where sessions lie (D7).
 pub trait Sessions: Send + Sync {
     /// Returns the statement that finds a session and the state of its principal by its grant (`?1`).
     fn lookup(&self) -> &'static Statement;

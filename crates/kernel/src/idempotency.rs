@@ -1,4 +1,4 @@
-//! A key acts once (decisions.md section 4).
+//! A key acts once (D4).
 //!
 //! The record is written in the mutation's own transaction, for 2xx answers only. The key itself is stored
 //! as a MAC; the fingerprint of the request is a MAC too, because bodies may carry secrets. An answer that

@@ -1,4 +1,4 @@
-//! The only way to expose behaviour: an operation, declared once (architecture §4).
+//! The only way to expose behaviour: an operation, declared once.
 //!
 //! From one `impl Operation` derive the HTTP route, the OpenAPI document, the MCP tool, the CLI command,
 //! authorization, idempotency, audit and the rate class. An operation is a synchronous function over a

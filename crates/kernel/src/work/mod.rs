@@ -1,4 +1,4 @@
-//! The unit of work: the only way to change state (architecture §4 step 5, §5).
+//! The unit of work: the only way to change state.
 //!
 //! A writer takes the units that wait (never waits for more), runs them in one transaction, commits durably,
 //! and only then answers. Each unit has a savepoint: a refusal or a panic costs that unit alone. The

@@ -1,4 +1,4 @@
-//! Lists that come in pages (specification §8, decisions §13).
+//! Lists that come in pages (specification §8, D13).
 
 use super::api::{Operation, Shape};
 use super::draft::Draft;

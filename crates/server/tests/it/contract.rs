@@ -27,7 +27,7 @@ enum Is {
     Number,
 }
 
-/// Name, type, and whether every answer has it. What a table does not require, decisions.md section 5 does.
+/// Name, type, and whether every answer has it. What a table does not require, D5 does.
 type Fields = &'static [(&'static str, Is, bool)];
 
 /// Specification §2.2.

@@ -1,4 +1,4 @@
-//! A key acts once, for every operation that changes anything (R10, R13; decisions.md section 4).
+//! A key acts once, for every operation that changes anything (R10, R13; D4).
 
 use crate::areas;
 use crate::samples;

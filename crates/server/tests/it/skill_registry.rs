@@ -1,4 +1,4 @@
-//! Skills from publication to removal (specification §4.7; decisions.md section 10).
+//! Skills from publication to removal (specification §4.7; D10).
 
 use crate::areas::skills::{archive, skill};
 use crate::support::{App, Reply, each, fresh_key, with_trio};

@@ -1,4 +1,4 @@
-//! Names become subjects exactly as a naive model says (decisions.md section 6).
+//! Names become subjects exactly as a naive model says (D6).
 
 use crate::areas::directory::{chunk, end, group, import, user};
 use crate::support::{App, Dice, Reply, each, number};

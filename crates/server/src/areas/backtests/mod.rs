@@ -1,5 +1,5 @@
 //! Backtests: what other policies would have decided on the recorded past (specification §3, §4.5, §4.9, §2.8;
-//! decisions.md section 9).
+//! D9).
 //!
 //! ```text
 //! queued ─▶ running ─▶ succeeded | failed | canceled          queued ─▶ canceled

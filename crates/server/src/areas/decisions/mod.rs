@@ -1,5 +1,4 @@
-//! Decisions: what an organization's live policies say of an event, now (issue "policies, recorded history,
-//! backtests"; decisions.md D9.10, D9.11).
+//! Decisions: what an organization's live policies say of an event, now (D9.10, D9.11).
 //!
 //! ```text
 //!   in one snapshot, on a reader     parse ─ names and groups ─ the live set ─ what was recorded since the last look

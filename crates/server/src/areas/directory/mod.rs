@@ -1,4 +1,4 @@
-//! Users and groups of an organization, with memberships, and their import from files (decisions.md section 6, D5.9,
+//! Users and groups of an organization, with memberships, and their import from files (D6, D5.9,
 //! D5.10, D13).
 //!
 //! ```text

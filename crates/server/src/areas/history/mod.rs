@@ -27,7 +27,7 @@
 //!   names (`standing.rs`).
 //! INVARIANT HS-14: where a segment cannot be read and the rows that it stands for are still there, they are read in its place.
 //!
-//! Issue "policies, recorded history, backtests"; D9.11; architecture §7.
+//! D9.11.
 //!
 //! Absent on purpose: an audit entry for each event (D9.11); changing or removing single events; searching texts;
 //! merging segments.

@@ -1,5 +1,5 @@
 //! Managed configuration: what the programs of an organization's machines may do, released, rolled back and
-//! watched (specification §4.4, §2.8; decisions.md section 8).
+//! watched (specification §4.4, §2.8; D8).
 //!
 //! ```text
 //! profile  active ⇄ archived              (archived: nothing changes; the last release is still delivered)

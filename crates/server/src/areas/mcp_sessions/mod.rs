@@ -1,4 +1,4 @@
-//! MCP sessions: delegated grants of MCP clients (specification §2.1, §3, §4.1; decisions.md section 7).
+//! MCP sessions: delegated grants of MCP clients (specification §2.1, §3, §4.1; D7).
 //!
 //! ```text
 //! active → revoked     by somebody or something, before its time

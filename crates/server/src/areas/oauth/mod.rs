@@ -1,5 +1,5 @@
 //! OAuth: delegated access tokens, of this server's own making and of configured issuers, and what clients need to get
-//! them (specification §5; decisions.md D2.6–D2.9).
+//! them (specification §5; D2.6 to D2.9).
 //!
 //! ```text
 //! code      made → used | expired           used again: its session ends

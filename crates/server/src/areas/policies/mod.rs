@@ -1,5 +1,5 @@
 //! Policies: four families of definitions, their revisions, and the versions of the set that decides (client contract
-//! §3; specification §4.10; decisions.md sections 9 and 13).
+//! §3; specification §4.10; D9 and D13).
 //!
 //! ```text
 //!   (nothing) ──create──► live: enabled or not ──delete──► tombstone ──create by its owner──► live, next revision

@@ -1,4 +1,4 @@
-//! Credentials of resources (specification §2.6, §4.8; decisions.md section 11; client contract §4.2).
+//! Credentials of resources (specification §2.6, §4.8; D11; client contract §4.2).
 //!
 //! A credential opens one resource. It is for the people, groups and service accounts that it is assigned to, or
 //! for everybody else as the default. Its secret is kept here under a key of the organization, or stays with a

@@ -1,4 +1,4 @@
-//! Service accounts and their tokens (specification §2.2 to §2.4, §4.3, §4.6; decisions.md section 5).
+//! Service accounts and their tokens (specification §2.2 to §2.4, §4.3, §4.6; D5).
 //!
 //! ```text
 //! account  active ⇄ disabled        * → deleted (soft; removed after 30 days)

@@ -1,5 +1,4 @@
-//! The skill registry: skills, their versions, and who has installed them (specification §4.7; decisions.md
-//! section 10).
+//! The skill registry: skills, their versions, and who has installed them (specification §4.7; D10).
 //!
 //! ```text
 //! item     available → withdrawn

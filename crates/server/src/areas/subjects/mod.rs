@@ -1,5 +1,5 @@
 //! Who can be named: users, groups and service accounts, found by their exact names (specification §2.5, §4.2;
-//! decisions.md section 6; client contract §6).
+//! D6; client contract §6).
 //!
 //! INVARIANT SU-1: a name resolves to an active subject of this organization whose folded name equals the folded
 //!   request, and only if there is exactly one (D6.2, D6.3, D6.6).
