@@ -87,8 +87,6 @@ enum Task {
     Coverage(coverage::Arguments),
     /// Change the code that guards, in a scratch copy of the last commit, one small change at a time, and see tests fail
     Mutants(mutants::Arguments),
-    /// Take away each part of what guards, in a scratch copy of the last commit, one at a time, and see tests fail
-    Arms(mutants::Arguments),
     /// Count the crates of the binary, write its bill of materials, and build it twice to compare the bits
     Supply(supply::Arguments),
     /// Let libFuzzer look for inputs that break a promise of the parsers
@@ -207,7 +205,6 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Supply(arguments) => supply::run(arguments)?,
         Task::Fuzz(arguments) => fuzz::run(arguments)?,
         Task::Mutants(arguments) => mutants::run(arguments)?,
-        Task::Arms(arguments) => mutants::run_arms(arguments)?,
         Task::Torment(arguments) => torment::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
