@@ -6,7 +6,7 @@
 //! toolset; nothing implies a dangerous scope; there is no wildcard (D3.2).
 //!
 //! INVARIANT AU-1: a token acts in the one organization that its row names; the path must name the same.
-//! INVARIANT AU-2: nobody mints what they do not hold ([`may_mint`]).
+//! INVARIANT AU-2: nobody mints more than they hold.
 
 use crate::arrival::Arrival;
 use crate::error::{Code, Error, Result};
@@ -735,6 +735,7 @@ mod tests {
         assert_eq!(narrow.scopes.to_list(), ["audit:read"]);
     }
 
+    /// Proves AU-2, SA-3.
     #[test]
     fn minting_more_than_one_holds_is_refused() {
         let admin = Permission::effective(Role::Admin, None, None);

@@ -4,7 +4,8 @@
 //! authorization, idempotency, audit and the rate class. An operation is a synchronous function over a
 //! transaction; it may run more than once and must draw time, ids and randomness from [`Cx`] alone.
 //!
-//! INVARIANT OP-1: an operation without an access rule does not compile ([`Draft::access`]).
+//! INVARIANT OP-1: an operation without an access rule does not compile ([`Draft::access`]). Proof: the compiler,
+//! since only `Draft::access` and `Draft::rule` make a `Meta`.
 
 use crate::auth::{Actor, Role};
 use crate::cx::Cx;

@@ -1,4 +1,6 @@
 //! The reconcilers and the job worker: periodic, without input, harmless when they run twice.
+//!
+//! Keeps CK-1.
 
 use crate::areas::{
     audit, backtests, decisions, directory, history, managed_config, mcp_sessions, oauth,

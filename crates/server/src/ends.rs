@@ -4,8 +4,8 @@
 //! the reason why none does; a test compares both lists with [`crate::rights::DECIDING`]. What each such change is called is
 //! the key under which the same file says how `provost store accept --lost` takes it away again.
 //!
-//! INVARIANT EN-3: each table that decides rights says which of its changes take away, or why none does; and whatever can
-//!   stand in a line has its way of being taken away again.
+//! INVARIANT EN-3: each table that decides rights says which of its changes take away, or why none does; and whatever
+//! can stand in a line has its way of being taken away again.
 
 use crate::areas::{
     directory, managed_config, mcp_sessions, oauth, policies, resource_credentials, resources,
@@ -229,6 +229,7 @@ mod tests {
     use crate::rights::DECIDING;
     use std::collections::BTreeSet;
 
+    /// Proves EN-3.
     #[test]
     fn each_table_that_decides_says_what_of_it_takes_away_or_why_nothing_does() {
         let said: Vec<&str> = ENDINGS
@@ -246,6 +247,7 @@ mod tests {
         assert_eq!(unique, deciding);
     }
 
+    /// Proves EN-3.
     #[test]
     fn no_word_has_two_ways_of_being_taken_away_again() {
         let words: Vec<&str> = RETAKINGS

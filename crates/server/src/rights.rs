@@ -4,7 +4,8 @@
 //! another did not would be a right that changes or comes back unnoticed. Every table of the store stands in one of the
 //! two lists below, which a test compares with the schema, so that a new area has to say of which kind its tables are.
 //!
-//! INVARIANT RW-1: each table of the store either decides rights or is listed with the reason why it does not.
+//! INVARIANT RW-1: each table of the store either decides rights, and then the note of a closed store covers it, or
+//! is listed with the reason why it does not.
 //!
 //! Absent on purpose: columns. All of them count, those of later migrations included, except for large content that the
 //! row names by its digest, and, in proofs, for what only records what was seen.

@@ -3,7 +3,8 @@
 //! What is signed is the payload together with its type, so that a signature over one kind of document never
 //! stands for another.
 //!
-//! INVARIANT DS-1: a payload is returned only if a trusted key signed exactly these bytes as this kind.
+//! INVARIANT DS-1: a signed document is believed only if a trusted key signed exactly these bytes as this kind of
+//! document.
 
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use base64::Engine;

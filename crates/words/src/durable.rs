@@ -1,9 +1,9 @@
 //! Names that outlive a loss of power: what `fsync` of a file does not cover.
 //!
-//! INVARIANT DU-2: a file of the store, of a segment, of a backup and of a kept release is its owner's alone, whatever the mask of
-//!   the process that makes it; a start takes it from others.
-//! INVARIANT DU-1: a folder that [`make_folder`] returned from is on the disk with its name, and so are those above it that
-//!   it made; what is made durable inside it later cannot be lost with it.
+//! INVARIANT DU-2: the files of the store, of segments, backups and kept releases are their owner's alone, whatever
+//! the mask of the process that makes them; a start takes them from others.
+//! INVARIANT DU-1: a new folder is on the disk with its name, and so are the new ones above it, before anything is
+//! written into it; what is made durable inside it later cannot be lost with it. Proof: in part.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
@@ -107,6 +107,7 @@ mod tests {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
+    /// Proves DU-1.
     #[test]
     fn what_is_missing_is_made_for_its_owner_alone_and_what_is_there_stays() {
         let scratch = Scratch::new();
@@ -122,6 +123,7 @@ mod tests {
         assert_eq!(fs::read(deep.join("file")).unwrap(), b"text");
     }
 
+    /// Proves DU-2.
     #[test]
     fn a_file_is_made_for_its_owner_and_taken_from_others() {
         let scratch = Scratch::new();
@@ -148,6 +150,7 @@ mod tests {
         assert!(make_private_file(&file.join("below")).is_err());
     }
 
+    /// Proves DU-1.
     #[test]
     fn a_file_in_the_way_is_an_error_and_stays() {
         let scratch = Scratch::new();

@@ -79,6 +79,7 @@ impl UnitRng {
 mod tests {
     use super::*;
 
+    /// Proves CX-2.
     #[test]
     fn the_same_seed_draws_the_same_bytes() {
         let seed = SeededEntropy::new(7).seed();

@@ -1,7 +1,8 @@
 //! Markup as text, in which only what is written in this program can be markup.
 //!
-//! INVARIANT PG-1: what comes from elsewhere, a run or a client, reaches the page as text or as the value of an attribute, escaped and
-//! without characters that reorder or hide what a reader sees. The types keep it: markup is `&'static str`.
+//! INVARIANT PG-1: what comes from elsewhere, a run or a client, reaches the page as text or as the value of an
+//! attribute, escaped and without characters that reorder or hide what a reader sees. The types keep it: markup is
+//! `&'static str`. Proof: `cargo xtask page`.
 
 use crate::visible::visible;
 
@@ -126,6 +127,7 @@ mod tests {
         html.into_string()
     }
 
+    /// Proves PG-1, SI-6.
     #[test]
     fn no_text_can_become_markup_or_turn_the_text_around_it() {
         assert_eq!(

@@ -1,4 +1,6 @@
 //! Text from elsewhere, made unable to steer a terminal.
+//!
+//! Keeps CL-3.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -42,6 +44,7 @@ fn replace(text: &str, keep: fn(char) -> bool) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
+    /// Proves CL-3.
     #[test]
     fn nothing_that_is_shown_can_steer_a_terminal() {
         assert_eq!(

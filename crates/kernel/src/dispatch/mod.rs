@@ -6,6 +6,7 @@
 //!
 //! INVARIANT DP-1: a foreign and an unknown organization get the same bytes, decided before any look-up.
 //! INVARIANT DP-2: nothing about schema, existence or state is said to a caller who may not call.
+//! Keeps AU-1.
 
 mod decode;
 mod identify;

@@ -37,6 +37,7 @@ mod tests {
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
+    /// Proves DS-1.
     #[test]
     fn a_document_proves_itself_by_its_bytes_its_kind_and_its_key() {
         with_keys("one", |keys, _| {

@@ -8,6 +8,8 @@
 //!
 //! Absent on purpose: a cache of day keys (a destroyed key must be gone from every process at once) and a
 //! way to read the raw bytes of a long-lived key other than [`Keys::export_plain`].
+//!
+//! Keeps ST-1.
 
 mod checkpoints;
 mod days;

@@ -1,5 +1,7 @@
 //! Writers: which units run together, what happens when a transaction fails. Each has a thread of its own, or is a
 //! task where the whole application runs on one thread.
+//!
+//! Keeps WK-1, WK-3.
 
 use super::attempt::{self, Done};
 use super::queue::{self, Commit, Lane, Limits, Message, Queue, Refused};

@@ -6,8 +6,8 @@
 //!
 //! The token is never a flag: process lists and shell histories show flags.
 //!
-//! INVARIANT CL-1: a token is sent to the server it was given for, never after a redirect, and over an
-//! unencrypted connection only to this machine or when `--allow-plain-http` is said.
+//! INVARIANT CL-1: a token is sent to the server it was given for, never after a redirect, and over an unencrypted
+//! connection only to this machine or when `--allow-plain-http` is said.
 //! INVARIANT CL-2: all attempts of one command carry the same idempotency key.
 //! INVARIANT CL-3: nothing that a server answers can steer a terminal.
 

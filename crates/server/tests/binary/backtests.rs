@@ -97,6 +97,7 @@ fn until(server: &Server, token: &str, id: &str, is_so: impl Fn(&Value) -> bool)
     panic!("{id} does not come there")
 }
 
+/// Proves BT-5.
 #[test]
 fn a_run_of_a_killed_server_is_taken_up_again_with_the_same_result() {
     for home in homes("backtests") {

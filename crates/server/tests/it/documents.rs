@@ -50,7 +50,7 @@ fn sources(folder: &str, endings: &[&str]) -> Vec<Source> {
             let entry = entry.unwrap();
             let path = format!("{folder}/{}", entry.file_name().to_str().unwrap());
             if entry.file_type().unwrap().is_dir() {
-                let is_ours = !["target", "node_modules", "data", "corpus"]
+                let is_ours = !["/target", "/node_modules", "/data", "/corpus"]
                     .iter()
                     .any(|name| path.ends_with(name));
                 folders.extend(is_ours.then_some(path));

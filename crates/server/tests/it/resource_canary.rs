@@ -296,6 +296,7 @@ impl Canary {
     }
 }
 
+/// Proves RC-1.
 #[test]
 fn a_thousand_secrets_are_found_nowhere() {
     let log = Log::default();

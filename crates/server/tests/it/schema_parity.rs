@@ -202,6 +202,7 @@ fn both_engines_have_one_schema() {
 }
 
 // RW-1: a table that the note of a closed store, the check and the restore do not know is a right that changes unnoticed.
+/// Proves RW-1.
 #[test]
 fn every_table_decides_rights_or_says_why_it_does_not() {
     for store in locations("rights") {

@@ -90,6 +90,7 @@ const BY_TIME: [&str; 19] = [
     "provost_server::rotation::DROP_SILENT",
 ];
 
+/// Proves CK-1.
 #[test]
 fn what_is_removed_by_time_is_known() {
     let is_bound = |sql: &str| {
@@ -227,6 +228,7 @@ fn plan(name: &str, values: &[&str]) -> Option<Vec<String>> {
 }
 
 /// Who has thousands of accounts waits for the end of an admin otherwise: every token would be read for every account.
+/// Proves SA-4.
 #[test]
 fn another_governor_is_looked_for_in_the_index_of_an_accounts_tokens() {
     let Some(plan) = plan("::OTHER_GOVERNORS", &["org", "sa_1", "0"]) else {

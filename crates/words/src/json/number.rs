@@ -3,6 +3,9 @@
 //! A parser of JSON rounds them. Who only counts with a number takes the nearest one; who judges what somebody else will read
 //! in the same bytes must not. So [`super::parse`] keeps such a number as it is written, in an object that no body can spell
 //! ([`INEXACT`]), [`super::decode`] hands it out rounded, and only an [`Unrounded`] member sees it.
+//!
+//! INVARIANT BY-5: a number of a body that no double is, is missing where it is judged, through HTTP, MCP and
+//! imports, and refused where a policy compares with it.
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};

@@ -526,6 +526,7 @@ proptest! {
     }
 }
 
+/// Proves BY-5.
 #[test]
 fn a_number_that_no_double_is_is_kept_as_it_is_written() {
     let body = r#"{"1.23456789012345678901":[1,-2,1.5,1e2,-0,0.1,18446744073709551615,"\"9.99999999999999999999"],

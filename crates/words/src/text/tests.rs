@@ -7,6 +7,7 @@ fn read<T: de::DeserializeOwned>(text: &str) -> Option<T> {
     decode(json!(text), "").ok()
 }
 
+/// Proves SA-6.
 #[test]
 fn names_are_compared_folded_and_composed() {
     for (one, two) in [

@@ -1,4 +1,6 @@
 //! What writers of policies send, with its limits.
+//!
+//! Keeps PO-9.
 
 use super::model::Document;
 use super::references;

@@ -1,4 +1,6 @@
 //! All SQL of the area.
+//!
+//! Keeps PO-1.
 
 use super::model::{Policy, PolicyId, Revision, SetVersion};
 use crate::areas::resources::ownership::Owner;

@@ -115,7 +115,7 @@ fn numbered(text: &str, letter: char) -> impl Iterator<Item = &str> {
 fn sections<'a>(text: &'a str, words: &'a str) -> impl Iterator<Item = &'a str> {
     text.match_indices(words).flat_map(move |(at, _)| {
         let rest = &text[at + words.len()..];
-        let end = [";", ")", ". ", "RFC"]
+        let end = [";", ")", ". ", "rfc", "specification", "client contract"]
             .iter()
             .filter_map(|stop| rest.find(stop))
             .min();

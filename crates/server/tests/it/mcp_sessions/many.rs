@@ -6,6 +6,7 @@ use crate::areas::mcp_sessions::{new_session, open};
 use crate::support::each;
 use provost_kernel::db::{Access, Conn, Engine, Location, Param, Statement, to_postgres};
 
+/// Proves MS-4, MS-9.
 #[test]
 fn the_end_of_five_thousand_holds_at_once() {
     each("sessions_many", |app: Arc<App>| async move {
@@ -97,6 +98,7 @@ fn the_end_of_five_thousand_holds_at_once() {
     });
 }
 
+/// Proves MS-4.
 #[test]
 fn two_ends_in_one_instant_are_both_written_down() {
     each("sessions_two_ends", |app: Arc<App>| async move {

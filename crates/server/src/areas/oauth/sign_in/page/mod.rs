@@ -1,7 +1,7 @@
 //! The pages of the sign-in: one column, no script, nothing from elsewhere, readable on a telephone and aloud.
 //!
-//! INVARIANT SI-6: names that strangers chose are text ([`provost_words::html`]); the policy that goes with a page forbids scripts,
-//!   images, frames and any style but the one below.
+//! Keeps SI-6: names that strangers chose are text ([`provost_words::html`]); the policy that goes with a page
+//! forbids scripts, images, frames and any style but the one below.
 
 mod consent;
 
