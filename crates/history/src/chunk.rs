@@ -7,6 +7,8 @@
 //!
 //! The columns have dictionaries, ids and instants are differences to the one before; zstd packs the rest. The
 //! checksum tells damage from data, and decoding is total without it too (HI-1).
+//!
+//! Keeps HI-1.
 
 use crate::batch::{Batch, Column};
 use crate::error::{Error, Result, invalid};

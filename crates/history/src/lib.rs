@@ -8,7 +8,7 @@
 //! ```
 //!
 //! An event is a row over a declared [`Schema`]; what its columns mean is the policy engine's business. Source:
-//! issue "policies, recorded history, backtests"; D9.1 to D9.7, D9.11.
+//! D9.1 to D9.7, D9.11.
 //!
 //! Absent on purpose: organizations, SQL, HTTP, clocks, entropy, async. Whoever calls says where bytes lie
 //! ([`Storage`]), which chunks and segments belong together, and on which threads to work.

@@ -3,8 +3,9 @@
 //! Storage is synchronous and the network is not: every call waits on the runtime that the store was opened with, so
 //! it must come from a thread that may block, never from an asynchronous one.
 //!
-//! INVARIANT HI-8: a put never replaces an object of other content. It asks the store to refuse an existing name
-//! (`If-None-Match: *`); of an existing object the bytes are compared, so that doing a put anew succeeds.
+//! INVARIANT HI-8: a put into an S3-compatible store never replaces an object of other content. It asks the store to
+//! refuse an existing name (`If-None-Match: *`); of an existing object the bytes are compared, so that doing a put
+//! anew succeeds. Proof: against a real S3-compatible server.
 //!
 //! HI-5 holds by the protocol: an object of one PUT appears whole or not at all, and is durable when it is answered.
 //!

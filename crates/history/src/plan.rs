@@ -4,6 +4,8 @@
 //! read only where the window's edge or the cut falls inside a unit. The same sources and question give the same
 //! plan, and the same events whether they lie in chunks or segments (INVARIANT HI-6: the cut goes by instant and
 //! event id, which sealing does not change).
+//!
+//! INVARIANT HI-6: a question is about the same events whether they lie in chunks or in segments.
 
 use crate::batch::Batch;
 use crate::error::{Error, Result, invalid};

@@ -6,6 +6,8 @@
 //! (INVARIANT HI-2: this is checked by the fingerprint that every chunk and segment carries).
 //!
 //! Absent on purpose: renaming, removing and retyping columns; and what a column means, which is the policy engine's.
+//!
+//! INVARIANT HI-2: a later schema reads everything that an earlier one wrote; anything else is refused.
 
 use crate::error::{Result, invalid};
 use serde::{Deserialize, Serialize};

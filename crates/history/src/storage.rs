@@ -1,7 +1,7 @@
 //! Where chunks and segments lie: named, immutable objects.
 //!
-//! INVARIANT HI-5: an object appears under its name whole or not at all. A local folder writes a sibling with the
-//! suffix `.partial`, makes it durable, renames it and makes the folder durable:
+//! INVARIANT HI-5: an object appears in a folder under its name whole or not at all, in this order: a sibling with
+//! the suffix `.partial` is written, made durable and renamed, and the folder is made durable. Proof: in part.
 //!
 //! ```text
 //! write x.partial ── fsync x.partial ── rename to x ── fsync folder ── answer

@@ -1,7 +1,8 @@
 //! Bytes of our own making: little-endian numbers, variable-length counts, columns.
 //!
-//! INVARIANT HI-1: reading is total. Any bytes give a value or `Corrupt`, no panic, and no allocation that the
-//! number of bytes at hand does not justify.
+//! INVARIANT HI-1: reading a chunk, a table or a column is total: any bytes give a value or a refusal, without a
+//! panic and without an allocation that the bytes do not justify.
+//! Keeps HI-3.
 
 use crate::batch::{Column, Dictionary, Values};
 use crate::error::{Error, Result};

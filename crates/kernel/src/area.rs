@@ -17,10 +17,13 @@
 //! };
 //! ```
 //!
-//! INVARIANT AR-1: a table decides rights together with what its changes take away, or the reason why they take away nothing;
-//!   neither can be declared without the other.
+//! INVARIANT RW-1: each table of the store either decides rights, and then the note of a closed store covers it, or
+//! is listed with the reason why it does not.
 //!
-//! Absent on purpose: areas that are switched on and off. What the binary holds it serves.
+//! Keeps EN-3.
+//!
+//! Absent on purpose: columns of these tables. All of them count, those of later migrations included, except for what only
+//! records what was seen. And areas that are switched on and off. What the binary holds it serves.
 
 use crate::cx::Cx;
 use crate::db::{Conn, Migration, RightsTable, Statement, Tx};
@@ -159,8 +162,8 @@ pub const fn now_and_every(secs: u64, name: &'static str, run: Round) -> Timer {
     }
 }
 
-// INVARIANT AR-1
-/// A table that decides what somebody may do, and what its changes take away.
+/// A table that decides what somebody may do, and what its changes take away: neither can be declared without the other, nor
+/// the reason why nothing is taken away.
 #[derive(Clone, Copy)]
 pub struct Right {
     /// The table.

@@ -5,11 +5,12 @@
 //! interprets nothing. The head of a chain carries a MAC under the request key, renewed in every commit.
 //! An entry's id is a ULID whose low bits are its sequence number: finding an entry needs no index.
 //!
-//! INVARIANT AD-1: no mutation is acknowledged without its entry (the same transaction).
+//! INVARIANT AD-1: no mutation is acknowledged without its audit entry, which is in the same transaction.
 //! INVARIANT AD-2: sequence numbers of a chain have no gap; they are taken under the head's row lock.
-//! INVARIANT AD-3: no entry holds a token, a secret or a body.
+//! INVARIANT AD-3: no audit entry holds a token, a secret or a body.
 //! INVARIANT AD-4: the hash of an entry is over the hash of the one before it and over all of its own text.
-//! INVARIANT AD-5: the hash of an entry cannot be found by trying.
+//! INVARIANT AD-5: the hash of an entry cannot be found by trying: it holds the random id of its request, or a salt
+//! that is a hash under a key.
 
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::cx::{Change, Event};
@@ -538,6 +539,7 @@ mod tests {
         entry["salt"].as_str().map(str::to_owned)
     }
 
+    /// Proves AD-5.
     #[test]
     fn the_hash_of_an_entry_without_a_request_cannot_be_tried_out() {
         let organization = OrganizationId::parse("acme").unwrap();
@@ -563,6 +565,7 @@ mod tests {
         assert_eq!(entry_seq("aud_nonsense"), None);
     }
 
+    /// Proves AD-2.
     #[test]
     fn appending_chains_the_hashes() {
         let mut head = Head::empty(OrganizationId::parse("acme").unwrap());
@@ -578,6 +581,7 @@ mod tests {
     }
 
     /// Computed with another program: whoever keeps an export can check it without ours.
+    /// Proves AD-4.
     #[test]
     fn a_hash_is_over_the_one_before_and_the_entry() {
         let previous = std::array::from_fn(|place| u8::try_from(place).unwrap());

@@ -1,4 +1,4 @@
-//! Who calls, and what they may do (decisions.md section 3).
+//! Who calls, and what they may do (D3).
 //!
 //! Effective permission = what the role grants ∩ the account's scopes ∩ the token's scopes. "All of the role" leaves out
 //! what the role grants only by name ([`Role::by_name`]). It is computed
@@ -6,7 +6,7 @@
 //! toolset; nothing implies a dangerous scope; there is no wildcard (D3.2).
 //!
 //! INVARIANT AU-1: a token acts in the one organization that its row names; the path must name the same.
-//! INVARIANT AU-2: nobody mints what they do not hold ([`may_mint`]).
+//! INVARIANT AU-2: nobody mints more than they hold.
 
 use crate::arrival::Arrival;
 use crate::error::{Code, Error, Result};
@@ -735,6 +735,7 @@ mod tests {
         assert_eq!(narrow.scopes.to_list(), ["audit:read"]);
     }
 
+    /// Proves AU-2, SA-3.
     #[test]
     fn minting_more_than_one_holds_is_refused() {
         let admin = Permission::effective(Role::Admin, None, None);

@@ -1,4 +1,4 @@
-//! From a presented token to an actor (decisions.md section 2).
+//! From a presented token to an actor (D2).
 //!
 //! The kernel recognizes tokens and judges their state; where the rows lie is an area's matter, behind the
 //! ports [`Credentials`] and [`Sessions`]. What a delegated token says is checked by [`Verifier`], which may ask
@@ -8,7 +8,8 @@
 //! INVARIANT CR-1: a token is accepted iff its MAC matches (or its signature was verified), `now < expiresAt`, it is
 //! not revoked and its account or session stands, all in one snapshot.
 //! INVARIANT CR-2: a delegated token can do what its session can and what its own scopes say, never more.
-//! INVARIANT CR-3: a delegated token acts by a session of its own organization, client and principal, and by no other.
+//! INVARIANT CR-3: a delegated token acts by a session of its own organization, client and principal, and by no
+//! other.
 
 use crate::auth::{Actor, OrganizationId, Origin, Permission, Role, ScopeSet, TokenRef};
 use crate::cx::Cx;
@@ -102,7 +103,7 @@ pub trait Credentials: Send + Sync + 'static {
     }
 }
 
-/// Where sessions lie (decisions.md section 7).
+/// Where sessions lie (D7).
 pub trait Sessions: Send + Sync {
     /// Returns the statement that finds a session and the state of its principal by its grant (`?1`).
     fn lookup(&self) -> &'static Statement;
@@ -553,6 +554,7 @@ mod tests {
         );
     }
 
+    /// Proves CR-1.
     #[test]
     fn expiry_is_exclusive_to_the_millisecond() {
         assert!(credential().judge(Timestamp::from_ms(9_999)).is_ok());
@@ -560,6 +562,7 @@ mod tests {
         assert_eq!(error.code(), Code::TokenExpired);
     }
 
+    /// Proves CR-1.
     #[test]
     fn a_revoked_token_serves_only_the_replay_of_its_own_rotation() {
         let mut revoked = credential();
@@ -683,6 +686,7 @@ mod tests {
         assert_eq!(actor.permission, Permission::none());
     }
 
+    /// Proves CR-1.
     #[test]
     fn a_disabled_account_is_a_stranger() {
         let mut disabled = credential();
@@ -694,6 +698,7 @@ mod tests {
     }
 
     /// Its 256 bits are what keeps a token from being guessed: none of them may be left out.
+    /// Proves CR-1.
     #[test]
     fn a_mac_that_differs_in_one_bit_or_in_its_length_is_another_tokens() {
         let dir = std::env::temp_dir().join(format!("provost-credential-{}", std::process::id()));
@@ -736,6 +741,7 @@ mod tests {
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
+    /// Proves CR-2, CR-3.
     #[test]
     fn a_delegated_token_can_do_what_it_and_its_session_both_say_until_the_first_of_them_ends() {
         let caller = |scopes: &[&str], ms| Caller {

@@ -3,9 +3,10 @@
 //! Accessors return references that outlive the borrow of the context, so that
 //! `cx.execute(&SQL, params![cx.organization().as_str()])` compiles.
 //!
-//! INVARIANT CX-1: the organization comes from the authenticated actor, never from the request.
-//! INVARIANT CX-2: a unit that runs again draws the same instant, ids and secrets.
+//! INVARIANT CX-1: the organization of a change comes from the authenticated actor, never from the request.
+//! INVARIANT CX-2: a unit that runs again draws the same instant, ids and secrets. Proof: in part.
 //! INVARIANT CX-3: the bytes of a revealed secret stand in the answer and in no stored row.
+//! Keeps CK-3.
 
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::db::{Param, Row, Statement, Tx};

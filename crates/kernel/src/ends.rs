@@ -12,9 +12,10 @@
 //! forget to say so. A line names the last entry of its commit by number and hash, and so can be found or missed in any
 //! chain, also in one that went back and grew again.
 //!
-//! INVARIANT EN-1: what takes away is answered after its lines are durable; where there is no room or no right to write them, it
-//!   is refused, and everything else goes on; after a failed write or sync of theirs nothing is acknowledged until a restart.
-//! INVARIANT EN-2: a line holds ids and the words of this program, and no name and no value.
+//! INVARIANT EN-1: what takes something away is answered after its lines in `ends.jsonl` are durable; where there is
+//! no room or no right to write them, it is refused, and everything else goes on; after a failed write or sync of
+//! theirs nothing is acknowledged until a restart, as of the store's (WK-2).
+//! INVARIANT EN-2: a line of `ends.jsonl` holds ids and the words of the program, and no name and no value.
 //!
 //! Absent on purpose: taking a line back whose commit failed. It takes away too much at most, and only after a loss.
 

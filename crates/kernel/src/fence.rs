@@ -5,8 +5,10 @@
 //! record, the kind of the event and the area of the act declare. An area declares them with [`crate::fences!`]; the
 //! areas that read ask [`Declared`] and [`Reader`].
 //!
-//! INVARIANT FE-1: an entry names a [`TargetKind`] and an event is of an [`EventKind`], and neither can be made without
-//! its readers; what the registry does not know is for overseers alone.
+//! INVARIANT FE-1: a kind of record or of event without readers does not compile, an operation belongs to an area
+//! that says who reads what it does, and what nobody declared is for admins and auditors. An entry names a
+//! [`TargetKind`] and an event is of an [`EventKind`], and neither can be made without its readers; what the registry
+//! does not know is for overseers alone. Proof: the compiler, by `TargetKind::new` and `EventKind::new`.
 //!
 //! Absent on purpose: readers that depend on the content of an entry. What somebody may read is the same for every entry
 //! of its kind, except for records that are assigned to the reader.
@@ -320,6 +322,7 @@ mod tests {
         matches!(readers, Readers::Everybody)
     }
 
+    /// Proves FE-1.
     #[test]
     fn what_nobody_declared_is_for_overseers() {
         let mut declared = Declared::default();

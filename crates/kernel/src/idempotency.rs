@@ -1,13 +1,14 @@
-//! A key acts once (decisions.md section 4).
+//! A key acts once (D4).
 //!
 //! The record is written in the mutation's own transaction, for 2xx answers only. The key itself is stored
 //! as a MAC; the fingerprint of the request is a MAC too, because bodies may carry secrets. An answer that
 //! showed a secret is stored without it; the secret lies beside it in a *replay cell* that only the caller's
 //! own key opens, and that is erased at the first use of the token (D4.8).
 //!
-//! INVARIANT ID-1: one (organization, principal, operation, key) has one effect and one answer.
+//! INVARIANT ID-1: one organization, principal, operation and key have one effect and one answer.
 //! INVARIANT ID-2: a replay is byte-identical, or refused; it never lacks the secret silently.
 //! INVARIANT ID-3: after its cell ends, the store holds nothing from which the secret could be computed.
+//! Keeps CX-3.
 
 use crate::auth::Actor;
 use crate::cx::{Reveal, Traces};

@@ -1,4 +1,4 @@
-//! Work that is not an answer: durable jobs and reconcilers (architecture §6).
+//! Work that is not an answer: durable jobs and reconcilers.
 //!
 //! A *durable job* is a row enqueued inside a unit of work. It is claimed with a lease, runs as a unit of its
 //! own, and its row goes away in that same unit: a handler that only changes the store acts exactly once, one

@@ -6,8 +6,8 @@
 //! (ADR 0044). Both are bounded for each organization, and for strangers apart: what one of them does never hides what
 //! another did.
 //!
-//! INVARIANT CR-4: the last use that the store knows is at most 60 seconds older than the last one there was, and a first
-//!   use is there within 5 seconds, while the store can be written.
+//! INVARIANT CR-4: the last use that is shown is at most 60 seconds older than the last one there was, and a first
+//! use shows within 5 seconds, while the store can be written.
 
 mod counts;
 mod notes;
@@ -260,6 +260,7 @@ mod tests {
         assert_eq!(network("2001:db8:1:2:3::9".parse().unwrap()), "2001:db8:1:2::/64");
     }
 
+    /// Proves CR-4.
     #[test]
     fn what_waits_and_what_is_not_written_is_less_than_a_minute() {
         let waits = i64::try_from(USE_FLUSH_SECS).unwrap() * 1_000;

@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! Vocabulary and mechanisms of Provost.
+//! Mechanisms of Provost.
 //!
 //! The kernel knows how a thing is exposed, authorized, stored, audited and repeated safely. It knows no
 //! area's word: what a service account or a backtest is, the areas say.
@@ -14,17 +14,11 @@ pub mod cx;
 pub mod db;
 pub mod dispatch;
 pub mod doubt;
-pub mod dsse;
-pub mod durable;
 pub mod ends;
-pub mod entropy;
-pub mod error;
 pub mod expose;
 pub mod fence;
-pub mod id;
 pub mod idempotency;
 pub mod jobs;
-pub mod json;
 pub mod kernel;
 pub mod keys;
 pub mod ledger;
@@ -38,16 +32,16 @@ pub mod rate;
 pub mod readiness;
 #[cfg(test)]
 mod schedules;
-pub mod secret;
 pub mod supervisor;
 mod sync;
-pub mod text;
 pub mod threads;
-pub mod time;
 pub mod token;
 pub mod wire;
 pub mod witness;
 pub mod work;
+
+/// The vocabulary without drivers, which stands in a crate of its own.
+pub use provost_words::{dsse, durable, entropy, error, id, json, secret, text, time};
 
 pub use cx::Cx;
 pub use doubt::SureTime;

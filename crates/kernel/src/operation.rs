@@ -1,10 +1,11 @@
-//! The only way to expose behaviour: an operation, declared once (architecture §4).
+//! The only way to expose behaviour: an operation, declared once.
 //!
 //! From one `impl Operation` derive the HTTP route, the OpenAPI document, the MCP tool, the CLI command,
 //! authorization, idempotency, audit and the rate class. An operation is a synchronous function over a
 //! transaction; it may run more than once and must draw time, ids and randomness from [`Cx`] alone.
 //!
-//! INVARIANT OP-1: an operation without an access rule does not compile ([`Draft::access`]).
+//! INVARIANT OP-1: an operation without an access rule does not compile ([`Draft::access`]). Proof: the compiler,
+//! since only `Draft::access` and `Draft::rule` make a `Meta`.
 
 use crate::auth::{Actor, Role};
 use crate::cx::Cx;

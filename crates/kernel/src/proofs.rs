@@ -12,8 +12,11 @@
 //! Sums are kept by the chain whose unit made the change, because that chain's lock is held; only all of them together say
 //! what there is. See ADR 0070.
 //!
-//! INVARIANT PF-1: a row that a unit wrote into a table of [`RightsTable`] has its proof in the same commit.
-//! INVARIANT PF-2: a row that does not verify is not vouched for by a later change of it.
+//! INVARIANT PF-1: each row of a table that decides rights has a proof from the commit that wrote it, whatever
+//! statement that was, and the heads have the sum of all.
+//! INVARIANT PF-2: a row that does not fit its proof is not vouched for by a later change of it, nor is what the same
+//! commit adds to its table.
+//! Keeps KY-1.
 
 use crate::audit::hex;
 use crate::auth::OrganizationId;

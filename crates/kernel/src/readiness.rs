@@ -7,6 +7,8 @@
 //! ```
 //!
 //! Readers that work off a long queue are slow and not stuck: what they answer to others says that they live.
+//!
+//! Keeps RY-1.
 
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;

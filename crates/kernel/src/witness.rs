@@ -11,7 +11,9 @@
 //! nothing, since a chain that went back grows again; therefore each connection that takes the place of a lost one asks for
 //! the entries themselves, each for itself: two of them may have reached different databases.
 //!
-//! INVARIANT WT-1: once a store was seen to have gone back, this process reads and writes nothing of it any more.
+//! INVARIANT WT-1: once a store was seen to have gone back behind what was answered, a server reads and writes
+//! nothing of it any more; a connection that takes the place of a lost one serves only where every known entry still
+//! has its hash.
 //!
 //! Absent on purpose: a memory that outlives the process. Checkpoints beside the keys are that (AL-3).
 
@@ -168,6 +170,7 @@ mod tests {
         }
     }
 
+    /// Proves WT-1.
     #[test]
     fn a_head_that_is_smaller_or_another_one_has_gone_back() {
         let acme = OrganizationId::parse("acme").unwrap();

@@ -2,6 +2,8 @@
 //!
 //! The arguments are one flat object; path, query, headers and body are taken out of it by the operation's declaration.
 //! Values are judged by the operation's own types; here only what a request could not hold is refused.
+//!
+//! Keeps MT-1.
 
 use crate::catalogue::Tool;
 use crate::endpoint::Sender;

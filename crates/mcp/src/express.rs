@@ -2,8 +2,8 @@
 //! fraction of its time (it reads a message as each of its methods in turn, and starts a service with channels for each
 //! request).
 //!
-//! INVARIANT ME-6: a message that is answered here gets the bytes that the library would send. Whatever is not exactly the
-//! usual form, right or wrong, is the library's to judge.
+//! INVARIANT ME-6: a list or a call that takes the short way gets the bytes that the protocol's library would send.
+//! Whatever is not exactly the usual form, right or wrong, is the library's to judge.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};

@@ -2,6 +2,8 @@
 //! own (DNS rebinding, CVE-2026-42559 of the protocol's library, which is not asked about it).
 //!
 //! Absent on purpose: a wildcard, and an empty list that would mean everything.
+//!
+//! Keeps ME-5.
 
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
@@ -210,6 +212,7 @@ mod tests {
         assert!(!check(&[("host", "provost.example"), ("host", "evil.example")]));
     }
 
+    /// Proves ME-5.
     #[test]
     fn any_address_is_taken_where_it_was_said_and_no_name() {
         let guard = Guard::new(&["provost.example".to_owned()], &[]).or_any_address();

@@ -11,14 +11,14 @@
 //!             guard           kernel: identify    endpoint, message     session, selection   express   handler    call, answer
 //! ```
 //!
-//! INVARIANT ME-1: every HTTP request is authenticated by itself, `initialize` too, before anything is said about
-//!   its content; a token that was revoked is refused with 401 from the next request on, also between a request's
-//!   authentication and its call.
-//! INVARIANT ME-2: a tool that the caller may not call is not listed, and a call of it is answered with the same bytes as
-//!   a call of a tool that does not exist.
+//! INVARIANT ME-1: every HTTP request is authenticated by itself, `initialize` too, before anything is said about its
+//! content; a token that was revoked is refused with 401 from the next request on, also between a request's
+//! authentication and its call.
+//! INVARIANT ME-2: a tool that the caller may not call is not listed, and a call of it is answered with the same
+//! bytes as a call of a tool that does not exist.
 //! INVARIANT ME-3: what nothing can undo is called with `confirm: true` in the call's own arguments, or not at all.
 //! INVARIANT ME-4: a transport session holds the client's name for itself and nothing else, is bound to the actor
-//!   that opened it, and grants nothing: without one every request is answered alike.
+//! that opened it, and grants nothing: without one every request is answered alike.
 //! INVARIANT ME-5: a request from a host or an origin that was not allowed is refused before all else.
 //!
 //! Absent on purpose: state between requests (a revocation could miss it), streams from the server (nothing is

@@ -3,6 +3,8 @@
 //! The revisions before 2026-07-28 name the client once. The session's id holds that name, and whose session it is,
 //! under a keyed hash: so no server keeps anything, every server of an installation reads it, and a restart ends none.
 //! It expires with nothing because it grants nothing (ME-4).
+//!
+//! Keeps ME-4.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;

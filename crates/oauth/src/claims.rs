@@ -1,4 +1,6 @@
 //! Claims: how they are read, and those of an access token.
+//!
+//! INVARIANT OA-5: what would narrow a token and is not understood refuses it.
 
 use crate::base64url;
 use crate::error::Refusal;

@@ -2,6 +2,8 @@
 //!
 //! A name that stands twice in one object is refused, however it is escaped; so is what is nested deeper than
 //! [`MAX_DEPTH`], what follows the value, and a number outside of what an `f64` holds.
+//!
+//! INVARIANT OA-3: a token has one reading.
 
 use crate::error::Refusal;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};

@@ -7,6 +7,9 @@
 //! Header members that are understood: `alg`, `typ`, `kid`, and `jwk` in a proof of possession. Refused wherever they
 //! stand: what would choose a key (`jku`, `jwk`, `x5u`, `x5c`), change the bytes (`b64`, `zip`, `enc`, `cty`) or must
 //! be understood (`crit`). Others are ignored, as RFC 7515 §4 demands; nothing reads them.
+//!
+//! INVARIANT OA-1: no claim is believed before its signature verifies with a key that the caller gave.
+//! INVARIANT OA-4: a token serves one purpose.
 
 use crate::base64url;
 use crate::claims::Payload;

@@ -1,4 +1,6 @@
 //! The body of a request: its encoding and its compression.
+//!
+//! INVARIANT OT-1: no body of telemetry expands beyond 16 MiB.
 
 use crate::Error;
 use flate2::read::MultiGzDecoder;
@@ -78,6 +80,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
+    /// Proves OT-1.
     #[test]
     fn a_body_expands_to_the_limit_and_not_beyond() {
         let most = gzip(&vec![0; MAX_EXPANDED]);

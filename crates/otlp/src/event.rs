@@ -1,4 +1,7 @@
 //! An event of the history, as it is put together from attributes.
+//!
+//! INVARIANT OT-5: what an exporter hides, cuts or leaves out, and what it tells and cannot be read, is missing,
+//! never absent.
 
 use crate::attributes::Told;
 use jiff::Timestamp;

@@ -2,6 +2,8 @@
 //!
 //! Source: `semantic-conventions-genai` (tool execution, inference, events, MCP), read 2026-11; the names `gen_ai.system`
 //! and `enduser.id` are their former ones.
+//!
+//! INVARIANT OT-6: of a record and its resource only the named attributes are read; nothing else is kept.
 
 use crate::attributes::{Attributes, Told};
 use crate::event::{Event, document, short};

@@ -5,6 +5,9 @@
 //! where no end follows: Claude Code ends no rejected call, Codex ends every call.
 //!
 //! Source: Claude Code "Monitoring", events; Codex `session_telemetry`; both read 2026-11.
+//!
+//! INVARIANT OT-4: one tool call is one `pre_tool` and one `post_tool`, one model call at most one `prompt` and one
+//! `response`, whichever exporter tells of it; Claude Code's logs tell tokens and text of one call as two responses.
 
 use crate::attributes::{Attributes, Told, json_of};
 use crate::event::{Event, document, short};

@@ -2,6 +2,8 @@
 //!
 //! An exporter that hides the name, or tells something that cannot be read, does not say that it is none: then everything of
 //! MCP is missing (OT-5).
+//!
+//! Keeps OT-5.
 
 use crate::attributes::Told;
 use crate::event::Event;

@@ -2,6 +2,9 @@
 //!
 //! Logs and traces have the same outline: resources hold scopes, scopes hold records. Decoding the whole payload into
 //! structs would cost 60 times its size in memory where it consists of empty records.
+//!
+//! INVARIANT OT-2: a record of telemetry is decoded alone: memory follows the size of the body, not what its bytes
+//! claim.
 
 mod json;
 mod protobuf;

@@ -1,4 +1,7 @@
 //! From a payload to events, record by record.
+//!
+//! INVARIANT OT-3: every record of telemetry is counted once: as events, as skipped or as rejected.
+//! Keeps OT-2.
 
 use crate::attributes::Attributes;
 use crate::event::Event;

@@ -1,4 +1,6 @@
 //! Spans: tool calls and model calls have a begin and an end, which are two events.
+//!
+//! Keeps OT-4.
 
 use crate::attributes::{Attributes, Told};
 use crate::event::Event;

@@ -29,6 +29,7 @@ fn peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
+/// Proves OT-2.
 #[test]
 fn the_worst_payloads_stay_within_their_bound() {
     let payload = |records: Vec<u8>| field(1, &field(2, &records));

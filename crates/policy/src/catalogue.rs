@@ -6,6 +6,10 @@
 //! Absent on purpose: closed lists that the contract only counts (`route.posture` has eight words, which are not
 //! written down); such a field accepts any text, so that no definition is refused that the client lets pass.
 //! Two attributes belong to no condition: `agent.id` and `skill.id` are read by scopes and ACLs alone.
+//!
+//! INVARIANT NW-3: words that their own standards, or closed lists, compare in any case are compared so, and a word
+//! that a closed list does not have is missing.
+//! INVARIANT PC-2: each attribute is declared as a fact or as content, in which a secret can stand.
 
 use crate::Family;
 use serde::{Deserialize, Serialize};
@@ -464,6 +468,7 @@ mod tests {
         assert_eq!(Field::below_input().count(), 9);
     }
 
+    /// Proves PC-2.
     #[test]
     fn free_text_and_what_a_tool_is_given_are_content() {
         let content: Vec<&str> = Field::all().filter(|f| f.is_content()).map(Field::name).collect();

@@ -12,9 +12,12 @@
 //! dropping it goes deeper than one call, whatever the depth of the text. Values are looked at where they stand: a
 //! number outside the range of its type, or a lone surrogate in a text, makes that value unreadable and no other.
 //!
-//! INVARIANT BY-1: a value that is read is the one that was written; what cannot be represented exactly is not read.
+//! INVARIANT BY-1: a value that is read from a text is the one that was written; what cannot be represented exactly
+//! is not read.
 //!
-//! INVARIANT BY-4: two spellings of one document have one meaning.
+//! INVARIANT BY-4: a document is judged by what it says: members in another order, escapes and blanks make no
+//! operator on content fail; what holds of a part of it alone, or may stand in a part that nobody can read, is
+//! unknown.
 //!
 //! Absent on purpose: leniency. A trailing comma, a comment, a byte order mark or anything behind the end is no JSON.
 
@@ -436,6 +439,7 @@ mod tests {
         }
     }
 
+    /// Proves BY-1.
     #[test]
     fn depth_fails_nothing() {
         for levels in [126, 127, 200, 100_000] {
@@ -458,6 +462,7 @@ mod tests {
         assert_eq!(kind(&"{\"a\":".repeat(100_000)), "unreadable");
     }
 
+    /// Proves BY-1.
     #[test]
     fn a_value_is_exact_or_none() {
         for (written, is) in [
@@ -499,6 +504,7 @@ mod tests {
         );
     }
 
+    /// Proves BY-1.
     #[test]
     fn a_lone_surrogate_takes_its_own_text_and_no_other() {
         object(

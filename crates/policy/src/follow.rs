@@ -17,7 +17,8 @@
 //! They are followed again whenever an event is judged, so that an event that was recorded by a former version means
 //! what its input says today.
 //!
-//! INVARIANT BY-2: what an input says and cannot be read is missing and never absent.
+//! INVARIANT BY-2: what a tool's input says and cannot be read is missing and never absent, live, in rows, in
+//! columns, and of what was recorded before.
 
 use crate::catalogue::{Field, FieldType};
 use crate::digest::{canonical, exact_text};

@@ -8,8 +8,9 @@
 //! Invisible characters go first, so that no blank hides behind one. Each step can make work for another (folding
 //! undoes a composition, composing makes a folded sequence anew), and so the steps are repeated.
 //!
-//! INVARIANT MK-1: a key is its own key.
-//! INVARIANT MK-2: what nobody sees is no part of a key.
+//! INVARIANT MK-1: a match key is its own key, and what looks the same has one.
+//! INVARIANT MK-2: what nobody sees is no part of a match key: controls, formats, the empty pattern of Braille, marks
+//! of annotations and embedded objects.
 //!
 //! Absent on purpose: letters that only look alike (`а` and `a`). Who reads a name tells them apart by its meaning, and
 //! two people may be called so. This is no key for storing either: names that a table keeps unique have one of their own.
@@ -89,6 +90,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::{Rng, SeedableRng};
 
+    /// Proves MK-1, MK-2.
     #[test]
     fn what_looks_the_same_has_one_key() {
         for (spelt, key) in [
@@ -121,6 +123,7 @@ mod tests {
         }
     }
 
+    /// Proves MK-1.
     #[test]
     fn different_names_keep_different_keys() {
         let names = [
@@ -141,6 +144,7 @@ mod tests {
         }
     }
 
+    /// Proves MK-1, MK-2.
     #[test]
     fn a_key_is_its_own_key() {
         let every = ('\0'..=char::MAX).map(String::from);

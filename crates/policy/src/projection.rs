@@ -3,8 +3,8 @@
 //! A replay groups events by their projection, decides each group once and multiplies. Where the decision depends on
 //! the subject's past, or a module reads what it likes, there is no such grouping.
 //!
-//! INVARIANT PJ-1: two events with the same projection have the same outcome under every set that it was made for, with
-//! the register that it knows.
+//! INVARIANT PJ-1: two events with the same projection have the same outcome under every set that it was made for,
+//! with the register that it knows.
 
 use crate::catalogue::Field;
 use crate::condition::Operand;

@@ -6,8 +6,10 @@
 //!                                    several: judged as each of them; where they differ nobody can say
 //! ```
 //!
-//! INVARIANT NW-1: the meaning of a text depends on its match key alone, and every record that a register knows is also
-//! meant by its id.
+//! INVARIANT NW-1: what a word means depends on its match key alone, and every record that a register knows is also
+//! meant by its id; a name of several records is judged as each of them, and is unknown where they differ.
+//! INVARIANT NW-2: one function says where the name of a skill ends and its version begins, for whoever finds it and
+//! whoever judges it.
 //!
 //! Absent on purpose: where records are kept, and which states of them count: who fills a register decides that.
 
@@ -319,6 +321,7 @@ mod tests {
         assert!(register.meant(Field::DEVICE, "ada").is_empty());
     }
 
+    /// Proves NW-2.
     #[test]
     fn a_version_behind_a_skill_is_no_part_of_its_key() {
         for (text, key) in [

@@ -46,14 +46,17 @@
 //! Source: client contract §3.10; D9.10.
 //!
 //! INVARIANT RG-2: no module ends the program: compiling and evaluating need a bounded part of a thread's stack.
-//! INVARIANT RG-7: one instruction walks a bounded part of what values are as trees, and where a module is stopped for it is the
-//!   same on every machine.
+//! INVARIANT RG-7: one instruction of a module walks a bounded part of what its values are as trees, and where a
+//! module is stopped for it is the same on every machine.
 //! INVARIANT RG-1: a module that is stopped, contradicts itself or gives no answer is never "not matched".
-//! INVARIANT RG-3: neither is one whose built-in or reference failed, unless under `not` or below a default.
-//! INVARIANT RG-4: an answer that is not unknown is the answer whatever the missing attributes are.
-//! INVARIANT RG-5: a module that compares the id of a record with a text matches if it does with the id or with any word of the
-//!   record in place of the id, and is unknown if none of them matches and one is unknown. One that compares another name (a
-//!   tool, a server, a model) with a text of the same match key matches if it does with that text.
+//! INVARIANT RG-3: a module whose built-in or reference failed is never "not matched", unless under `not` or below a
+//! rule with a default; a match that was found stands.
+//! INVARIANT RG-4: a module's answer that is not unknown is its answer whatever the missing attributes are, and what
+//! it does not read makes it not unknown.
+//! INVARIANT RG-5: a module that compares the id of a record with a text matches if it does with the id or with any
+//! word of the record in place of the id, and is unknown if none matches and one is unknown; one that compares any
+//! other name with a text matches if it does with its own text of the same match key; in decisions, backtests and
+//! `rego/validate`.
 //!
 //! Absent on purpose: data documents, several modules in one policy, tracing, a limit on bytes (it would need an
 //! allocator of its own for the whole program; steps, and the sizes of values, bound what a module can allocate).

@@ -6,6 +6,8 @@
 //! A table may have a register, which says what names mean. It is no part of what is stored.
 //!
 //! Absent on purpose: forgetting. A table lives as long as the batch, segment or scan that it belongs to.
+//!
+//! Keeps NW-3.
 
 use crate::catalogue::Field;
 use crate::document::{self, Meaning, Reading};

@@ -121,6 +121,7 @@ fn a_policy_judges_at_its_occasions_only() {
     }
 }
 
+/// Proves PS-1.
 #[test]
 fn absent_is_false_and_missing_is_unknown_for_every_operator() {
     for (op, value) in [
@@ -172,6 +173,7 @@ fn the_rest_may_decide_what_is_unknown() {
     assert_eq!(is(json!({"any": [unknown, tool("other")]})), (true, true));
 }
 
+/// Proves PS-1.
 #[test]
 fn a_missing_subject_is_never_outside_a_scope() {
     let set = set(&[content("a", "block", &json!({"appliesTo": {"users": ["ann"]}}))]);
@@ -331,6 +333,7 @@ fn server_lists_block_the_tools_that_they_name() {
     );
 }
 
+/// Proves PS-1.
 #[test]
 fn a_module_that_fails_blocks_with_its_own_action() {
     let looping = "package forge.content\nimport rego.v1\nmatch := {\"matched\": false} if \
@@ -394,6 +397,7 @@ fn a_number_sent_as_a_text_does_not_slip_past_a_policy() {
     assert_eq!(of(Value::Null), ("allow", false));
 }
 
+/// Proves IX-1.
 #[test]
 fn cost_grows_with_what_can_match() {
     let policies: Vec<_> = (0..1000)
@@ -421,6 +425,7 @@ fn cost_grows_with_what_can_match() {
     assert_eq!(asked(Held::Text(shared)), 1000);
 }
 
+/// Proves PS-2.
 #[test]
 fn the_digest_names_the_definitions_and_nothing_else() {
     let (a, b) = (
@@ -488,6 +493,7 @@ fn events_survive_storage() {
     assert_eq!(places, ["/tool.id", "/tool.idd", "/missing/0"]);
 }
 
+/// Proves PJ-1.
 #[test]
 fn a_projection_tells_before_and_after_the_end_of_an_exception() {
     let exception = json!({"exceptions": [{"id": "e", "reason": "r", "expiresAt": "1970-01-01T00:16:40Z",

@@ -71,6 +71,7 @@ fn names(n: usize) -> Vec<String> {
     (0..n).map(|n| format!("n{n}")).collect()
 }
 
+/// Proves PD-2.
 #[test]
 fn a_definition_is_given_back_as_it_came() {
     for family in Family::ALL {
@@ -577,6 +578,7 @@ fn lists_of_servers_are_known_by_their_form() {
     );
 }
 
+/// Proves PD-1.
 #[test]
 fn all_faults_are_found_and_twenty_are_kept() {
     let many = with(Content, &json!({"labels": vec![""; 30], "action": "x"}));

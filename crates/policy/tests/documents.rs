@@ -47,6 +47,7 @@ fn asks(field: &str, op: &str, value: &str) -> Value {
     json!({ "field": field, "op": op, "value": value })
 }
 
+/// Proves BY-4.
 #[test]
 fn a_document_is_judged_by_what_it_says_however_it_is_spelt() {
     for (field, op, value, sent) in [
@@ -140,6 +141,7 @@ fn a_document_is_judged_by_what_it_says_however_it_is_spelt() {
     );
 }
 
+/// Proves BY-4.
 #[test]
 fn what_a_document_does_not_say_is_not_found_in_it() {
     for (op, value, sent) in [
@@ -159,6 +161,7 @@ fn what_a_document_does_not_say_is_not_found_in_it() {
 }
 
 /// A member that somebody adds must not meet the negation of a condition on the whole.
+/// Proves BY-4.
 #[test]
 fn what_holds_of_a_part_alone_is_unknown_and_so_is_its_negation() {
     for (op, value) in [
@@ -177,6 +180,7 @@ fn what_holds_of_a_part_alone_is_unknown_and_so_is_its_negation() {
     }
 }
 
+/// Proves BY-4.
 #[test]
 fn what_cannot_be_read_and_may_hold_what_is_asked_is_unknown() {
     let asked = asks("tool.result", "contains", "rm -rf");
@@ -211,6 +215,7 @@ fn what_cannot_be_read_and_may_hold_what_is_asked_is_unknown() {
     );
 }
 
+/// Proves BY-2.
 #[test]
 fn a_blank_attribute_beside_the_input_does_not_hide_what_the_input_says() {
     let asked = asks("tool.input.command", "contains", "rm -rf");
@@ -223,6 +228,7 @@ fn a_blank_attribute_beside_the_input_does_not_hide_what_the_input_says() {
     assert_eq!(call(&asked, &attributes), PASSED);
 }
 
+/// Proves NW-3.
 #[test]
 fn words_that_standards_compare_in_any_case_are_compared_so() {
     let (content, access, resource) = (
@@ -274,6 +280,7 @@ fn words_that_standards_compare_in_any_case_are_compared_so() {
     assert_eq!(domain("xacme.test"), PASSED);
 }
 
+/// Proves NW-3.
 #[test]
 fn a_word_that_is_none_of_a_closed_list_is_missing_and_never_absent() {
     for (family, occasion, field, value) in [
@@ -310,6 +317,7 @@ fn a_word_that_is_none_of_a_closed_list_is_missing_and_never_absent() {
     }
 }
 
+/// Proves NW-3.
 #[test]
 fn patterns_on_names_are_asked_in_any_case() {
     let asked = asks("tool.id", "matches", "^(PowerShell|Zsh)$");

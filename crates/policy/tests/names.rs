@@ -85,6 +85,7 @@ fn is(op: &str, value: &Value) -> PolicySet {
     set(json!({"conditions": {"field": "identity.user_id", "op": op, "value": value}}))
 }
 
+/// Proves NW-1.
 #[test]
 fn a_record_is_matched_by_its_id_and_by_every_word() {
     let policies = [
@@ -117,6 +118,7 @@ fn a_record_is_matched_by_its_id_and_by_every_word() {
     }
 }
 
+/// Proves NW-1.
 #[test]
 fn somebody_else_is_not_matched() {
     for set in [
@@ -186,6 +188,7 @@ fn a_word_of_several_is_what_all_of_them_agree_on() {
     assert_eq!(judge("grp_law"), ALLOWED);
 }
 
+/// Proves NW-1.
 #[test]
 fn a_namesake_opens_no_exception() {
     let set = set(json!({"except": {"field": "identity.user_id", "op": "eq", "value": "ada"}}));
@@ -312,6 +315,7 @@ fn after_x() -> PolicySet {
     )
 }
 
+/// Proves CH-4.
 #[test]
 fn what_somebody_did_before_the_directory_knew_them_counts_once_it_does() {
     let set = Arc::new(after_x());
@@ -376,6 +380,7 @@ fn both(set: &PolicySet, register: Register, attributes: &Value) -> (Action, boo
     (outcome.action, outcome.unknown)
 }
 
+/// Proves RG-5.
 #[test]
 fn a_module_that_compares_a_users_id_with_a_word_holds_for_whom_has_the_word() {
     let by = |user: &str, condition: &str| {
@@ -410,6 +415,7 @@ fn a_module_that_compares_a_users_id_with_a_word_holds_for_whom_has_the_word() {
     assert_eq!(by("ada", "not input.identity.user_id in {\"ada\"}"), BLOCKED);
 }
 
+/// Proves RG-5.
 #[test]
 fn a_module_that_compares_ids_of_groups_with_names_holds_for_their_members() {
     let mut register = Register::new(false);

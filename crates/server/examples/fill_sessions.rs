@@ -255,6 +255,15 @@ fn leaked(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
+/// Returns the area's statements of one module.
+fn statements_of(module: &'static str) -> impl Iterator<Item = &'static Statement> {
+    let all = mcp_sessions::AREA
+        .statements
+        .iter()
+        .flat_map(|list| list.iter().copied());
+    all.filter(move |statement| statement.name.contains(module))
+}
+
 fn plans(conn: &mut Conn, is_postgres: bool, organization: &str) -> Outcome {
     let engine = if is_postgres {
         Engine::Postgres
@@ -264,7 +273,7 @@ fn plans(conn: &mut Conn, is_postgres: bool, organization: &str) -> Outcome {
     if is_postgres {
         plans_of_merged(conn, organization)?;
     }
-    for statement in mcp_sessions::PAGE_STATEMENTS {
+    for statement in statements_of("::pages::") {
         let name = statement.name.rsplit("::").next().unwrap_or_default();
         if is_postgres && !(name.starts_with("NAMED") || name == "UNSWEPT") {
             // What is above stands for the lists of exact filters.
@@ -333,7 +342,7 @@ fn plans(conn: &mut Conn, is_postgres: bool, organization: &str) -> Outcome {
 fn plans_of_merged(conn: &mut Conn, organization: &str) -> Outcome {
     conn.batch("SET plan_cache_mode = force_generic_plan")
         .map_err(said)?;
-    for statement in mcp_sessions::MERGED_STATEMENTS {
+    for statement in statements_of("::merged_pages::") {
         let name = statement.name.rsplit("::").next().unwrap_or_default();
         let others = match name {
             "PLAN_ONCE" | "FETCH_ALL" => continue,

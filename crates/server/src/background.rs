@@ -1,4 +1,6 @@
 //! The reconcilers and the job worker: periodic, without input, harmless when they run twice.
+//!
+//! Keeps CK-1.
 
 use crate::removal::{self, Removal};
 use provost_kernel::area::Timer;

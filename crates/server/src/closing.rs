@@ -10,8 +10,8 @@
 //! closed  → refused                it does not; `provost store accept` goes on with what is there, and says so in the log
 //! ```
 //!
-//! INVARIANT ST-2: a store whose rows that decide rights, or their indexes, changed while it was closed is not served; one
-//!   that Provost's own commands changed is.
+//! INVARIANT ST-2: a store whose rows that decide rights, or their indexes, changed while it was closed is not
+//! served; one that Provost's own commands changed is.
 //!
 //! Absent on purpose: PostgreSQL, which has checksums of its pages and of which no server knows whether it is the last;
 //! the audit log, whose chain says the same of itself; what nobody's rights depend on.

@@ -3,8 +3,8 @@
 //! Each table that decides rights says in its area's `ends.rs` which of its changes take away, or the reason why none does. What
 //! each such change is called is the key under which the same file says how `provost store accept --lost` takes it away again.
 //!
-//! INVARIANT EN-3: each table that decides rights says which of its changes take away, or why none does; and whatever can
-//!   stand in a line has its way of being taken away again.
+//! INVARIANT EN-3: each table that decides rights says which of its changes take away, or why none does; and whatever
+//! can stand in a line has its way of being taken away again.
 
 use crate::identity::{self, State};
 use provost_kernel::db::Tx;
@@ -99,6 +99,7 @@ mod tests {
     use crate::areas::ALL;
     use std::collections::BTreeSet;
 
+    /// Proves EN-3.
     #[test]
     fn no_word_has_two_ways_of_being_taken_away_again() {
         let words: Vec<&str> = ALL.retakings().map(|retaking| retaking.what).collect();

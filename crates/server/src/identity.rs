@@ -5,8 +5,8 @@
 //! id (`store restore`), or says that it is no longer served (`store move`). The epoch counts what gives something up: a
 //! line of an earlier epoch no longer binds.
 //!
-//! INVARIANT WS-1: what a store says of its identity carries a MAC under a key that is not in the store: whoever can write to
-//! the database cannot make it another store, or one that is measured against nothing.
+//! INVARIANT WS-1: what a store says of its identity carries a MAC under a key that is not in the store: whoever can
+//! write to the database cannot make it another store, or one that is measured against nothing.
 
 use crate::store::{self, SET_FACT};
 use provost_kernel::audit::hex;

@@ -10,8 +10,10 @@
 //! sum or number of all others            named
 //! ```
 //!
-//! INVARIANT PF-3: whatever another hand changed, inserted, took away or put back among the rows that decide rights is found.
-//! INVARIANT PF-4: a store that has no proofs gets them once, and its log says that what was there is trusted.
+//! INVARIANT PF-3: what another hand changed, inserted, took away or put back among the rows that decide rights is
+//! named by `store check` and by the hourly round, which tells it once.
+//! INVARIANT PF-4: a store without proofs gets them once, and its log says that what was there is trusted; the
+//! operator's word makes all anew.
 
 pub mod entries;
 pub mod round;

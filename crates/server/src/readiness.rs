@@ -1,7 +1,8 @@
 //! Whether the process runs, and whether it takes requests.
 //!
-//! INVARIANT RY-1: whether the process runs depends on nothing but its sockets and its runtime: no reader, no writer, no count of
-//!   requests. Whether it takes requests is answered within the patience below, also while the server is full.
+//! INVARIANT RY-1: whether the process runs depends on no reader, no writer and no count of requests; whether it
+//! takes requests is answered in time, also while the server is full.
+//! Keeps MW-3.
 //!
 //! Questions that come together are answered together: whoever asks without a token moves the store once, not once for each time.
 

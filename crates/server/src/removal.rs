@@ -3,8 +3,9 @@
 //! A round is large when it would remove more than a tenth and more than a thousand rows of a kind that is kept for longer
 //! than a day. It waits for 24 hours of running time, or until an operator releases it with `provost store accept --removals`.
 //!
-//! INVARIANT CK-4: no round removes more than a tenth and more than a thousand rows of history, events or idempotency records
-//!   that did not wait for a day of running time or was released; what a confirmed shorter retention takes is released.
+//! INVARIANT CK-4: no round removes more than a tenth and more than a thousand rows of history, events or idempotency
+//! records that did not wait for a day of running time and were not released; what a confirmed shorter retention
+//! takes is released.
 //!
 //! Absent on purpose: the audit log, from which nothing is removed; codes and checks, which live for less than a day.
 
@@ -170,6 +171,7 @@ pub fn release(cx: &mut Cx<'_>) -> Result<Vec<String>> {
 mod tests {
     use super::*;
 
+    /// Proves CK-4.
     #[test]
     fn a_round_is_large_above_a_thousand_rows_and_a_tenth() {
         for (due, left, is_large) in [

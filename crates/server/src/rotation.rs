@@ -5,8 +5,10 @@
 //! keys activate    its mark goes         every server uses it within 15 s, once the store knows it (KY-2)
 //! ```
 //!
-//! INVARIANT KY-3: a key that waits is put to use without an operator's word only ten minutes after every running server has
-//!   read it. A server that was silent for five minutes does not run.
+//! INVARIANT KY-3: a key that waits is put to use without an operator's word only ten minutes after every running
+//! server has read it, and with an operator's word only once all have read it. A server that was silent for five
+//! minutes does not run.
+//! Keeps KY-2.
 
 use crate::store;
 use provost_kernel::audit::hex;

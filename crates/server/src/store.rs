@@ -1,7 +1,7 @@
 //! Opening a store: migrations, the bond between store and keys, organizations.
 //!
-//! INVARIANT ST-1: a store opens only with the keys that it was made with (D12.8): each key's check value is
-//! kept in the store, and a start with a wrong or missing key refuses with a sentence that names the key.
+//! INVARIANT ST-1: a store opens only with the keys that it was made with (D12.8): each key's check value is kept in
+//! the store, and a start with a wrong or missing key refuses with a sentence that names the key.
 
 use crate::{closing, proofs};
 use provost_kernel::area::Areas;

@@ -1,18 +1,17 @@
 //! `docs/assurance.md`: every goal of reliability with the figure that was reached, or "not run".
 //!
-//! The page is made from three things: the table of goals (`goals.rs`), the records that runs left in
-//! `docs/assurance/`, and the names of the suite's tests. Nothing on it is written by hand beside the table's
-//! words, and a test refuses a page that is not what these three say.
+//! The page is made from two things: the table of goals (`goals.rs`), which names tests of the suite, and the records that
+//! runs left. Nothing on it is written by hand beside the table's words, and a test refuses a page that is not what these
+//! say.
 
 mod goals;
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use crate::failure::{Context, Failure, Outcome};
 use crate::process;
-use crate::record::{self, Record};
+use crate::record::{self, Record, Records};
 use goals::{GOALS, Goal};
 
 /// Write docs/assurance.md from the records of the runs
@@ -24,7 +23,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let page = page(&records()?);
+    let page = page(&record::read()?);
     let file = file();
     if arguments.check {
         let there = std::fs::read_to_string(&file).context(format_args!("cannot read {}", file.display()))?;
@@ -45,40 +44,21 @@ fn file() -> PathBuf {
     process::root().join("docs/assurance.md")
 }
 
-/// The records by the names of their files.
-fn records() -> Outcome<BTreeMap<String, Record>> {
-    let folder = record::folder();
-    let mut records = BTreeMap::new();
-    for entry in std::fs::read_dir(&folder).context(format_args!("cannot read {}", folder.display()))? {
-        let path = entry.context("cannot read the folder of the records")?.path();
-        if path.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
-        let text = std::fs::read_to_string(&path).context(format_args!("cannot read {}", path.display()))?;
-        let record: Record =
-            serde_json::from_str(&text).context(format_args!("{} is no record", path.display()))?;
-        let stem = path
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        records.insert(stem, record);
-    }
-    Ok(records)
-}
+/// How many letters of a figure stand on the page; all of it stands with the records.
+const MOST_LETTERS: usize = 200;
 
-fn page(records: &BTreeMap<String, Record>) -> String {
+fn page(records: &Records) -> String {
     let count =
         |keep: fn(Standing) -> bool| GOALS.iter().filter(|goal| keep(standing(goal, records))).count();
     let mut page = format!(
         "# Assurance\n\n\
-         What was tried to break Provost, with which figure, when and how to try it again. The goals are those that the \
-         project set itself; a goal that nothing speaks for says \"not run\". Written by `cargo xtask assurance` from the \
-         records that the runs left in `docs/assurance/`; tests of the suite run at every change, on SQLite and on \
-         PostgreSQL.\n\n\
-         Of {} goals {} have a run on record, {} are held by tests of the suite alone, {} were not run. *Open* says what \
-         of the goal's figure is missing. Faults that these runs found are in [CHANGELOG.md](../CHANGELOG.md); what the \
-         code promises line by line is in [INVARIANTS.md](../INVARIANTS.md).\n",
+         What was tried to break Provost, with which figure, when, and how to try it again. The goals are those that the \
+         project set itself. Written by `cargo xtask assurance`: a figure is the beginning of what the last run with \
+         `--record` said, and [records.json](assurance/records.json) holds all of it with its seed. Tests of the suite run \
+         at every change, on SQLite and on PostgreSQL.\n\n\
+         Of {} goals {} have a run on record, {} are held by tests of the suite alone, {} were not run. *In part* means that \
+         [something is missing](#what-is-missing). Faults that these runs found are in [CHANGELOG.md](../CHANGELOG.md); what \
+         the code promises line by line is in [INVARIANTS.md](../INVARIANTS.md).\n",
         GOALS.len(),
         count(|standing| standing == Standing::Recorded),
         count(|standing| standing == Standing::Suite),
@@ -86,36 +66,87 @@ fn page(records: &BTreeMap<String, Record>) -> String {
     );
     for goal in GOALS {
         if let Some(section) = goal.section {
-            let _ = write!(page, "\n## {section}\n");
-        }
-        let _ = write!(
-            page,
-            "\n### {}: {}\n\nGoal: {}\n\n",
-            goal.id, goal.promise, goal.figure
-        );
-        if standing(goal, records) == Standing::NotRun {
-            page.push_str("- **Not run.**\n");
-        }
-        for record in records.values().filter(|record| speaks_for(record, goal)) {
-            let seeds = record
-                .seeds
-                .as_ref()
-                .map_or_else(String::new, |seeds| format!(", seeds {seeds}"));
-            let _ = writeln!(
+            let _ = write!(
                 page,
-                "- **{}{seeds}:** {} `{}`",
-                record.date, record.figure, record.command
+                "\n## {section}\n\n| | goal | verdict | last run | measured by |\n| --- | --- | --- | --- | --- |\n"
             );
         }
-        if !goal.tests.is_empty() {
-            let names: Vec<_> = goal.tests.iter().map(|name| format!("`{name}`")).collect();
-            let _ = writeln!(page, "- **Every change:** {}", names.join(", "));
-        }
-        if !goal.open.is_empty() {
-            let _ = writeln!(page, "- *Open:* {}", goal.open);
-        }
+        page.push_str(&row(goal, records));
+    }
+    page.push_str("\n## What is missing\n\n");
+    for goal in GOALS.iter().filter(|goal| !goal.open.is_empty()) {
+        let _ = writeln!(page, "- {}: {}", goal.id, goal.open);
     }
     page
+}
+
+/// One goal as a row of its table.
+fn row(goal: &Goal, records: &Records) -> String {
+    let found: Vec<&Record> = records
+        .values()
+        .filter(|record| speaks_for(record, goal))
+        .collect();
+    // What was run for this goal alone says most about it; of several, the newest, and of these the one with most to say.
+    let best = found.iter().max_by_key(|record| {
+        let goals = std::cmp::Reverse(record.goals.len());
+        (goals, &record.date, record.figure.len())
+    });
+    let word = match (best, goal.open, goal.tests) {
+        (Some(_), "", _) => "**reached**",
+        (Some(_), ..) => "**in part**",
+        (None, _, []) => "**not run**",
+        (None, ..) => "**reached** by the suite alone",
+    };
+    let (mut verdict, mut date, mut ways) = (word.to_owned(), "", Vec::new());
+    if let Some(record) = best {
+        let _ = write!(verdict, ": {}", beginning(&record.figure));
+        date = &record.date;
+        ways.push(format!("`{}`", record.command));
+    }
+    if found.len() > 1 {
+        ways.push(format!("{} more", found.len() - 1));
+    }
+    match goal.tests.len() {
+        0 => {}
+        1 => ways.push("a test at every change".to_owned()),
+        tests => ways.push(format!("{tests} tests at every change")),
+    }
+    let cells = [
+        goal.id,
+        &format!("{}: {}", goal.promise, goal.figure),
+        &verdict,
+        date,
+        &ways.join(", "),
+    ];
+    format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
+}
+
+/// The first clause of a figure, and less where that is long.
+fn beginning(figure: &str) -> String {
+    let mut depth = 0_u32;
+    let mut end = figure.len();
+    let mut breaks = Vec::new();
+    for (at, letter) in figure.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let rest = &figure[at..];
+        if depth == 0 && (rest == "." || rest.starts_with(". ") || rest.starts_with("; ")) {
+            end = at;
+            break;
+        }
+        if depth == 0 && rest.starts_with(", ") {
+            breaks.push(at);
+        }
+    }
+    if figure[..end].chars().count() <= MOST_LETTERS {
+        return figure[..end].to_owned();
+    }
+    let fits = |at: &&usize| figure[..**at].chars().count() <= MOST_LETTERS;
+    let end = breaks.iter().rfind(fits).copied().unwrap_or(end);
+    format!("{} …", &figure[..end])
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -125,7 +156,7 @@ enum Standing {
     NotRun,
 }
 
-fn standing(goal: &Goal, records: &BTreeMap<String, Record>) -> Standing {
+fn standing(goal: &Goal, records: &Records) -> Standing {
     if records.values().any(|record| speaks_for(record, goal)) {
         Standing::Recorded
     } else if goal.tests.is_empty() {
@@ -161,9 +192,21 @@ mod tests {
     fn the_page_says_what_the_records_say() {
         let there = std::fs::read_to_string(file()).unwrap();
         assert!(
-            there == page(&records().unwrap()),
+            there == page(&record::read().unwrap()),
             "write it with: cargo xtask assurance"
         );
+    }
+
+    #[test]
+    fn a_figure_begins_with_its_first_clause_and_is_cut_between_clauses() {
+        assert_eq!(
+            beginning("3 kills (1 slow; 2 fast), 0 lost; more."),
+            "3 kills (1 slow; 2 fast), 0 lost"
+        );
+        assert_eq!(beginning("p99 4.5 ms. Later."), "p99 4.5 ms");
+        assert_eq!(beginning("All of it."), "All of it");
+        let long = format!("{}, {}.", "a".repeat(150), "b".repeat(150));
+        assert_eq!(beginning(&long), format!("{} …", "a".repeat(150)));
     }
 
     #[test]
@@ -182,7 +225,7 @@ mod tests {
             assert!(
                 !goal.tests.is_empty()
                     || !goal.open.is_empty()
-                    || records().unwrap().values().any(|r| speaks_for(r, goal)),
+                    || record::read().unwrap().values().any(|r| speaks_for(r, goal)),
                 "{}: nothing speaks for it, and nothing says why",
                 goal.id
             );
@@ -191,7 +234,7 @@ mod tests {
 
     #[test]
     fn records_are_about_goals_that_exist() {
-        for (name, record) in records().unwrap() {
+        for (name, record) in record::read().unwrap() {
             assert!(!record.goals.is_empty(), "{name}");
             for id in &record.goals {
                 assert!(GOALS.iter().any(|goal| goal.id == id), "{name}: no goal {id}");

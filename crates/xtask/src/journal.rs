@@ -53,3 +53,27 @@ pub fn name_of(binary: &Path) -> Outcome<u64> {
     hasher.write(&bytes);
     Ok(hasher.finish())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process;
+
+    #[test]
+    fn a_journal_is_read_again_and_a_half_written_line_is_skipped() {
+        let folder = process::target().join(format!("journal-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut journal = Journal::<String>::open(&folder).unwrap();
+        journal.add("first".to_owned()).unwrap();
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(folder.join("journal.jsonl"))
+            .unwrap()
+            .write_all(b"\n\"seco")
+            .unwrap();
+        journal.add("third".to_owned()).unwrap();
+        let entries = Journal::<String>::open(&folder).unwrap().entries;
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(entries, ["first", "third"]);
+    }
+}

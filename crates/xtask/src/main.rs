@@ -21,7 +21,6 @@ mod journal;
 mod mutants;
 mod oidc;
 mod page;
-mod planted;
 mod postgres;
 mod power;
 mod process;
@@ -32,6 +31,7 @@ mod record;
 mod s3;
 mod scale;
 mod schemathesis;
+mod scratch;
 mod simulate;
 mod suite;
 mod supply;
@@ -83,14 +83,10 @@ enum Task {
     /// Keep the server busy, full, restarting or under odd bytes, and judge what it does
     #[command(subcommand)]
     Endure(endure::Subject),
-    /// Plant some fifty bugs one by one, in a scratch copy of the last commit, and see the tests catch them
-    Planted(planted::Arguments),
     /// Run every test with counters in the code, and say which lines and branches nothing ran
     Coverage(coverage::Arguments),
     /// Change the code that guards, in a scratch copy of the last commit, one small change at a time, and see tests fail
     Mutants(mutants::Arguments),
-    /// Take away each part of what guards, in a scratch copy of the last commit, one at a time, and see tests fail
-    Arms(mutants::Arguments),
     /// Count the crates of the binary, write its bill of materials, and build it twice to compare the bits
     Supply(supply::Arguments),
     /// Let libFuzzer look for inputs that break a promise of the parsers
@@ -205,12 +201,10 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Corrupt(arguments) => corrupt::run(arguments)?,
         Task::Power(arguments) => power::run(arguments)?,
         Task::Endure(subject) => endure::run(subject)?,
-        Task::Planted(arguments) => planted::run(arguments)?,
         Task::Coverage(arguments) => coverage::run(arguments)?,
         Task::Supply(arguments) => supply::run(arguments)?,
         Task::Fuzz(arguments) => fuzz::run(arguments)?,
         Task::Mutants(arguments) => mutants::run(arguments)?,
-        Task::Arms(arguments) => mutants::run_arms(arguments)?,
         Task::Torment(arguments) => torment::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,

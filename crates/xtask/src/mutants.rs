@@ -1,140 +1,195 @@
-//! The mutation score (R44): the code that decides who may call, that a key acts once, what a token is and which state
-//! follows which is changed, one small change at a time; the tests must notice. cargo-mutants says which changes there
-//! are; `groups.rs` says which code and which goal.
+//! The mutation score (R44): cargo-mutants changes the code that decides who may call, that a key acts once, what a token is
+//! and which state follows which, one small change at a time, and the tests must notice. `groups.rs` says which code is
+//! meant and which share must be noticed.
 //!
-//! Building is what costs. So all changes are woven into one text that asks, at each place, which one is meant
-//! (`weave.rs`), and the tests are built once; those that do not compile are taken out until the rest does
-//! (`workshop.rs`). One run of all tests says which come to which change; then each change is meant once, before those
-//! alone (`trial.rs`). A mutant that no test can tell from the original stands in `exceptions.rs` with the reason.
+//! Every mutant is a build of its own, of some three minutes on two cores; all of them take a day and a half. For a change
+//! under review, `-- --in-diff FILE` tries the mutants of its lines alone; `-- --shard 0/8` tries an eighth of them, and
+//! `-- --iterate` leaves out those that an earlier run caught.
 //!
-//! All happens in a scratch worktree of the last commit below the target folder, never in the user's tree. What was
-//! found stands in a journal beside it, so that a run that was stopped goes on where it was.
-//!
-//! `cargo xtask arms` takes away, by the same means, each part of what guards (`arms.rs`).
-//!
-//! A change of a constant, of a member left out of a structure or of what a function of a hidden type returns cannot be
-//! asked for while the program runs: it is not tried, and the figures say how many these are.
+//! All happens in a scratch worktree of the last commit below the target folder, never in the user's tree.
 //!
 //! Absent on purpose: PostgreSQL. None of this code knows which engine it speaks to; the suite compares the engines.
-//! Tests that start the program with an empty environment: they would not pass on which mutant is meant.
+//! Building all mutants at once, to choose one while the program runs: it judged all of them in hours, and was five times the
+//! code of the rest of this task (ADR 0078).
 
-mod arms;
-mod course;
-mod exceptions;
 mod groups;
-mod journal;
-mod mutant;
-mod report;
-mod trial;
-mod weave;
-mod workshop;
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::process::Command;
 
 use crate::failure::{Context, Failure, Outcome};
-use crate::planted::scratch::Scratch;
 use crate::process;
-use course::{Course, Member};
-use groups::{GROUPS, Group};
-use journal::Journal;
-use workshop::Workshop;
+use crate::record::Record;
+use crate::scratch::Scratch;
+use groups::{EQUIVALENT, GROUPS, Group};
 
+/// Pinned, because the mutants that exist are those of a version.
+const VERSION: &str = "27.1.0";
+
+/// What cargo-mutants says by its exit code: all were caught, some were missed, some ran out of time.
+const JUDGED: [i32; 3] = [0, 2, 3];
+
+/// Change the code that guards, in a scratch copy of the last commit, one small change at a time, and see tests fail
 #[derive(clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "the flags of a command line")]
 pub struct Arguments {
-    /// Only these groups (mutants: authorization, idempotency, tokens, states; arms: rights, limits, filters)
+    /// Only these groups: authorization, idempotency, tokens, states
     #[arg(long, num_args = 1.., value_name = "NAME")]
     group: Vec<String>,
-    /// Only the mutants whose names contain one of these
-    #[arg(long, num_args = 1.., value_name = "WORD")]
-    only: Vec<String>,
-    /// Show the mutants and what is known of them, run nothing
+    /// Show the mutants, run nothing
     #[arg(long)]
     list: bool,
-    /// Judge anew what the journal has already
-    #[arg(long)]
-    fresh: bool,
-    /// Let what other tests caught earlier count, where the changed code is the same
-    #[arg(long, conflicts_with = "fresh")]
-    accept_earlier: bool,
-    /// Build in this folder instead of one below the target folder; never in one that builds of the checkout use, which
-    /// would take what is woven for their own
-    #[arg(long, value_name = "FOLDER", env = "PROVOST_MUTANTS_TARGET")]
-    target_dir: Option<PathBuf>,
-    /// Keep what was reached for docs/assurance.md; of arms, keep the table also where some escape or are open
-    #[arg(long, conflicts_with = "only")]
+    /// Keep what was reached for docs/assurance.md
+    #[arg(long, conflicts_with_all = ["more", "list"])]
     record: bool,
+    /// More options of cargo-mutants, such as --in-diff FILE, --shard K/N or --iterate
+    #[arg(last = true)]
+    more: Vec<String>,
 }
 
-/// Makes the mutants that cargo-mutants lists.
 pub fn run(arguments: &Arguments) -> Outcome {
-    judge(arguments, GROUPS, false)
-}
-
-/// Takes the arms of what guards away.
-pub fn run_arms(arguments: &Arguments) -> Outcome {
-    judge(arguments, arms::GROUPS, true)
-}
-
-fn judge(arguments: &Arguments, groups: &'static [Group], are_arms: bool) -> Outcome {
-    let chosen = arguments.chosen(groups)?;
-    let workplace = workplace()?;
+    let groups = arguments.groups()?;
+    let program = process::find_or_install_crate("cargo-mutants", VERSION)?;
+    let workplace = process::target().join("mutants");
     let scratch = Scratch::prepare(&workplace)?;
-    let target = arguments.target(&workplace);
-    if target == process::target() {
-        return Err(Failure::new(
-            "builds of the checkout would take what is woven for their own: choose another --target-dir",
-        ));
+    let mut figures = Vec::new();
+    let mut below = Vec::new();
+    for group in &groups {
+        println!("{} ({}):", group.name, group.about);
+        let folder = workplace.join(group.name);
+        std::fs::create_dir_all(&folder).context(folder.display())?;
+        let mut command = mutants(&program, &scratch, group);
+        if arguments.list {
+            process::run(command.arg("--list").args(&arguments.more))?;
+            continue;
+        }
+        command
+            .env("CARGO_TARGET_DIR", workplace.join("target"))
+            // The first failing test says enough.
+            .env("NEXTEST_MAX_FAIL", "1:immediate")
+            .args(["--in-place", "--test-tool", "nextest", "--profile", "ci"])
+            .args(["--test-workspace", "true", "--output"])
+            .arg(&folder)
+            .args(&arguments.more)
+            // The unit tests of all crates, and the scenarios.
+            .args(["--", "--lib", "--test", "it"]);
+        let status = process::status(&mut command)?;
+        if !status.code().is_some_and(|code| JUDGED.contains(&code)) {
+            return Err(Failure::new(format!("cargo-mutants failed ({status})")));
+        }
+        let count = Count::read(&folder.join("mutants.out"))?;
+        figures.push(count.words(group));
+        if count.percent() < group.goal {
+            below.push(format!("{} ({} %)", group.name, group.goal));
+        }
     }
-    let workshop = Workshop::open(&scratch, target, workplace.clone())?;
-    let mut course = Course::new(&workshop, Journal::open(&workplace)?, arguments.accept_earlier)?;
-    if arguments.fresh {
-        course.begin_anew();
+    for figure in &figures {
+        println!("{figure}.");
     }
-    let mut members = course.members(&chosen, are_arms)?;
-    members.retain(|member| arguments.wants(member));
-    if members.is_empty() {
-        return Err(Failure::new("no mutant is meant"));
+    if !below.is_empty() {
+        return Err(Failure::new(format!("below the goal: {}", below.join(", "))));
     }
-    if arguments.list {
-        report::list(&course, &members);
-        return if are_arms && arguments.record {
-            report::write_table(&course, &members)
-        } else {
-            Ok(())
-        };
+    if arguments.record {
+        let names: Vec<&str> = groups.iter().map(|group| group.name).collect();
+        let command = format!("cargo xtask mutants --group {}", names.join(" "));
+        Record::new(&["R44"], format!("{}.", figures.join("; ")), command).write("mutants")?;
     }
-    let word = if are_arms { "arms" } else { "mutants" };
-    println!("{} {word} at {:.12}.", members.len(), scratch.commit);
-    course.run(&members)?;
-    report::conclude(&course, &chosen, &members, arguments.record.then_some(word))
+    Ok(())
 }
 
 impl Arguments {
-    fn chosen(&self, groups: &'static [Group]) -> Outcome<Vec<&'static Group>> {
+    fn groups(&self) -> Outcome<Vec<&'static Group>> {
         if self.group.is_empty() {
-            return Ok(groups.iter().collect());
+            return Ok(GROUPS.iter().collect());
         }
         let find = |name: &String| {
-            let found = groups.iter().find(|group| group.name == name);
+            let found = GROUPS.iter().find(|group| group.name == name);
             found.context(format_args!("there is no group {name}"))
         };
         self.group.iter().map(find).collect()
     }
+}
 
-    fn wants(&self, member: &Member) -> bool {
-        self.only.is_empty() || self.only.iter().any(|word| member.mutant.name.contains(word))
+/// cargo-mutants with the mutants of one group.
+fn mutants(program: &Path, scratch: &Scratch, group: &Group) -> Command {
+    let mut command = Command::new(program);
+    process::without_settings(&mut command);
+    // Without --workspace only the default members are looked at.
+    command.current_dir(scratch.folder()).args([
+        "mutants",
+        "--workspace",
+        "--no-config",
+        "--colors",
+        "never",
+    ]);
+    for source in group.sources {
+        command.args(["--file", source.file, "--re", &source.expression()]);
+    }
+    for expression in EQUIVALENT {
+        command.args(["--exclude-re", expression]);
+    }
+    command
+}
+
+/// How many mutants of a group came to which end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    caught: usize,
+    hanging: usize,
+    missed: usize,
+    unviable: usize,
+}
+
+impl Count {
+    /// Reads the lists of a finished run, a mutant on each line.
+    fn read(folder: &Path) -> Outcome<Self> {
+        let lines = |name: &str| {
+            let file = folder.join(name);
+            let text = std::fs::read_to_string(&file).context(file.display())?;
+            Outcome::Ok(text.lines().filter(|line| !line.trim().is_empty()).count())
+        };
+        Ok(Self {
+            caught: lines("caught.txt")?,
+            hanging: lines("timeout.txt")?,
+            missed: lines("missed.txt")?,
+            unviable: lines("unviable.txt")?,
+        })
     }
 
-    fn target(&self, workplace: &std::path::Path) -> PathBuf {
-        let named = self.target_dir.as_ref();
-        named.map_or_else(|| workplace.join("target"), |folder| process::root().join(folder))
+    /// Rounded down, so that 100 means all. A test that hangs has noticed.
+    fn percent(self) -> usize {
+        let noticed = self.caught + self.hanging;
+        (noticed * 100).checked_div(noticed + self.missed).unwrap_or(100)
+    }
+
+    fn words(self, group: &Group) -> String {
+        format!(
+            "{} ({}): {} % of {} mutants that compile, {} caught, {} made a test hang, {} escaped; {} do not compile",
+            group.name,
+            group.about,
+            self.percent(),
+            self.caught + self.hanging + self.missed,
+            self.caught,
+            self.hanging,
+            self.missed,
+            self.unviable
+        )
     }
 }
 
-/// The folder of worktree, builds and journal.
-fn workplace() -> Outcome<PathBuf> {
-    let folder = process::target().join("mutants");
-    std::fs::create_dir_all(&folder).context(format_args!("cannot make {}", folder.display()))?;
-    Ok(folder)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_escapes_is_never_a_hundred_percent() {
+        let count = Count {
+            caught: 998,
+            hanging: 1,
+            missed: 1,
+            unviable: 7,
+        };
+        assert_eq!(count.percent(), 99);
+        assert_eq!(Count { missed: 0, ..count }.percent(), 100);
+        assert_eq!(Count::default().percent(), 100);
+    }
 }

@@ -1,15 +1,18 @@
-//! What a run that proves a goal leaves behind: one small file that `docs/assurance.md` is made from.
+//! What a run that proves a goal leaves behind: one line of one file, which `docs/assurance.md` is made from.
 //!
 //! A figure on that page comes from the run itself. A task writes its record with `--record`, only after it
 //! succeeded; a later run of the same name replaces it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::ser::{PrettyFormatter, Serializer};
 
 use crate::failure::{Context, Outcome};
 use crate::{clock, process};
+
+/// The records by their names, in the order of these.
+pub type Records = BTreeMap<String, Record>;
 
 /// One successful run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,21 +48,46 @@ impl Record {
         self
     }
 
-    /// Writes `docs/assurance/<name>.json`.
-    pub fn write(&self, name: &str) -> Outcome {
-        let mut text = Vec::new();
-        let mut serializer = Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b"  "));
-        self.serialize(&mut serializer)
-            .context("cannot write the record")?;
-        text.push(b'\n');
-        let file = folder().join(format!("{name}.json"));
-        std::fs::write(&file, text).context(format_args!("cannot write {}", file.display()))?;
-        println!("Recorded in {}.", file.display());
+    /// Makes it the record of that name.
+    pub fn write(self, name: &str) -> Outcome {
+        let mut records = read()?;
+        records.insert(name.to_owned(), self);
+        let file = file();
+        std::fs::write(&file, text(&records)?).context(format_args!("cannot write {}", file.display()))?;
+        println!("Recorded as {name} in {}.", file.display());
         Ok(())
     }
 }
 
-/// The folder of the records.
-pub fn folder() -> PathBuf {
-    process::root().join("docs/assurance")
+fn file() -> PathBuf {
+    process::root().join("docs/assurance/records.json")
+}
+
+/// Returns the records that are kept.
+pub fn read() -> Outcome<Records> {
+    let file = file();
+    let text = std::fs::read_to_string(&file).context(format_args!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text).context(format_args!("{} holds no records", file.display()))
+}
+
+/// One record on each line, so that a later run changes one line.
+fn text(records: &Records) -> Outcome<String> {
+    let line = |(name, record): (&String, &Record)| {
+        let name = serde_json::to_string(name)?;
+        Ok(format!("{name}: {}", serde_json::to_string(record)?))
+    };
+    let lines: Result<Vec<String>, serde_json::Error> = records.iter().map(line).collect();
+    let lines = lines.context("cannot write the records")?;
+    Ok(format!("{{\n{}\n}}\n", lines.join(",\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_records_are_one_to_a_line() {
+        let there = std::fs::read_to_string(file()).unwrap();
+        assert!(there == text(&read().unwrap()).unwrap());
+    }
 }

@@ -14,9 +14,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::{Context, Failure, Outcome};
-use crate::planted::scratch::Scratch;
 use crate::process;
 use crate::record::Record;
+use crate::scratch::Scratch;
 
 const PACKAGE: &str = "provost-server";
 /// The tool of the format's own project.

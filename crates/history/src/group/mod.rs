@@ -4,7 +4,7 @@
 //! behaviours of its events, one column of codes is read and the projection is taken of the table of behaviours;
 //! otherwise the codes of the projected columns are combined, row group by row group.
 //!
-//! INVARIANT HI-7: the result depends on the events alone, not on threads, nor on how they lie in chunks and
+//! INVARIANT HI-7: a grouping depends on the events alone, not on threads, nor on how they lie in chunks and
 //! segments: counts are sums, the newest event is a maximum by (instant, event id), and groups are sorted by their
 //! values.
 //!

@@ -3,6 +3,8 @@
 //! Parquet's own reader gives a value for each row; a scan wants the code that stands in the file. So the pages are
 //! split and unpacked by the library, and the few encodings that our writer uses are decoded here: dictionaries in
 //! plain encoding, runs and bit-packed groups of codes, bit-packed booleans, differences. Anything else is refused.
+//!
+//! Keeps HI-1.
 
 use super::delta;
 use crate::batch::{Column, Dictionary, Values};
@@ -450,6 +452,7 @@ mod tests {
             }
         }
 
+        /// Proves HI-1, HI-3.
         #[test]
         fn any_bytes_are_a_page_or_refused(bytes: Vec<u8>, rows in 0_usize..10_000, is_optional: bool) {
             let page = DataPage { bytes: &bytes, rows, is_optional };

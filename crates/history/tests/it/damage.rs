@@ -48,6 +48,7 @@ fn sealed(schema: &Arc<Schema>, rows: &[Row]) -> Vec<u8> {
     storage.0.lock().unwrap().remove("s").unwrap()
 }
 
+/// Proves HI-4.
 #[test]
 fn every_flipped_byte_of_a_segment_is_refused_or_harmless() {
     let schema = plain();
@@ -67,6 +68,7 @@ fn every_flipped_byte_of_a_segment_is_refused_or_harmless() {
     assert!(refused >= whole.len() - 4, "{refused} of {}", whole.len());
 }
 
+/// Proves HI-4.
 #[test]
 fn every_cut_of_a_segment_is_refused() {
     let schema = plain();
@@ -119,11 +121,13 @@ fn signed(mut bytes: Vec<u8>) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
+    /// Proves HI-1.
     #[test]
     fn any_bytes_are_a_chunk_or_refused(bytes: Vec<u8>) {
         prop_assert!(chunk::decode(&plain(), &bytes).is_err());
     }
 
+    /// Proves HI-1, HI-3.
     #[test]
     fn a_chunk_with_a_right_checksum_and_wrong_content_does_no_harm(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
@@ -165,6 +169,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
+/// Proves HI-5.
 #[test]
 fn a_write_that_fails_leaves_no_object_and_no_remains() {
     let path = folder("failing");
@@ -178,6 +183,7 @@ fn a_write_that_fails_leaves_no_object_and_no_remains() {
     assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
 }
 
+/// Proves HI-5.
 #[test]
 fn a_crash_before_the_rename_is_swept_and_sealing_anew_repairs() {
     let path = folder("crashed");

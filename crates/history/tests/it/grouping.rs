@@ -64,6 +64,7 @@ fn counted(plan: &Plan, groups: &Groups) -> BTreeMap<Vec<String>, Counted> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(80))]
 
+    /// Proves HI-7.
     #[test]
     fn grouping_equals_counting_in_a_map(
         (schema, rows) in schemas().prop_flat_map(|schema| histories(schema, 150)),
@@ -94,6 +95,7 @@ proptest! {
         prop_assert_eq!(other, one);
     }
 
+    /// Proves HI-7.
     #[test]
     fn a_limit_is_passed_by_the_number_of_groups_whatever_the_threads(
         (schema, rows) in histories(plain(), 60),

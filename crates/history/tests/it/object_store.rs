@@ -254,6 +254,7 @@ fn ranges_are_exact_and_what_is_absent_is_not_found() {
     }
 }
 
+/// Proves HI-8.
 #[test]
 fn a_put_never_replaces_other_content() {
     let Some(place) = Place::new() else { return };
@@ -350,6 +351,7 @@ fn what_fails_for_a_moment_is_tried_again() {
     proxy.assert_used_up();
 }
 
+/// Proves HI-8.
 #[test]
 fn a_put_whose_answer_was_lost_succeeds_when_done_anew() {
     let Some(place) = Place::new() else { return };

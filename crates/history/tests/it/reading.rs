@@ -14,6 +14,7 @@ fn question(from: i64, to: i64, max_events: u64) -> Question {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(80))]
 
+    /// Proves HI-6.
     #[test]
     fn a_window_has_its_beginning_and_not_its_end(
         (schema, rows) in histories(plain(), 120),
@@ -29,6 +30,7 @@ proptest! {
         prop_assert_eq!(read(&plan), want);
     }
 
+    /// Proves HI-6.
     #[test]
     fn the_newest_events_count_and_of_one_instant_those_with_the_highest_ids(
         (schema, rows) in histories(plain(), 120),

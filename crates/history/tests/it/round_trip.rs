@@ -18,6 +18,7 @@ proptest! {
         prop_assert_eq!(read(&plan), expected(&rows));
     }
 
+    /// Proves HI-2.
     #[test]
     fn a_later_schema_reads_what_an_earlier_one_wrote(
         (schema, rows) in schemas().prop_flat_map(|schema| histories(schema, 60)),
@@ -49,6 +50,7 @@ proptest! {
     }
 }
 
+/// Proves HI-2.
 #[test]
 fn what_a_later_schema_wrote_is_not_read() {
     let (old, storage) = (plain(), Arc::new(Memory::default()));

@@ -1,4 +1,6 @@
 //! One connection, and the transaction that operations see.
+//!
+//! Keeps DB-1, WT-1.
 
 use super::fault::Fault;
 use super::param::Param;

@@ -4,7 +4,8 @@
 //! The sender stands behind a lock that callers share. A stop takes it away, and with that the last sender: the threads
 //! receive what was let in before, then hear that there will be no more, and end.
 //!
-//! INVARIANT RD-1: a job that was let in is run, also when a stop comes between; a stop ends when the threads have ended.
+//! INVARIANT RD-1: a read that was let in is run, also when a stop comes between; a stop ends when the readers have
+//! ended. Proof: `cargo xtask endure schedules`.
 //!
 //! Absent on purpose: a message that says stop. A job could be let in behind it.
 

@@ -161,6 +161,7 @@ mod tests {
         }
     }
 
+    /// Proves WK-2.
     #[test]
     fn sqlite_faults_have_their_class() {
         use rusqlite::ffi;

@@ -1,4 +1,6 @@
 //! The line to one PostgreSQL server: a socket and the runtime that this thread drives it with.
+//!
+//! Keeps TL-1.
 
 use super::fault::Fault;
 use super::plain::{ASKED_IN_CLEAR, Watching, is_asked_in_clear};

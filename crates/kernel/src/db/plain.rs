@@ -3,6 +3,8 @@
 //! Who answers there may be anybody, and the driver hands the password to whoever asks for it. What it calls TLS is therefore,
 //! here, the bare socket with somebody who reads along until the server has let the client in: the request for a password in
 //! clear never reaches the driver.
+//!
+//! Keeps TL-1.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -180,6 +182,7 @@ mod tests {
         None
     }
 
+    /// Proves TL-1.
     #[test]
     fn the_request_is_seen_however_it_comes() {
         let wish = |wish: u32| message(b'R', &wish.to_be_bytes());

@@ -12,6 +12,8 @@
 //! A transaction is aborted only by a statement that failed, and every answer is looked at; so a COMMIT that
 //! the server would turn into a ROLLBACK (its command tag is not visible through the driver) is known before
 //! it is sent, or follows a failure in its own pipeline.
+//!
+//! Keeps DB-1.
 
 use super::Access;
 use super::fault::Fault;

@@ -313,6 +313,7 @@ impl Sqlite {
 mod tests {
     use super::*;
 
+    /// Proves WK-2.
     #[test]
     fn a_file_that_cannot_be_logged_ahead_is_refused() {
         let in_memory = Connection::open_in_memory().unwrap();
@@ -320,6 +321,7 @@ mod tests {
         assert_eq!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen));
     }
 
+    /// Proves WK-2.
     #[test]
     fn the_log_is_there_before_the_first_commit() {
         // The first location is SQLite's on every machine.

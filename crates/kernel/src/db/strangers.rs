@@ -106,6 +106,7 @@ fn has(heard: &[Vec<u8>], word: &[u8]) -> bool {
         .any(|words| words.windows(word.len()).any(|part| part == word))
 }
 
+/// Proves TL-1.
 #[test]
 fn no_password_goes_in_clear_to_whoever_answers_elsewhere() {
     let far = far();
@@ -147,6 +148,7 @@ fn over_loopback_a_password_may_be_asked_for_in_clear() {
     );
 }
 
+/// Proves TL-1.
 #[test]
 fn after_a_failed_handshake_nothing_is_said_in_clear() {
     let far = far();

@@ -1,7 +1,8 @@
 //! What lies around a PostgreSQL store and would make it another one: a pooler that shares sessions, an encoding that cannot
 //! hold every text, a search path that leads elsewhere.
 //!
-//! INVARIANT DB-1: what is set for a session holds for all of it, and every connection of a store reads and writes one schema.
+//! INVARIANT DB-1: what is set for a session of PostgreSQL holds for all of it, and every connection of a store reads
+//! and writes the one schema that was found at its start.
 //!
 //! A pooler in session mode is nobody's concern. In transaction or statement mode, `lock_timeout` and all else that this
 //! program sets goes to whoever is served next, and what others set comes here. It cannot be asked for its mode; but two

@@ -95,6 +95,7 @@ fn a_database_that_cannot_hold_every_text_is_refused() {
     });
 }
 
+/// Proves DB-1.
 #[test]
 fn every_connection_is_pinned_to_one_schema() {
     on_postgres("pinned", |url, schema, conn| {
@@ -135,6 +136,7 @@ fn every_connection_is_pinned_to_one_schema() {
     });
 }
 
+/// Proves DB-1.
 #[test]
 fn a_path_that_leads_past_the_store_is_refused() {
     on_postgres("path", |url, schema, conn| {
@@ -170,6 +172,7 @@ fn a_path_that_leads_past_the_store_is_refused() {
     });
 }
 
+/// Proves DB-1.
 #[test]
 fn a_direct_connection_is_never_taken_for_a_pooler() {
     on_postgres("direct", |url, schema, _| {
@@ -182,6 +185,7 @@ fn a_direct_connection_is_never_taken_for_a_pooler() {
     });
 }
 
+/// Proves DB-1.
 #[test]
 fn a_pooler_that_shares_sessions_is_refused() {
     on_postgres("pooler", |url, _, _| {

@@ -642,6 +642,7 @@ fn a_store_that_cannot_be_reached_is_unavailable() {
     );
 }
 
+/// Proves WK-1.
 #[test]
 fn sqlite_is_set_up_for_durability() {
     on_each("settings", |store, conn| {
@@ -852,6 +853,7 @@ impl Watch for Gate {
     }
 }
 
+/// Proves WT-1.
 #[test]
 fn what_takes_the_place_of_a_lost_connection_is_looked_at_before_it_serves() {
     use std::sync::atomic::Ordering::SeqCst;

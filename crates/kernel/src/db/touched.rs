@@ -10,6 +10,8 @@
 //!
 //! Absent on purpose: the order of changes. What a transaction did to a row and undid again leaves as many equal
 //! contents on both sides; whoever reads takes them away in pairs.
+//!
+//! Keeps PF-1.
 
 use super::conn::{Conn, Tx};
 use super::statement::Statement;

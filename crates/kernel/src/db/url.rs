@@ -1,7 +1,8 @@
 //! What the url of a PostgreSQL store says: each thing once, and what it means for TLS.
 //!
-//! INVARIANT TL-1: a connection that leaves this machine has TLS with a verified certificate and name, unless its url says
-//! otherwise and the operator allowed it besides. A failed handshake is the end of the attempt.
+//! INVARIANT TL-1: a connection to a database on another machine has TLS with a verified certificate and name, unless
+//! URL and operator both say otherwise; after a failed handshake the attempt ends and nothing is said in clear, and a
+//! password that is asked for in clear leaves the machine inside TLS only.
 //!
 //! The driver takes the last of two options and knows two words for TLS of those that operators write. So the text is taken
 //! apart here first, by the driver's own rules, and what decides about TLS is kept from it.
@@ -399,6 +400,7 @@ mod tests {
     }
 
     /// Whatever this machine's name for itself is, only what cannot be elsewhere is near.
+    /// Proves TL-1.
     #[test]
     fn only_a_socket_and_loopback_are_near() {
         for (hosts, expected) in [
@@ -434,6 +436,7 @@ mod tests {
         assert!(refusal("postgres:///x").contains("names no host"));
     }
 
+    /// Proves TL-1.
     #[test]
     fn tls_is_on_unless_it_is_refused() {
         use Mode::{Offered, Plain, Required};

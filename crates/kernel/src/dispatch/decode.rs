@@ -1,4 +1,6 @@
 //! Steps 7 and 8: the media type, the strict JSON, the trio, the schema.
+//!
+//! Keeps PO-9.
 
 use super::Request;
 use crate::auth::Actor;

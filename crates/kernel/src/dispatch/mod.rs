@@ -1,4 +1,4 @@
-//! One function for every operation and every surface (architecture §4): the order of checks of D1.4.
+//! One function for every operation and every surface: the order of checks of D1.4.
 //!
 //! The HTTP edge has done steps 1 and 2 (framing, route, method) before. Here, on a reader thread and in one
 //! snapshot: authentication, organization, role and scope, rate buckets, media type, schema. A read goes on
@@ -6,6 +6,7 @@
 //!
 //! INVARIANT DP-1: a foreign and an unknown organization get the same bytes, decided before any look-up.
 //! INVARIANT DP-2: nothing about schema, existence or state is said to a caller who may not call.
+//! Keeps AU-1.
 
 mod decode;
 mod identify;

@@ -1,4 +1,6 @@
 //! What a request leaves behind without a unit of its own: notes, counts, uses.
+//!
+//! Keeps CK-2.
 
 use super::{Outcome, Request};
 use crate::audit::{Decision, Note};

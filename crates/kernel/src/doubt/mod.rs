@@ -12,10 +12,11 @@
 //! Once a minute an undoubted server keeps the instant in the store. What ends by time, ends by the later of the clock and
 //! that instant, so that a clock which was set back revives nothing.
 //!
-//! INVARIANT CK-1: what removes, prunes, sweeps or writes down an expiry by time has a [`SureTime`] instant, which only a
-//!   clock that is not doubted gives.
-//! INVARIANT CK-2: no entry is dated by a clock that is more than 60 s from the database's.
-//! INVARIANT CK-3: what had run out by a kept instant has run out, whatever the clock says later.
+//! INVARIANT CK-1: what removes, prunes, sweeps or writes down an expiry by time has a [`SureTime`] instant, which
+//! only a clock that is not doubted gives.
+//! INVARIANT CK-2: no entry is dated by a clock that is more than 60 seconds from the database's.
+//! INVARIANT CK-3: what had run out by an instant that an undoubted clock kept has run out, whatever the clock says
+//! later.
 //!
 //! Absent on purpose: asking a time server. Who runs one has its answer in the machine's clock.
 

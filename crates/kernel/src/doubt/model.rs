@@ -360,6 +360,7 @@ mod tests {
         }
     }
 
+    /// Proves CK-1.
     #[test]
     fn a_clock_that_moved_for_more_than_a_minute_is_doubted_until_it_is_back() {
         for moved in [MINUTE + 1, -MINUTE - 1, 401 * DAY] {
@@ -421,6 +422,7 @@ mod tests {
         assert_eq!(late.judge(at(MINUTE, MINUTE)), None);
     }
 
+    /// Proves CK-2.
     #[test]
     fn a_database_that_says_another_time_is_believed_between_two_questions_as_well() {
         let mut mind = mind(Record::default(), 0);

@@ -4,6 +4,9 @@
 //! and calls [`dispatch`]. Path parameters are taken from the raw path and decoded exactly once; a segment
 //! that cannot be decoded names nothing (D1.1). Operations that differ only behind a greedy parameter share a
 //! route of the framework and are told apart here (`template.rs`).
+//!
+//! INVARIANT ED-1: nothing of a body is waited for, parsed or acted on before its caller was authenticated and may
+//! call; a declared length above the limit is refused before.
 
 use super::edge::{ClientIp, RequestId, check_declared, read_body, respond};
 use super::template::Template;

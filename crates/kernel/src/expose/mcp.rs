@@ -4,8 +4,9 @@
 //! caller can say. The organization is no argument: a token has one.
 //!
 //! INVARIANT MT-1: whatever stands in `inputSchema` can be said by a caller of the tool, and nothing else can.
-//! INVARIANT MT-2: every answer fits the `outputSchema` of its tool, which clients check. The schema is the answer's shape;
-//!   words and limits stand in the OpenAPI document, because a list of all tools is read by models (ADR 0021).
+//! INVARIANT MT-2: every answer fits the `outputSchema` of its tool, which clients check. The schema is the answer's
+//! shape; words and limits stand in the OpenAPI document, because a list of all tools is read by models (ADR 0021).
+//! Proof: every answer of the tests is judged.
 
 use super::openapi::{flat_input, for_strangers, opened, portable, without_null};
 use crate::operation::{Access, Entry, Kind, Meta, Method, Registry};

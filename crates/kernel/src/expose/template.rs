@@ -9,7 +9,7 @@
 //! same record. Every segment is decoded once, then they are joined; documents show it as any other parameter.
 //!
 //! INVARIANT RT-1: of the templates that fit a path and have the method, the one with most words behind its greedy
-//!   parameter answers; so every id can be named, whatever it ends in, by saying those words once more.
+//! parameter answers; so every id can be named, whatever it ends in, by saying those words once more.
 //!
 //! Absent on purpose: two greedy parameters in one template.
 
@@ -121,6 +121,7 @@ mod tests {
         assert_eq!(Template::of("/a/{x}/b").route(), "/a/{x}/b");
     }
 
+    /// Proves RT-1.
     #[test]
     fn a_greedy_parameter_takes_all_up_to_the_words_behind() {
         let claim = "/authority/{*id}/claim";

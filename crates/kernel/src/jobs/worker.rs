@@ -5,8 +5,8 @@
 //!        at most a share of each at a time                               inside | outside
 //! ```
 //!
-//! INVARIANT JB-2: one organization's jobs of a kind never hold up another's: they take no more than their share of a pool, what
-//! waits for the outside world has a pool of its own, and a job that ends makes room at once.
+//! INVARIANT JB-2: one organization's jobs of a kind never hold up another's: they take no more than their share of a
+//! pool, what waits for the outside world has a pool of its own, and a job that ends makes room at once.
 //!
 //! Shares are counted in this process: each server of an installation has as many places.
 

@@ -5,6 +5,8 @@
 //! from the folder each time, so that a destroyed one is gone for every process that shares the folder.
 //!
 //! A request meets these functions, so their errors say nothing of the folder in public.
+//!
+//! Keeps ID-3.
 
 use super::folder::{self, is_full};
 use super::sealing::{RecordKey, open, record_key, seal};

@@ -8,6 +8,8 @@
 //!
 //! Several processes may append, and one of them may put a shorter file in place: whoever appends holds the file's lock and
 //! looks whether the file is still the one of its name.
+//!
+//! Keeps EN-1.
 
 use super::Keys;
 use super::checkpoints::{append_to, complete};
@@ -197,6 +199,7 @@ fn class_of(cause: &io::Error) -> Class {
 mod tests {
     use super::*;
 
+    /// Proves EN-1.
     #[test]
     fn no_room_refuses_and_a_failed_write_or_sync_breaks() {
         for kind in [

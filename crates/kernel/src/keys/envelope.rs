@@ -9,6 +9,8 @@
 //! Without the rows of its organization keys, every text of an organization is unreadable for ever.
 //!
 //! Each layer is bound to its place by the authenticated context, so that no ciphertext opens in another row.
+//!
+//! Keeps RC-2.
 
 use super::Keys;
 use super::key::Purpose;
@@ -164,6 +166,7 @@ mod tests {
         keys.open_organization_key("acme", version, &id, &sealed).unwrap()
     }
 
+    /// Proves RC-2.
     #[test]
     fn a_text_opens_in_its_own_place_and_nowhere_else() {
         let scratch = Scratch::new();

@@ -8,8 +8,10 @@
 //! A process reads the folder again now and then, and at once, at most once in five seconds, when something comes with an id,
 //! or a keyed hash, that no known key explains.
 //!
-//! INVARIANT KY-1: a key that is found later is used for nothing new before it is adopted; what was made with it is accepted.
-//! INVARIANT KY-2: a key is adopted once its mark is gone and the store knows it.
+//! INVARIANT KY-1: a key that a process finds later than its start makes nothing before it is adopted, and what
+//! another process made with it is accepted; a key that the store names and that is missing is a 503, neither a
+//! refused token nor a broken store nor a row without proof.
+//! INVARIANT KY-2: a key is adopted once its mark is gone and the store knows it, as the same key.
 
 use super::key::{Key, Purpose, parse_id};
 use super::ring::Ring;

@@ -8,10 +8,13 @@
 //!
 //! Absent on purpose: a cache of day keys (a destroyed key must be gone from every process at once) and a
 //! way to read the raw bytes of a long-lived key other than [`Keys::export_plain`].
+//!
+//! Keeps ST-1.
 
 mod checkpoints;
 mod days;
 mod derive;
+mod documents;
 mod ends;
 mod envelope;
 mod folder;

@@ -189,6 +189,7 @@ fn foreign_files_and_leftovers_are_passed_over() {
     assert_eq!(Keys::open(&scratch.keys()).unwrap().check_values(), checks);
 }
 
+/// Proves ST-1.
 #[test]
 fn verify_wants_every_known_key_unchanged() {
     let (scratch, other) = (Scratch::new(), Scratch::new());
@@ -296,6 +297,7 @@ fn keyed_hashes_are_what_they_were() {
     );
 }
 
+/// Proves CR-1.
 #[test]
 fn a_token_is_hashed_under_the_named_pepper() {
     let scratch = Scratch::new();
@@ -346,6 +348,7 @@ fn keys_can_be_shared_between_threads() {
     shared::<Keys>();
 }
 
+/// Proves DU-1.
 #[test]
 fn folders_above_are_made_too() {
     let scratch = Scratch::new();
@@ -396,6 +399,7 @@ fn a_sealed_secret_opens_only_in_its_place() {
     }
 }
 
+/// Proves CX-2.
 #[test]
 fn a_unit_that_runs_again_never_repeats_key_and_nonce_for_another_text() {
     let scratch = Scratch::new();
@@ -417,6 +421,7 @@ fn open_cell(keys: &Keys, day: i64, sealed: &[u8]) -> Option<String> {
         .map(|text| text.expose().clone())
 }
 
+/// Proves ID-3.
 #[test]
 fn a_cell_opens_only_with_all_that_it_was_sealed_with() {
     let scratch = Scratch::new();
@@ -477,6 +482,7 @@ fn the_day_key_lies_in_a_private_file_and_not_in_the_cell() {
     assert_eq!(files(&scratch.keys()).len(), 7, "no temporary file stays");
 }
 
+/// Proves ID-3.
 #[test]
 fn a_destroyed_day_key_closes_its_cells_in_every_process() {
     let scratch = Scratch::new();
@@ -838,6 +844,7 @@ fn completing_at_the_same_time_makes_one_set() {
     );
 }
 
+/// Proves KY-1.
 #[test]
 fn a_key_that_another_process_made_checks_and_makes_nothing() {
     let scratch = Scratch::new();
@@ -876,6 +883,7 @@ fn a_key_that_another_process_made_checks_and_makes_nothing() {
     assert_eq!((seeds.all.len(), seeds.current.as_str()), (2, "oauth-1"));
 }
 
+/// Proves KY-2.
 #[test]
 fn a_key_that_waits_is_adopted_once_its_mark_is_gone() {
     let scratch = Scratch::new();

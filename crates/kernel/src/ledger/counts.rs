@@ -9,8 +9,8 @@
 //! strangers        networks ≤ 10 000
 //! ```
 //!
-//! INVARIANT LE-1: every read is counted in its organization's summary, whatever strangers and other organizations do; beyond
-//!   the bound its operation is counted, though not whose it is.
+//! INVARIANT LE-1: every read is counted in its organization's summary, whatever strangers and other organizations
+//! do; beyond the bound its operation is counted, though not whose it is.
 
 use super::Counted;
 use crate::auth::OrganizationId;
@@ -136,6 +136,7 @@ mod tests {
         all.iter().find(|(one, _)| one == what).map(|(_, count)| *count)
     }
 
+    /// Proves LE-1.
     #[test]
     fn networks_of_strangers_take_no_room_of_reads() {
         let mut counter = Counter::default();
@@ -165,6 +166,7 @@ mod tests {
         assert!(counter.take().is_empty());
     }
 
+    /// Proves LE-1.
     #[test]
     fn an_organization_takes_no_room_of_another_and_keeps_its_operations() {
         let mut counter = Counter::default();

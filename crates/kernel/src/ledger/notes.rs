@@ -12,6 +12,8 @@
 //!
 //! Absent on purpose: waking anybody for what was put back. The store has just failed; the next note of the chain takes
 //! it along, and the access summary asks for it within a minute.
+//!
+//! Keeps WK-7.
 
 use super::sync::{Mutex, MutexGuard, PoisonError};
 use crate::audit::Note;

@@ -44,6 +44,7 @@ fn a_sum_gives_back_what_it_was_given() {
     assert_ne!(Sum::default().plus(&b).plus(&b), Sum::default());
 }
 
+/// Proves PF-1.
 #[test]
 fn a_row_that_came_changed_and_went_leaves_the_sum_as_it_was() {
     let scratch = Scratch::new();
@@ -87,6 +88,7 @@ fn what_a_transaction_undid_is_no_change_in_any_order() {
     assert_eq!(proven(&keys, undone), (Change::default(), 0));
 }
 
+/// Proves PF-2.
 #[test]
 fn a_row_that_another_hand_changed_is_not_vouched_for() {
     let scratch = Scratch::new();
@@ -119,6 +121,7 @@ fn a_row_that_another_hand_changed_is_not_vouched_for() {
     assert_eq!(proven(&keys, gone).0.rows, -1);
 }
 
+/// Proves PF-1.
 #[test]
 fn both_engines_and_later_columns_give_one_proof() {
     let scratch = Scratch::new();
@@ -137,6 +140,7 @@ fn both_engines_and_later_columns_give_one_proof() {
     assert!(!proof.fits(&keys, &RIGHTS[1], sqlite).unwrap(), "another table");
 }
 
+/// Proves PF-1.
 #[test]
 fn an_older_key_keeps_what_it_proved() {
     let scratch = Scratch::new();

@@ -3,7 +3,8 @@
 //! A bucket is read, judged and moved under its shard's lock. The clock is read before the lock is held: whoever waited
 //! for it judges by an instant that has passed, which can only refuse more.
 //!
-//! INVARIANT RL-1: no order of threads lets more through than the burst and what came back.
+//! INVARIANT RL-1: no order of threads lets more through a bucket than its burst and what came back. Proof: `cargo
+//! xtask endure schedules`.
 
 use super::sync::{Mutex, PoisonError};
 use crate::rate::{Bucket, Pace, Taken};

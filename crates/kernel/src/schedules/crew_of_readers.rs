@@ -7,6 +7,7 @@ use shuttle::sync::Mutex;
 use std::sync::Arc;
 
 /// Two readers, a thread that submits, and a stop. What was let in has run when the stop is over.
+/// Proves RD-1.
 #[test]
 fn a_job_that_was_let_in_runs_and_a_stop_ends() {
     explore("readers", "readers", || {

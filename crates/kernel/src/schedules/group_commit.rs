@@ -15,6 +15,7 @@ const ROOMY: Limits = Limits {
 
 /// Two threads submit while a third stops the writer. What was let in has run when the stop is over, what was not was
 /// given back at once, and nothing is counted as waiting.
+/// Proves WK-5.
 #[test]
 fn what_was_let_in_runs_once_also_when_a_stop_comes_between() {
     explore("queue", "stopped units", || {
@@ -43,6 +44,7 @@ fn what_was_let_in_runs_once_also_when_a_stop_comes_between() {
 }
 
 /// Three threads submit, and the writer is stopped when they are done.
+/// Proves WK-6.
 #[test]
 fn units_of_one_sender_run_in_order_in_batches_of_the_limit() {
     explore("queue", "batches", || {
@@ -74,6 +76,7 @@ fn units_of_one_sender_run_in_order_in_batches_of_the_limit() {
 }
 
 /// Three threads submit more than may wait. Whoever is refused is told so, and there is room again when the others ran.
+/// Proves WK-6.
 #[test]
 fn no_more_units_wait_than_may_and_the_room_comes_back() {
     explore("queue", "full queues", || {
@@ -113,6 +116,7 @@ fn no_more_units_wait_than_may_and_the_room_comes_back() {
 
 /// The writer ends unasked, with a unit in its hands, while two threads submit. Every unit was refused or dropped: nobody
 /// waits for an answer beside a channel that nobody reads.
+/// Proves WK-5.
 #[test]
 fn what_waits_for_a_writer_that_is_gone_is_dropped() {
     explore("queue", "writers that end", || {

@@ -15,6 +15,7 @@ const NARROW: Limits = Limits {
 
 /// Two threads make notes of one chain and a third submits a unit. Then nobody calls any more: were a wake-up lost, the
 /// wait for the last note would have no end.
+/// Proves WK-7.
 #[test]
 fn a_note_is_written_without_another_call() {
     explore("queue", "notes", || {
@@ -41,6 +42,7 @@ fn a_note_is_written_without_another_call() {
 }
 
 /// Two writers share one buffer, and each owns a chain.
+/// Proves WK-7.
 #[test]
 fn a_note_is_written_by_the_writer_of_its_chain() {
     explore("queue", "notes of two writers", || {
@@ -71,6 +73,7 @@ fn a_note_is_written_by_the_writer_of_its_chain() {
 
 /// The store refuses once. What was put back is written when somebody asks for it, as the access summary does every
 /// minute; what comes meanwhile goes with it, behind it.
+/// Proves WK-7.
 #[test]
 fn what_was_put_back_is_written_in_its_order_when_it_is_asked_for() {
     explore("queue", "notes put back", || {
@@ -95,6 +98,7 @@ fn what_was_put_back_is_written_in_its_order_when_it_is_asked_for() {
 
 /// One thread is done before the stop, another goes on through it. The first one's notes are written; of the other's,
 /// each is written or still there.
+/// Proves WK-7.
 #[test]
 fn a_stop_writes_what_was_noted_before_it() {
     explore("queue", "notes at a stop", || {
@@ -115,6 +119,7 @@ fn a_stop_writes_what_was_noted_before_it() {
 
 /// The store takes no notes at all. Nobody asks it more often than there were calls, a few last times apart, and the stop
 /// ends; units run all the same.
+/// Proves WK-7.
 #[test]
 fn a_store_that_takes_no_notes_keeps_no_stop_waiting_and_is_not_asked_without_end() {
     explore("queue", "notes refused", || {

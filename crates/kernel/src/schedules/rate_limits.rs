@@ -16,6 +16,7 @@ const BUCKET: Bucket = Bucket {
 };
 
 /// Three threads want two each of one bucket, one of them of another one as well, and meanwhile a second passes.
+/// Proves RL-1.
 #[test]
 fn no_schedule_lets_more_through_than_the_burst_and_what_came_back() {
     explore("limiter", "limits", || {
@@ -44,6 +45,7 @@ fn no_schedule_lets_more_through_than_the_burst_and_what_came_back() {
 }
 
 /// Three threads want two each while time stands.
+/// Proves RL-1.
 #[test]
 fn threads_together_get_exactly_the_burst_in_every_order() {
     explore("limiter", "bursts", || {

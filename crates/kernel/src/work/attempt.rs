@@ -1,4 +1,6 @@
 //! One transaction over a batch of units.
+//!
+//! Keeps AD-1, ID-1, KY-1, WK-4, WT-1.
 
 use super::{Call, Run, Unit};
 use crate::audit::{self, Decision, Head, Note};

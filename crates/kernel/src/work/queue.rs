@@ -25,12 +25,13 @@
 //! writer            close · count is 1, so receive ············· run · count is 0: the end
 //! ```
 //!
-//! INVARIANT WK-5: a unit that was let in is run once, or dropped with its reply when its writer is gone; a stop waits for
-//! it.
-//! INVARIANT WK-6: no more units wait than may, no transaction carries more than a batch, and those of one sender keep
-//! their order.
-//! INVARIANT WK-7: a note that was accepted is written without another call while the store takes notes; a stop writes
-//! those that were accepted before it, and ends when the store takes none.
+//! INVARIANT WK-5: a unit that was let in is run once, or dropped with its reply when its writer is gone; a stop
+//! waits for it. Proof: `cargo xtask endure schedules`.
+//! INVARIANT WK-6: no more units wait for a writer than may, no transaction carries more than a batch, and those of
+//! one sender keep their order. Proof: `cargo xtask endure schedules`.
+//! INVARIANT WK-7: a note that was accepted is written without another call while the store takes notes; a stop
+//! writes those that were accepted before it, and ends when the store takes none. Proof: `cargo xtask endure
+//! schedules`.
 //!
 //! Absent on purpose: a timer that waits for fuller batches; a lock.
 

@@ -1,5 +1,7 @@
 //! Writers: which units run together, what happens when a transaction fails. Each has a thread of its own, or is a
 //! task where the whole application runs on one thread.
+//!
+//! Keeps WK-1, WK-3.
 
 use super::attempt::{self, Done};
 use super::queue::{self, Commit, Lane, Limits, Message, Queue, Refused};
@@ -18,7 +20,7 @@ use std::thread::JoinHandle;
 const MAX_WAITING: usize = 4096;
 /// How many notes one transaction carries.
 const MAX_NOTES: usize = 2048;
-/// How often a unit is run before it is given up (architecture §5, failures (c)).
+/// How often a unit is run before it is given up.
 const MAX_ATTEMPTS: usize = 5;
 
 /// The writers: one for SQLite, several for PostgreSQL; an organization is always on the same one.

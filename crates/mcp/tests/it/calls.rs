@@ -149,6 +149,7 @@ fn refused() -> Vec<(&'static str, Value, &'static str, &'static str)> {
     ]
 }
 
+/// Proves ME-6.
 #[test]
 fn the_short_way_answers_as_the_library_does() {
     each("mcp_express", |app: Arc<App>| async move {
@@ -194,6 +195,7 @@ fn the_short_way_answers_as_the_library_does() {
     });
 }
 
+/// Proves MT-1.
 #[test]
 fn refusals_are_results_that_name_the_argument() {
     each("mcp_refusals", |app: Arc<App>| async move {
@@ -217,6 +219,7 @@ fn refusals_are_results_that_name_the_argument() {
     });
 }
 
+/// Proves ME-3.
 #[test]
 fn what_nothing_undoes_is_confirmed_in_the_call_itself() {
     each("mcp_confirm", |app: Arc<App>| async move {

@@ -22,6 +22,7 @@ fn initialize(client: &str) -> String {
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
+/// Proves ME-5.
 #[test]
 fn a_foreign_host_or_origin_is_refused_before_the_token_is_looked_at() {
     each("mcp_hosts", |app: Arc<App>| async move {
@@ -51,6 +52,7 @@ fn a_foreign_host_or_origin_is_refused_before_the_token_is_looked_at() {
     });
 }
 
+/// Proves ME-1.
 #[test]
 fn nobody_is_told_anything_without_a_token_not_even_at_initialize() {
     each("mcp_401", |app: Arc<App>| async move {
@@ -105,6 +107,7 @@ fn nobody_is_told_anything_without_a_token_not_even_at_initialize() {
     });
 }
 
+/// Proves ME-1.
 #[test]
 fn a_revoked_token_is_refused_from_the_next_request_on() {
     each("mcp_revoked", |app: Arc<App>| async move {
@@ -148,6 +151,7 @@ fn fleeting(app: &App, id: &str) -> Request<Full<Bytes>> {
     request
 }
 
+/// Proves ME-1.
 #[test]
 fn who_is_cut_off_between_authentication_and_call_is_refused_by_http() {
     each("mcp_fleeting", |app: Arc<App>| async move {
@@ -170,6 +174,7 @@ fn a_call_in_the_usual_form_is_answered_in_the_snapshot_that_finds_its_caller() 
     });
 }
 
+/// Proves ME-4.
 #[test]
 fn a_session_names_the_client_and_is_its_openers() {
     each("mcp_session", |app: Arc<App>| async move {
@@ -221,6 +226,7 @@ fn a_session_names_the_client_and_is_its_openers() {
     });
 }
 
+/// Proves ME-4.
 #[test]
 fn a_session_changes_no_answer() {
     each("mcp_session_grants", |app: Arc<App>| async move {

@@ -19,6 +19,7 @@ const ALL: [&str; 10] = [
     "fetchThing",
 ];
 
+/// Proves ME-2.
 #[test]
 fn a_list_holds_what_its_caller_may_call() {
     each("mcp_list", |app: Arc<App>| async move {
@@ -101,6 +102,7 @@ fn a_selection_takes_away_and_never_adds() {
     });
 }
 
+/// Proves ME-2.
 #[test]
 fn what_is_not_listed_is_as_unknown_as_what_does_not_exist() {
     each("mcp_unknown", |app: Arc<App>| async move {
@@ -273,6 +275,7 @@ fn long_lists_have_pages() {
     });
 }
 
+/// Proves ME-6.
 #[test]
 fn a_list_by_the_short_way_is_what_the_library_lists() {
     each("mcp_express_list", |app: Arc<App>| async move {

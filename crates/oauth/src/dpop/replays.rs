@@ -6,6 +6,8 @@
 //! ```
 //!
 //! One process remembers its own; servers that share a store each accept a proof once.
+//!
+//! INVARIANT OA-7: a proof serves once; a full memory refuses.
 
 use super::{Proof, WINDOW_SECS};
 use crate::error::Refusal;

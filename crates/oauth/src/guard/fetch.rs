@@ -1,4 +1,6 @@
 //! What may be fetched, from where, and how much.
+//!
+//! INVARIANT OA-6: a fetch connects only to a checked address, and to none if any is not public.
 
 use super::exchange::{self, Asked};
 use super::network::{Network, is_public};

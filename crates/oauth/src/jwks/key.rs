@@ -1,4 +1,6 @@
 //! One public key, and the algorithms that it serves.
+//!
+//! INVARIANT OA-2: the kind of a key decides the algorithm, within what the issuer allows.
 
 use crate::base64url;
 use crate::error::Refusal;

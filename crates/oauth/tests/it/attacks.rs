@@ -36,6 +36,7 @@ fn the_valid_token_of_each_allowed_algorithm_is_accepted() {
     }
 }
 
+/// Proves OA-1, OA-2, OA-5.
 #[test]
 fn every_attack_is_refused() {
     let attacks = WORKSHOP.attacks();
@@ -50,6 +51,7 @@ fn every_attack_is_refused() {
 }
 
 /// An attack that fails for another reason than its own shows nothing: with a wrong signature, all would be refused.
+/// Proves OA-3.
 #[test]
 fn attacks_on_claims_and_header_are_refused_for_what_they_are() {
     for attack in WORKSHOP.attacks() {
@@ -99,6 +101,7 @@ fn attacks_on_claims_and_header_are_refused_for_what_they_are() {
     }
 }
 
+/// Proves OA-1.
 #[test]
 fn every_flip_of_a_single_bit_is_refused() {
     for algorithm in ALLOWED {
@@ -128,6 +131,7 @@ fn every_part_of_a_token_and_every_character_less_is_refused() {
     }
 }
 
+/// Proves OA-4.
 #[test]
 fn the_type_is_a_media_type() {
     for word in ["at+jwt", "AT+JWT", "application/at+jwt", "Application/At+Jwt"] {
@@ -141,6 +145,7 @@ fn the_type_is_a_media_type() {
     }
 }
 
+/// Proves OA-5.
 #[test]
 fn what_is_not_understood_and_narrows_nothing_is_ignored() {
     let mut header = Workshop::header(Algorithm::EdDsa);

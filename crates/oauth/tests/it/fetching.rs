@@ -203,6 +203,7 @@ async fn json_of_an_allowed_server_is_fetched_without_credentials() {
     }
 }
 
+/// Proves OA-6.
 #[tokio::test]
 async fn a_name_is_resolved_once_and_a_second_fetch_is_a_second_connection() {
     let server = Server::start(Answer::Bytes(OK.into()), true).await;
@@ -216,6 +217,7 @@ async fn a_name_is_resolved_once_and_a_second_fetch_is_a_second_connection() {
     }
 }
 
+/// Proves OA-6.
 #[tokio::test]
 async fn nothing_is_connected_when_any_address_is_not_public() {
     let server = Server::start(Answer::Bytes(OK.into()), true).await;

@@ -282,6 +282,7 @@ fn exchanged(kind: SubjectTokenType, change: Change) -> Result<subject_token::Su
     )
 }
 
+/// Proves OA-4.
 #[test]
 fn a_subject_token_is_what_its_type_says_and_for_us() {
     use SubjectTokenType::{AccessToken, IdToken};

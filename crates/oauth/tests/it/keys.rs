@@ -254,6 +254,7 @@ fn a_set_is_bounded_and_unambiguous() {
     assert!(KeySet::parse(padded(65_537).as_bytes()).is_err());
 }
 
+/// Proves OA-2.
 #[test]
 fn a_key_is_found_by_its_name_and_serves_its_algorithm_alone() {
     let keys = KeySet::parse(WORKSHOP.key_set().to_string().as_bytes()).unwrap();
@@ -280,6 +281,7 @@ fn a_key_is_found_by_its_name_and_serves_its_algorithm_alone() {
     );
 }
 
+/// Proves OA-3.
 #[test]
 fn json_has_one_reading() {
     let deep = |levels: usize| {

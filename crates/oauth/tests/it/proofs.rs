@@ -235,6 +235,7 @@ fn a_proof_is_accepted_once_for_as_long_as_it_could_be_accepted() {
     );
 }
 
+/// Proves OA-7.
 #[test]
 fn a_full_memory_refuses_and_forgets_nothing_early() {
     let replays = Replays::new(3);
@@ -250,6 +251,7 @@ fn a_full_memory_refuses_and_forgets_nothing_early() {
     );
 }
 
+/// Proves OA-7.
 #[test]
 fn of_many_threads_with_one_proof_one_is_admitted() {
     let replays = Replays::new(1000);

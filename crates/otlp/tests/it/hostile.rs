@@ -21,6 +21,7 @@ fn payload(records: &[u8]) -> Vec<u8> {
     field(1, &field(2, records))
 }
 
+/// Proves OT-2.
 #[test]
 fn records_beyond_the_limit_are_counted_and_not_read() {
     // An empty record takes two bytes; 8 million of them fit into the limit of a body.
@@ -62,6 +63,7 @@ fn a_broken_resource_without_records_rejects_nothing() {
     );
 }
 
+/// Proves OT-2.
 #[test]
 fn a_record_with_too_much_in_it_is_rejected() {
     let large = field(2, &vec![0; MAX_RECORD + 1]);
@@ -111,6 +113,7 @@ proptest! {
     }
 
     /// Every record is counted once (OT-3), wherever a recorded body is damaged.
+    /// Proves OT-3.
     #[test]
     fn a_damaged_body_is_read_or_refused(
         is_log in any::<bool>(),

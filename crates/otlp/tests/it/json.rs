@@ -92,6 +92,7 @@ fn nulls_and_unknown_members_are_nothing() {
     assert_eq!((reading.rejected, reading.why), (1, "a record is malformed"));
 }
 
+/// Proves OT-3.
 #[test]
 fn a_record_of_another_form_is_rejected_alone() {
     let good = json!({ "eventName": "codex.tool_result", "attributes": [text("tool_name", "shell")] });
@@ -102,6 +103,7 @@ fn a_record_of_another_form_is_rejected_alone() {
     assert_eq!(reading.events[0].missing, ["tool.input"]);
 }
 
+/// Proves OT-5.
 #[test]
 fn a_content_beyond_its_limit_is_missing_and_a_name_too() {
     let long = "x".repeat(28 * 1024 + 1);
@@ -156,6 +158,7 @@ fn what_is_no_payload_is_refused() {
     assert_eq!((empty.read, empty.rejected), (0, 0));
 }
 
+/// Proves OT-5.
 #[test]
 fn what_is_told_and_cannot_be_read_is_missing_and_never_absent() {
     let whole = |name: &str| json!({ "key": name, "value": { "intValue": "7" } });
@@ -270,6 +273,7 @@ fn a_command_beside_parameters_that_cannot_be_read_is_missing() {
     assert!(call(text("other", "x")).missing.is_empty());
 }
 
+/// Proves OT-5.
 #[test]
 fn messages_that_cannot_be_read_are_a_prompt_without_its_text() {
     let prompts = |messages: &str| {
@@ -336,6 +340,7 @@ fn number(name: &str, value: i64) -> Value {
     json!({ "key": name, "value": { "intValue": value.to_string() } })
 }
 
+/// Proves OT-5.
 #[test]
 fn whether_a_call_went_over_mcp_is_missing_where_it_cannot_be_read() {
     let codex = |more: Value| {
@@ -437,6 +442,7 @@ fn a_name_of_mcp_is_split_in_logs_and_spans_alike() {
     }
 }
 
+/// Proves OT-5.
 #[test]
 fn a_text_that_may_be_cut_or_another_one_is_missing() {
     let cut = |size: &str| {
@@ -481,6 +487,7 @@ fn a_text_that_may_be_cut_or_another_one_is_missing() {
     assert_eq!(thought.attributes["response.content"], "");
 }
 
+/// Proves OT-5.
 #[test]
 fn a_decision_that_cannot_be_read_may_be_a_rejection() {
     let decided = |given: Value| told("claude_code.tool_decision", &given).len();
@@ -497,6 +504,7 @@ fn a_decision_that_cannot_be_read_may_be_a_rejection() {
     assert_eq!(decided(json!([name, text("decision", "accept")])), 0);
 }
 
+/// Proves OT-5.
 #[test]
 fn a_record_of_which_nobody_can_read_what_it_tells_of_is_rejected() {
     let twice = json!([

@@ -34,6 +34,7 @@ fn assert_events(signal: Signal, body: &str, golden: &str) -> provost_otlp::Read
     reading
 }
 
+/// Proves OT-3, OT-4, OT-5.
 #[test]
 fn logs_of_claude_code_codex_and_the_former_conventions_are_read() {
     let reading = assert_events(Signal::Logs, "logs.pb", "logs.events.jsonl");
@@ -42,6 +43,7 @@ fn logs_of_claude_code_codex_and_the_former_conventions_are_read() {
     assert_eq!(reading.skipped[&Skipped::Other], 2);
 }
 
+/// Proves OT-4, OT-5.
 #[test]
 fn spans_of_the_conventions_are_read() {
     let reading = assert_events(Signal::Traces, "traces.pb", "traces.events.jsonl");
@@ -50,6 +52,7 @@ fn spans_of_the_conventions_are_read() {
     assert_eq!(reading.skipped[&Skipped::Other], 2);
 }
 
+/// Proves OT-6.
 #[test]
 fn nothing_of_a_resource_but_whom_it_names_is_kept() {
     for (signal, body) in [(Signal::Logs, "logs.pb"), (Signal::Traces, "traces.pb")] {

@@ -7,7 +7,8 @@
 //! of another type than declared is a missing one, and so is one below a value of another type than the path needs: an
 //! amount sent as a text must not slip past a policy on amounts, nor an order whose JSON is sent as a text.
 //!
-//! INVARIANT BY-3: what stands at a path and cannot be read as the declared type is missing and never absent.
+//! INVARIANT BY-3: what stands at the path of a declared field and cannot be read as the declared type is missing and
+//! never absent.
 
 use crate::catalogue::FieldType;
 use crate::document::{Item, Reading};
@@ -198,6 +199,7 @@ mod tests {
         }
     }
 
+    /// Proves BY-3.
     #[test]
     fn a_path_leads_into_a_document() {
         let text = r#"{"a": [{"b": 7, "n": null}], "t": "{\"b\":1}", "e": " ", "n": null}"#;
@@ -227,6 +229,7 @@ mod tests {
         }
     }
 
+    /// Proves BY-3.
     #[test]
     fn a_path_into_what_is_no_object_is_missing() {
         let path = CustomPath::parse("tool.input.a").unwrap();

@@ -267,6 +267,7 @@ mod tests {
         (1..levels).fold(leaf(), |inner, _| json!({ "not": inner }))
     }
 
+    /// Proves PC-1.
     #[test]
     fn depth_ends_at_16() {
         assert!(is_fine(&deep(16)));
@@ -274,6 +275,7 @@ mod tests {
         assert_eq!(faults.kept()[0].path, format!("/conditions{}", "/not".repeat(16)));
     }
 
+    /// Proves PC-1.
     #[test]
     fn children_end_at_64_and_nodes_at_512() {
         let of = |n: usize, each: Value| json!({"any": vec![each; n]});
@@ -406,6 +408,7 @@ mod tests {
         assert_eq!(faults(node("contains", json!("s"))), 0);
     }
 
+    /// Proves PD-1.
     #[test]
     fn every_fault_is_named_at_its_place() {
         let node = json!({"all": [

@@ -1,4 +1,6 @@
 //! Whether a value passes a predicate; the table of `truth` for absent and missing ones.
+//!
+//! Keeps BY-4.
 
 use super::name::{self, Chosen};
 use crate::catalogue::{Field, FieldType};

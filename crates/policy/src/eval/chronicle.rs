@@ -15,10 +15,12 @@
 //! What somebody did of whom nobody can say who it is may be anybody's: it stands under no name, as what may match, and is
 //! part of the past of everybody whom the same attribute names.
 //!
-//! INVARIANT CH-1: the answer about an event depends on events that were observed before it, of the same subject or of
-//! somebody unknown, and of the same family, and on nothing else.
+//! INVARIANT CH-1: the answer about an event depends on events that were observed before it, of the same subject or
+//! of somebody unknown, and of the same family, and on nothing else.
 //!
-//! INVARIANT CH-5: an event of somebody unknown makes no answer about anybody more certain, and is left out of none.
+//! INVARIANT CH-5: an event of somebody of whom nobody can say who it is makes no answer about anybody more certain,
+//! and is left out of none.
+//! INVARIANT CH-4: the past of a record is what was recorded under its id and under every word that it has now.
 //!
 //! Absent on purpose: storage. A chronicle is made from events, which are stored.
 

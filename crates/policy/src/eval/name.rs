@@ -10,6 +10,8 @@
 //!
 //! A negative operator is the negation of its positive one. Patterns are asked of words as they stand and of their keys, in
 //! any case; everything else is asked of keys.
+//!
+//! Keeps NW-1.
 
 use crate::catalogue::Field;
 use crate::condition::Check;

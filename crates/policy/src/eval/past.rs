@@ -15,8 +15,9 @@
 //!
 //! INVARIANT CH-2: what is recalled of a subject is what a chronicle knows that observed the same events in the same
 //! order, or nothing can be said of it.
-//! INVARIANT CH-3: memory grows with the subjects and values that a condition can still ask about, not with the
+//! INVARIANT CH-3: a live past grows with the subjects and values that a condition can still ask about, not with the
 //! number of events.
+//! Keeps CH-4, CH-5.
 //!
 //! Absent on purpose: where events are recorded, and making a past anew.
 

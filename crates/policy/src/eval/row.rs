@@ -1,4 +1,6 @@
 //! One event against the nodes of a set, with as little work as its answer needs.
+//!
+//! Keeps NW-1, RG-4, RG-5.
 
 use super::ahead::Ahead;
 use super::chronicle::Chronicle;

@@ -1,6 +1,7 @@
 //! Counts over batches: of one set, and of two that are compared.
 //!
-//! INVARIANT TY-1: unchanged + changed + unknown = evaluated, and the sum over all changes is `changed`.
+//! INVARIANT TY-1: in a comparison, unchanged, changed and unknown add up to all events, and the changes to
+//! `changed`.
 
 use super::mask::{Bits, WORDS, count, each, first, rows};
 use super::scan::Scan;

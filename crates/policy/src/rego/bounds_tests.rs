@@ -50,6 +50,7 @@ const FORMS: [Form; 6] = [
     }),
 ];
 
+/// Proves RG-7.
 #[test]
 fn values_that_hold_the_same_part_twice_are_stopped_whatever_is_done_with_them() {
     let input = json!({"start": [1, 2, 3], "one": "one", "two": "two"});
@@ -83,6 +84,7 @@ fn values_that_hold_the_same_part_twice_are_stopped_whatever_is_done_with_them()
     }
 }
 
+/// Proves RG-7.
 #[test]
 fn a_value_below_the_limit_is_compared_and_a_thousand_comparisons_of_it_are_not() {
     let input = json!({"start": [1, 2, 3], "n": (0..1000).collect::<Vec<u32>>()});
@@ -128,6 +130,7 @@ fn a_value_that_is_refused_is_not_written_down() {
     }
 }
 
+/// Proves RG-7.
 #[test]
 fn depth_ends_where_a_thread_s_stack_surely_does_not() {
     // Each call wraps its argument as deep as a rule's registers allow, and is called as often as a rule can say.
@@ -163,6 +166,7 @@ fn depth_ends_where_a_thread_s_stack_surely_does_not() {
     assert_eq!(run(60), Err(Failure::Stopped));
 }
 
+/// Proves RG-7.
 #[test]
 fn numbers_end_at_some_twenty_thousand_digits() {
     let square = |times: usize| {
@@ -181,6 +185,7 @@ fn numbers_end_at_some_twenty_thousand_digits() {
     assert_eq!(says(&square(60), &json!({})), Err(Failure::Stopped));
 }
 
+/// Proves RG-7.
 #[test]
 fn a_built_in_that_takes_each_of_one_with_each_of_another_is_charged_for_it() {
     let words: Vec<String> = (0..20_000).map(|n| format!("{n:05}")).collect();

@@ -2,6 +2,8 @@
 //!
 //! The machine calls itself for every rule that a rule asks, some kilobytes of stack each, and knows no end: a function
 //! that calls itself, which OPA refuses, would end the whole program. Realistic modules stay below ten.
+//!
+//! Keeps RG-2.
 
 use regorus::rvm::{Instruction, Program};
 

@@ -13,8 +13,9 @@
 //! module are followed, the order of expressions is not. A class that holds an id of the input as well as a text which is none is
 //! a comparison. It may hold more than is ever compared, never less, but for what only the control flow carries.
 //!
-//! INVARIANT RG-6: every way in which a text of the module can meet an id of the input, by a comparison, a membership, a lookup or
-//! a built-in, joins their classes.
+//! INVARIANT RG-6: every way in which a text of a module can meet the id of a record is found when it is compiled,
+//! and is a warning that names the member to ask instead. Every way in which a text of the module can meet an id of
+//! the input, by a comparison, a membership, a lookup or a built-in, joins their classes.
 
 use super::Diagnostic;
 use crate::catalogue::{Field, FieldType};

@@ -5,6 +5,8 @@
 //!
 //! The engine calls itself for every operator that waits for another one (`1 + 1 + …`, `- - - 1`, `a[0][0]…`), up to
 //! four kilobytes of stack each: some hundreds would end the whole program.
+//!
+//! Keeps RG-2.
 
 /// LIMIT: how deep `[` and `{` may nest.
 pub(super) const NESTING_LIMIT: usize = 10;

@@ -13,6 +13,8 @@
 //! Of several such attributes every combination is asked. The module matches if it matches for one of them, and is unknown if
 //! it does for none and is unknown for one: a module's match makes no action weaker, whatever its action is, because the
 //! strongest of all that match decides, and neither allow lists nor exceptions are modules.
+//!
+//! Keeps RG-5.
 
 use super::literals::NamedLiteral;
 use crate::catalogue::Field;

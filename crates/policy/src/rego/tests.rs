@@ -43,6 +43,7 @@ fn a_module_answers_with_its_reason() {
     );
 }
 
+/// Proves RG-1.
 #[test]
 fn what_is_no_answer_is_a_failure() {
     for body in [
@@ -59,6 +60,7 @@ fn disagrees(body: &str, input: &serde_json::Value) -> bool {
     matches!(says(body, input), Err(Failure::Disagreement(_)))
 }
 
+/// Proves RG-1.
 #[test]
 fn rules_that_disagree_are_a_failure() {
     let input = json!({"a": 1, "b": 1});
@@ -122,6 +124,7 @@ fn one_definition_can_disagree_with_itself() {
     }
 }
 
+/// Proves RG-1.
 #[test]
 fn a_module_that_loops_is_stopped() {
     let many: Vec<u32> = (0..400).collect();
@@ -139,6 +142,7 @@ fn refused(body: &str, input: &serde_json::Value) -> Diagnostic {
 
 const START: &str = "default match := {\"matched\": false}\nmatch := {\"matched\": true} if";
 
+/// Proves RG-3.
 #[test]
 fn what_a_builtin_or_reference_refuses_is_never_no_match() {
     let text = json!({"tool": {"input": "rm -rf /"}, "n": 5, "t": "5", "z": 0, "bad": "(", "list": [1, "a"], "null": null,
@@ -246,6 +250,7 @@ fn what_a_builtin_or_reference_refuses_is_never_no_match() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Proves RG-3.
 #[test]
 fn a_refusal_counts_wherever_it_is() {
     let text = json!({"x": 5, "list": [1, "rm"]});
@@ -278,6 +283,7 @@ fn a_refusal_counts_wherever_it_is() {
     );
 }
 
+/// Proves RG-3.
 #[test]
 fn not_and_a_default_take_care_of_a_refusal() {
     let text = json!({"x": 5, "list": [1, "rm"]});
@@ -398,6 +404,7 @@ fn a_module_that_asks_for_the_type_first_is_refused_nothing() {
     }
 }
 
+/// Proves RG-3.
 #[test]
 fn a_match_that_was_found_stands() {
     for order in [
@@ -464,6 +471,7 @@ fn is_unknown(body: &str, input: &serde_json::Value, missing: &[&str]) -> bool {
     module.ask(&input, &missing).has_read_missing
 }
 
+/// Proves RG-4.
 #[test]
 fn a_module_is_unknown_only_for_what_it_reads() {
     let input = json!({"stage": "pre_tool", "tool": {"id": "Bash", "input": {"command": "ls", "list": [1, 2]}},
@@ -684,6 +692,7 @@ fn with_little_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| thread.spawn_scoped(scope, work).unwrap().join().unwrap())
 }
 
+/// Proves RG-2.
 #[test]
 fn rules_that_call_themselves_are_refused() {
     for body in [
@@ -697,6 +706,7 @@ fn rules_that_call_themselves_are_refused() {
     }
 }
 
+/// Proves RG-2.
 #[test]
 fn calls_end_at_32_rules() {
     let chain = |rules: usize, call: &dyn Fn(usize) -> String, start: &str| {
@@ -730,6 +740,7 @@ fn calls_end_at_32_rules() {
     }
 }
 
+/// Proves RG-2.
 #[test]
 fn expressions_end_at_128_operators() {
     let chain =
@@ -810,6 +821,7 @@ fn warned(body: &str) -> Vec<(u32, String, String)> {
 
 const ID: &str = "usr_01m7w5ws2557r5efywan1hf0t3";
 
+/// Proves RG-6.
 #[test]
 fn a_text_that_meets_an_id_is_warned_of_however_it_meets_it() {
     let bodies = [
@@ -875,6 +887,7 @@ fn a_text_that_meets_an_id_is_warned_of_however_it_meets_it() {
     }
 }
 
+/// Proves RG-6.
 #[test]
 fn what_is_an_id_or_meets_none_is_not_warned_of() {
     for condition in [

@@ -3,7 +3,7 @@
 //! A rule that cannot match unless an attribute has one of some texts (a tool's id, a server, a resource, a user)
 //! is found under these texts, names under their match keys. What demands no text is asked for every event of its occasions.
 //!
-//! INVARIANT IX-1: a rule that is left out is false for the event: not true, and not unknown.
+//! INVARIANT IX-1: a policy that the index leaves out is false for the event: not true, and not unknown.
 
 use super::program::{Node, NodeId, Program};
 use crate::catalogue::Field;

@@ -14,7 +14,7 @@
 //!   unknown. A word that no record has stands for itself.
 //!
 //! INVARIANT PS-1: a failed evaluation never makes an action weaker.
-//! INVARIANT PS-2: two sets have the same digest iff they hold the same definitions.
+//! INVARIANT PS-2: two policy-set versions have the same digest iff they hold the same enabled definitions.
 //!
 //! Absent on purpose: numbers of versions and when one became live (the server's).
 

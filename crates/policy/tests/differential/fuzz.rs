@@ -262,6 +262,7 @@ fn the_corpus_of_inputs_keeps_its_promises() {
     replay("inputs", 10, super::reading::inputs);
 }
 
+/// Proves RG-2.
 #[test]
 fn the_corpus_of_modules_keeps_its_promises() {
     replay("modules", 10, modules);

@@ -39,6 +39,7 @@ fn policies(dice: &mut Dice) -> Vec<(&'static str, Value)> {
         .collect()
 }
 
+/// Proves BY-2, BY-4, CH-1, CH-5, DE-1, IX-1, PJ-1.
 #[test]
 fn row_columns_and_naive_agree_on_random_sets_and_histories() {
     let mut unknown = 0;
@@ -64,6 +65,7 @@ fn row_columns_and_naive_agree_on_random_sets_and_histories() {
     assert!(groupable > cases / 10, "{groupable}");
 }
 
+/// Proves TY-1.
 #[test]
 fn every_count_of_a_comparison_agrees() {
     for seed in seeds(10_000, 150) {
@@ -122,6 +124,7 @@ fn every_count_of_a_comparison_agrees() {
     }
 }
 
+/// Proves DE-1.
 #[test]
 fn batches_of_thousands_agree_with_rows() {
     let mut dice = Dice::new(77);
@@ -144,6 +147,7 @@ fn batches_of_thousands_agree_with_rows() {
     }
 }
 
+/// Proves RP-5.
 #[test]
 fn a_walk_that_changes_its_table_of_symbols_remembers_the_past() {
     let mut with_past = 0;

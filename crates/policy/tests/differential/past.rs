@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 const MINUTE: i64 = 60_000;
 
+/// Proves CH-2.
 #[test]
 fn what_is_recalled_gives_the_decisions_of_the_naive_evaluator() {
     let mut with_history = 0;
@@ -37,6 +38,7 @@ fn what_is_recalled_gives_the_decisions_of_the_naive_evaluator() {
     assert!(with_history > 50, "{with_history}");
 }
 
+/// Proves CH-2.
 #[test]
 fn events_of_one_request_see_those_before_them() {
     for seed in 30_000..30_100 {
@@ -133,6 +135,7 @@ fn an_event_that_is_a_little_late_counts_with_the_newest_one() {
     assert_eq!(judged(&set, &past, "u", 71 * MINUTE), (Action::Allow, false));
 }
 
+/// Proves CH-2.
 #[test]
 fn an_event_that_is_too_late_puts_its_subject_alone_in_doubt() {
     let set = Arc::new(after_x());
@@ -151,6 +154,7 @@ fn an_event_that_is_too_late_puts_its_subject_alone_in_doubt() {
     assert_eq!(judged(&set, &past, "u", 103 * MINUTE), (Action::Block, true));
 }
 
+/// Proves CH-3.
 #[test]
 fn memory_is_bounded_by_what_can_be_asked_about() {
     let set = Arc::new(after_x());

@@ -93,6 +93,7 @@ fn agrees(text: &str) {
     }
 }
 
+/// Proves BY-1.
 #[test]
 fn three_readers_agree_on_any_text() {
     let mut dice = Dice::new(90_000);

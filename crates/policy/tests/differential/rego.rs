@@ -170,6 +170,7 @@ fn completions(dice: &mut Dice, event: &Plain) -> Vec<Plain> {
     all
 }
 
+/// Proves RG-4.
 #[test]
 fn a_module_that_is_not_unknown_answers_the_same_whatever_is_missing() {
     let (mut known, mut unknown, mut different) = (0, 0, 0);

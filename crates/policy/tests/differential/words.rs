@@ -31,6 +31,7 @@ fn told(seed: u64, events: usize) -> Told {
     }
 }
 
+/// Proves DE-1, IX-1, NW-1, WD-5.
 #[test]
 fn row_columns_and_naive_agree_on_what_names_mean() {
     let (mut unknown, mut plain) = (0, 0);
@@ -55,6 +56,7 @@ fn row_columns_and_naive_agree_on_what_names_mean() {
     assert!(unknown > 2 * cases && plain > 2 * cases, "{unknown} {plain}");
 }
 
+/// Proves CH-4.
 #[test]
 fn what_is_recalled_of_names_gives_the_decisions_of_the_naive_evaluator() {
     let mut with_history = 0;

@@ -188,6 +188,7 @@ fn kind(of: Field) -> Kind {
 mod tests {
     use super::*;
 
+    /// Proves RE-2.
     #[test]
     fn every_attribute_of_the_catalogue_has_one_column_and_every_column_an_attribute() {
         let schema = schema();
@@ -204,6 +205,7 @@ mod tests {
     }
 
     // INVARIANT RE-2: these are the lists of versions 1 and 2, by the digests of their names and types.
+    /// Proves RE-2.
     #[test]
     fn the_columns_of_earlier_versions_stay_where_they_are() {
         let digest = |count: usize| {

@@ -6,8 +6,10 @@
 //!   attribute is absent    its column has none
 //! ```
 //!
-//! INVARIANT RE-1: an event that is read back equals the one that was recorded.
-//! INVARIANT RE-2: the columns only grow at their end; the list below is their order, whatever the catalogue's is.
+//! INVARIANT RE-1: an event that is read back from the history equals the one that was recorded, absent and missing
+//! attributes kept apart.
+//! INVARIANT RE-2: the columns of a recorded event only grow at their end; the list below is their order, whatever
+//! the order of the catalogue is.
 //!
 //! Absent on purpose: where rows are stored, ids of events, and what was asked of the caller on the wire.
 

@@ -145,6 +145,7 @@ mod tests {
         kept.trim();
     }
 
+    /// Proves RP-5.
     #[test]
     fn the_smallest_are_kept_with_whole_counts_in_every_order_and_however_they_are_joined() {
         // 300 digests, of which number n occurs n % 5 + 1 times.

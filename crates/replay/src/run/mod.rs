@@ -6,14 +6,16 @@
 //!        ── history conditions: in the order of time, with the past of 30 days ─────────┘
 //! ```
 //!
-//! INVARIANT RP-1: unchanged + changed + errors + unknown = evaluated, and the counts of all changes add up to `changed`.
-//! INVARIANT RP-2: results depend on the events, the sets, the register and the question alone: not on the number of threads, nor on
-//! how events lie in chunks and segments, nor on interruptions. What is counted is added exactly, in any order.
+//! INVARIANT RP-1: unchanged, changed, errors and unknown add up to the evaluated events, and the counts of all
+//! changes to `changed`.
+//! INVARIANT RP-2: results depend on the events, the sets, the register and the question alone: not on the number of
+//! threads, nor on how events lie in chunks and segments, nor on interruptions. What is counted is added exactly, in
+//! any order.
 //! INVARIANT RP-3: while a run is at work its counters never decrease, and neither does `Watch::processed`.
-//! INVARIANT RP-4: nothing is written: the only storage at hand is one to read.
+//! INVARIANT RP-4: a backtest writes nothing. Proof: the compiler, since a `Source` gives no way to write.
 //! INVARIANT RP-5: memory is bounded whatever the window: a stripe's groups, a row group for each thread, and the
-//! behaviours, subjects and tools with the smallest digests; sets with history conditions remember, for each subject, what
-//! their conditions can still ask.
+//! behaviours, subjects and tools with the smallest digests; sets with history conditions remember, for each subject,
+//! what their conditions can still ask. Proof: in part.
 //!
 //! Source: D9.1, D9.4 to D9.7, D9.10.
 //!

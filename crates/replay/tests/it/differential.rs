@@ -127,6 +127,7 @@ fn with_kills(job: &Job, kills: &[usize]) -> Outcome {
     outcome
 }
 
+/// Proves RP-1, RP-2.
 #[test]
 fn the_engine_equals_the_naive_evaluator_in_every_count() {
     let first = asked("PROVOST_REPLAY_SEED").unwrap_or(FIRST_SEED);
@@ -208,6 +209,7 @@ fn the_engine_equals_the_naive_evaluator_in_every_count() {
     assert!(past > cases / 10 && groupable > cases / 10);
 }
 
+/// Proves RP-2.
 #[test]
 fn thousands_of_events_give_the_same_results_however_they_are_judged() {
     // Repeated eight times, and all distinct: too many to group.

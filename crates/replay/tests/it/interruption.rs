@@ -109,6 +109,7 @@ fn a_cut_by_duration_keeps_the_newest() {
     assert_eq!(outcome.results.newest_event_at, Some(text));
 }
 
+/// Proves RP-3.
 #[test]
 fn counters_never_decrease_and_a_checkpoint_of_something_else_starts_over() {
     let history = history(3, 2000);
@@ -160,6 +161,7 @@ fn counters_never_decrease_and_a_checkpoint_of_something_else_starts_over() {
     }
 }
 
+/// Proves RP-1.
 #[test]
 fn what_cannot_be_read_counts_as_errors_and_nothing_else_is_lost() {
     let history = history(4, 1200);

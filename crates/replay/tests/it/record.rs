@@ -98,6 +98,7 @@ fn through_a_chunk(events: &[Owned]) -> Vec<Owned> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
+    /// Proves RE-1.
     #[test]
     fn an_event_reads_back_as_it_was_judged(
         wires in prop::collection::vec((wire(), decision(), prop::option::of(text())), 1..20),
@@ -126,6 +127,7 @@ proptest! {
         }
     }
 
+    /// Proves RE-1.
     #[test]
     fn the_flat_document_of_an_event_reads_as_the_event((attributes, missing, at_ms, occasion) in wire()) {
         let owned = Owned::read(at_ms, occasion, &attributes, &missing).unwrap();
@@ -176,6 +178,7 @@ fn version_1() -> Arc<Schema> {
     Arc::new(Schema::new(1, columns).unwrap())
 }
 
+/// Proves HS-10.
 #[test]
 fn a_chunk_of_version_1_is_read_and_its_sources_tell_what_was_imported() {
     let (old, now) = (version_1(), record::schema());
@@ -225,6 +228,7 @@ fn told(value: Value, symbols: &Symbols) -> String {
     }
 }
 
+/// Proves BY-2.
 #[test]
 fn whatever_was_kept_of_an_input_rows_and_columns_judge_what_it_says_today() {
     let (missing, nothing) = (Some(Value::Missing), None);

@@ -64,3 +64,38 @@ static LIST: &[&Area] = &[
     &restore::AREA,
     &capabilities::AREA,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+    use provost_kernel::area::{Check, Ends};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_area_is_checked_or_says_why_not() {
+        let mut names = BTreeSet::new();
+        for area in ALL.iter() {
+            assert!(names.insert(area.name), "{} stands in the list twice", area.name);
+            assert!(
+                !area.says.is_empty() && !area.says.ends_with('.'),
+                "{}",
+                area.name
+            );
+            match area.check {
+                Check::Find(_) => {}
+                Check::Nothing(why) => assert!(why.len() > 10, "{}", area.name),
+                Check::Unsaid => panic!("{} has neither a check nor a reason why it needs none", area.name),
+            }
+        }
+    }
+
+    /// Proves EN-3.
+    #[test]
+    fn a_table_that_takes_nothing_away_says_why() {
+        for right in ALL.iter().flat_map(|area| area.rights) {
+            if let Ends::Never(why) = right.ends {
+                assert!(why.len() > 10, "{}", right.table.table);
+            }
+        }
+    }
+}

@@ -8,12 +8,12 @@ use super::pages::Trail;
 use super::send::Sender;
 use super::server::{self, Call, Reply, Server};
 use super::terminal::Terminal;
-use crate::percent::encoded;
 use bytes::Bytes;
 use clap::{Arg, ArgMatches};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use provost_kernel::Secret;
 use provost_kernel::expose::http::BASE;
+use provost_words::percent::encoded;
 use serde_json::Value;
 
 /// Returns the flags of the connection: server, organization, token, profile, time limits, `--quiet`,

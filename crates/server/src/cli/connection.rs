@@ -1,4 +1,6 @@
 //! Which server, organization and token a command uses: flags, then the environment, then a profile.
+//!
+//! Keeps CL-1.
 
 use super::failure::{Exit, Failure};
 use super::flags::file_arg;

@@ -8,10 +8,10 @@ use super::failure::{Exit, Failure};
 use super::flags::{self, Place};
 use super::server::{Call, Reply};
 use super::terminal::Terminal;
-use crate::percent::{encoded, fits_path};
 use clap::ArgMatches;
 use http::{HeaderMap, header};
 use provost_kernel::operation::IN_QUERY;
+use provost_words::percent::{encoded, fits_path};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 

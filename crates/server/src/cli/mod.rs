@@ -6,8 +6,8 @@
 //!
 //! The token is never a flag: process lists and shell histories show flags.
 //!
-//! INVARIANT CL-1: a token is sent to the server it was given for, never after a redirect, and over an
-//! unencrypted connection only to this machine or when `--allow-plain-http` is said.
+//! INVARIANT CL-1: a token is sent to the server it was given for, never after a redirect, and over an unencrypted
+//! connection only to this machine or when `--allow-plain-http` is said.
 //! INVARIANT CL-2: all attempts of one command carry the same idempotency key.
 //! INVARIANT CL-3: nothing that a server answers can steer a terminal.
 
@@ -19,7 +19,6 @@ mod connection;
 mod consent;
 mod content;
 mod draft;
-mod escape;
 mod export;
 mod failure;
 mod flags;
@@ -47,13 +46,13 @@ pub use commands::commands;
 pub use completions::completions;
 pub use connection::{config_folder, output_arg};
 pub use consent::{Confirm, Consent, confirm_arg, consent_args, sha256_hex};
-pub use escape::visible;
 pub use failure::{EXIT_CODES, Exit, Failure};
 pub use invoke::lost_references;
 pub use own::{Own, Running, report};
 pub use pages::Trail;
 pub use print::{Form, Printer};
 pub use progress::{Progress, per_second};
+pub use provost_words::visible::visible;
 pub use relay::relay;
 pub use table::plain as plain_table;
 pub use terminal::{Prompt, Surroundings, Terminal};

@@ -1,4 +1,6 @@
-//! Lists that come in pages (specification §8, decisions §13).
+//! Lists that come in pages (specification §8, D13).
+//!
+//! Keeps CL-5.
 
 use super::api::{Operation, Shape};
 use super::draft::Draft;

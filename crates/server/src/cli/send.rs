@@ -4,6 +4,10 @@
 //! client: POST key=K ──►            server: acts, stores the answer, the connection breaks
 //! client: POST key=K ──►            server: finds K, repeats the stored answer
 //! ```
+//!
+//! INVARIANT CL-5: a command gives up on a request in time, with its repetitions and waits, reads no answer without
+//! end, and ends a walk through pages that leads nowhere.
+//! Keeps CL-2.
 
 use super::failure::{Exit, Failure};
 use super::refusal;

@@ -1,4 +1,6 @@
 //! One request to a server: TLS, time limit, size limit; no redirects, no retries.
+//!
+//! Keeps CL-5.
 
 use super::connection::Connection;
 use super::failure::Failure;

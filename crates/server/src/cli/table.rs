@@ -1,9 +1,9 @@
 //! Tables that fit the terminal. Nothing in a cell can steer it.
 
-use super::escape::{lines_visible, visible};
 use super::flags::kebab;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width};
+use provost_words::visible::{lines_visible, visible};
 use serde_json::Value;
 
 /// What a person looks for first.

@@ -1,9 +1,9 @@
 //! Where a command reads and writes, and what surrounds it. The only place that asks the process for them.
 
-use super::escape::{lines_visible, visible};
 use dialoguer::console::Term;
 use dialoguer::{Input, Password};
 use provost_kernel::Secret;
+use provost_words::visible::{lines_visible, visible};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;

@@ -7,8 +7,8 @@
 //!                    otherwise: refused, until somebody says --trust-key
 //! ```
 //!
-//! INVARIANT CL-4: a signature counts only if it was made by a key that was pinned before, or that a pinned key
-//! vouches for; without pins and `--trust-key`, the first list that the server shows is pinned.
+//! INVARIANT CL-4: a signature counts only if a key made it that was pinned before, was given, or is vouched for by a
+//! pinned one; the first contact pins.
 
 use super::client::{Client, Request};
 use super::connection;

@@ -1,4 +1,6 @@
 //! Files that are replaced as a whole: a reader, or a machine that loses its power, sees the old or the new one.
+//!
+//! Keeps MP-3.
 
 use provost_kernel::durable::{folder_of, sync_folder};
 use std::fs::{self, OpenOptions};

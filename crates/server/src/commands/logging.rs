@@ -5,8 +5,9 @@
 //!                              full: dropped, counted            closed: dropped, counted
 //! ```
 //!
-//! INVARIANT LG-1: a log that nobody reads, or reads too slowly, holds nothing up and ends nothing; what it did not take is
-//!   counted. The reader of a pipe is another program, and what it does must not be felt by those who are served.
+//! INVARIANT LG-1: a log that nobody reads, or reads too slowly, holds nothing up and ends nothing; what it did not
+//! take is counted. The reader of a pipe is another program, and what it does must not be felt by those who are
+//! served.
 
 use super::failure::Failure;
 use crate::config::{Log, LogFormat};
@@ -165,6 +166,7 @@ mod tests {
         }
     }
 
+    /// Proves LG-1.
     #[test]
     fn a_log_that_takes_no_line_holds_nothing_up() {
         let (queue, entries) = sync_channel(4);

@@ -1,4 +1,6 @@
 //! The flags that say where the store and its keys are, and how a command opens them.
+//!
+//! Keeps WS-3.
 
 use super::failure::Failure;
 use super::logging;

@@ -1,6 +1,7 @@
 //! Who may judge on a thread of its own: as many at once as there are processors, and no organization on all of them.
 //!
-//! INVARIANT DE-11: what one organization asks never takes every processor from the others: where there are several, one is left.
+//! INVARIANT DE-11: what one organization asks never takes every processor from the others: where there are several,
+//! one is left.
 
 use provost_kernel::Kernel;
 use provost_kernel::auth::OrganizationId;
@@ -80,6 +81,7 @@ mod tests {
         future.poll(&mut Context::from_waker(Waker::noop()))
     }
 
+    /// Proves DE-11.
     #[test]
     fn one_organization_leaves_a_processor_to_the_others() {
         let cores = Cores::new(2);
@@ -95,6 +97,7 @@ mod tests {
         assert!(matches!(poll(second), Poll::Ready(Ok(_))));
     }
 
+    /// Proves DE-11.
     #[test]
     fn a_single_processor_is_everybodys() {
         let cores = Cores::new(1);

@@ -11,9 +11,12 @@
 //! Questions go over in one message, as many as there are of a batch. When a worker ends over several, the first without an
 //! answer is asked once more alone: whoever ends two workers has failed, and the others are asked as if nothing had been.
 //!
-//! INVARIANT MW-1: a module that does not end is killed with its worker and counts as matched (`evaluation_failed`).
-//! INVARIANT MW-2: a worker holds no environment, no descriptor but its socket, opens none, and has bounded memory.
-//! INVARIANT MW-3: where no worker can be started, modules count as matched in decisions, and backtests wait and then fail.
+//! INVARIANT MW-1: a module that does not end is killed with its process and counts as matched; the others of the
+//! same batch are judged.
+//! INVARIANT MW-2: a process for modules has no environment, no descriptor but its socket, opens none, and has
+//! bounded memory.
+//! INVARIANT MW-3: where no process for modules can be started, modules count as matched in decisions, and backtests
+//! wait and then fail; nothing runs them in the server instead, and `/readyz` says so.
 //!
 //! Absent on purpose: a fallback to this process. It would be the way around everything above.
 

@@ -1,4 +1,6 @@
 //! One worker, seen from the server: started, asked, watched, killed.
+//!
+//! Keeps MW-2.
 
 use super::frames::{self, ANSWERS, ASK, Arriving, FORGET, HELLO, LOAD, LOADED};
 use provost_policy::rego::wire::{Bytes, put_question, put_text};

@@ -2,6 +2,8 @@
 //!
 //! It has no environment and no descriptor but its socket, may open none, write no file and start no process, and may have so
 //! much memory. What it is asked it answers in order, soon after each answer is there. It ends when its socket does.
+//!
+//! Keeps MW-2.
 
 use super::frames::{self, ANSWERS, ASK, FORGET, HELLO, LOAD, LOADED};
 use super::process::{WORD, image};

@@ -9,7 +9,9 @@
 //!
 //! The sum says that some row was put back, and here is said which one.
 //!
-//! INVARIANT PF-7: a column of a declaration is written in units alone whose entries name it, except by what a restore holds back.
+//! INVARIANT PF-7: a row that fits its proof and is not what the newest entry about it says is named; no row is that
+//! Provost wrote. A column of a declaration is written in units alone whose entries name it, except by what a restore
+//! holds back. Proof: every test of the whole application ends with the comparison.
 //!
 //! Whoever takes all rows as they are ([`super::seal`]) takes them although the log says otherwise, and a restore holds back
 //! whom it finds: from where on the entries of each chain count stands in the store, with a MAC.
@@ -320,6 +322,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// Proves PF-7.
     #[test]
     fn a_column_says_what_its_entry_says() {
         let words = Form::Words("allOfRole");

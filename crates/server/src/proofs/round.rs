@@ -1,4 +1,6 @@
 //! The hourly round over the rows that decide rights.
+//!
+//! Keeps PF-3.
 
 use super::{Finding, ends, page};
 use crate::areas::restore::fences;

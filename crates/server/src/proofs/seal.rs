@@ -1,4 +1,6 @@
 //! Proofs for all rows at once.
+//!
+//! Keeps PF-4.
 
 use super::entries::begin_anew;
 use super::{FORGET, HEADS, kept};

@@ -10,7 +10,8 @@
 //! PostgreSQL   event, columns, condition, arguments and function of each trigger; the function's text, language and settings
 //! ```
 //!
-//! INVARIANT PF-6: a trigger or rule that acts on a table of the store is the one that a migration made, or it is named.
+//! INVARIANT PF-6: a trigger or rule on a table of the store that Provost did not make, and one of its own that is
+//! gone, off, or another than its migration makes, function included, is named.
 //!
 //! Absent on purpose: defaults, generated columns, constraints, event triggers, and the engine's own functions. Whoever may
 //! replace those can do what the owner of the schema can.
@@ -212,6 +213,7 @@ mod tests {
     use super::*;
     use crate::areas::ALL;
 
+    /// Proves PF-6.
     #[test]
     fn the_last_migration_says_what_a_trigger_is() {
         let made = of_sqlite(&ALL);

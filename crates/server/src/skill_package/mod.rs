@@ -9,9 +9,10 @@
 //! SHA-256 of the content as 64 hex digits, a space, the path. Every line ends with a line feed; no path holds one.
 //!
 //! INVARIANT SP-1: a path of a package is relative, and lies below the folder it is unpacked to on every system.
-//! INVARIANT SP-2: no archive takes more memory or files than the limits below, whatever its headers claim.
-//! INVARIANT SP-3: the same content has the same digest, and the same archive from the same program, whatever it was read from.
-//! INVARIANT SP-4: unpacking leaves the whole folder or nothing.
+//! INVARIANT SP-2: no archive takes more memory or files than the limits, whatever its headers claim.
+//! INVARIANT SP-3: the same content has the same digest, and the same archive from the same program, whatever it was
+//! read from.
+//! INVARIANT SP-4: unpacking leaves the whole folder or nothing. Proof: in part.
 //!
 //! Absent on purpose: empty folders, times, owners, and every mode but "executable"; they are not part of a skill.
 

@@ -202,6 +202,7 @@ fn a_name_is_as_the_format_says() {
     }
 }
 
+/// Proves SP-3.
 #[test]
 fn one_content_is_one_package_whatever_it_came_from() {
     let scratch = Scratch::new();
@@ -233,6 +234,7 @@ fn one_content_is_one_package_whatever_it_came_from() {
     assert_eq!(from_tar(&folder.to_archive()).unwrap(), folder);
 }
 
+/// Proves SP-3.
 #[test]
 fn the_digest_is_that_of_the_documented_listing() {
     let package = from_tar(&tar_gz(&[("SKILL.md", SKILL), ("B", "b"), ("a", "a")])).unwrap();
@@ -339,6 +341,7 @@ fn every_fault_is_told_at_once() {
     );
 }
 
+/// Proves SP-1.
 #[test]
 fn paths_that_mean_something_else_somewhere_are_refused() {
     let long_name = "a".repeat(256);
@@ -420,6 +423,7 @@ fn what_is_no_file_is_refused() {
     );
 }
 
+/// Proves SP-1.
 #[test]
 fn paths_that_are_one_on_some_system_are_refused() {
     for (one, other) in [
@@ -495,6 +499,7 @@ fn a_folder_with_links_or_pipes_is_refused() {
     );
 }
 
+/// Proves SP-2.
 #[test]
 fn too_many_files_stop_the_reader() {
     let mut tar = Vec::new();
@@ -508,6 +513,7 @@ fn too_many_files_stop_the_reader() {
     refused(from_zip(&zip_of(&entries)), "more than 2000 files and folders");
 }
 
+/// Proves SP-2.
 #[test]
 fn a_bomb_stops_at_the_limit() {
     let zeros = vec![0; 6 << 20];
@@ -626,6 +632,7 @@ fn another_kind_of_bytes_is_refused() {
     );
 }
 
+/// Proves SP-4.
 #[test]
 fn unpacking_leaves_all_or_nothing() {
     let scratch = Scratch::new();
@@ -700,6 +707,7 @@ fn stays_inside(result: Result<Package, Vec<Fault>>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
+    /// Proves SP-1.
     #[test]
     fn no_archive_escapes_its_folder(
         entries in prop::collection::vec((any_path(), prop::sample::select(b"0000005126x".to_vec())), 0..6),

@@ -25,6 +25,7 @@ fn record(home: &Home, count: i64) -> (String, String) {
     let to = clock.now();
     let from = to.plus_secs(-3600);
     let installation = app::Installation {
+        areas: &provost_server::areas::ALL,
         location: home.location(),
         keys: Keys::open(&home.path("keys")).unwrap(),
         clock,
@@ -97,6 +98,7 @@ fn until(server: &Server, token: &str, id: &str, is_so: impl Fn(&Value) -> bool)
     panic!("{id} does not come there")
 }
 
+/// Proves BT-5.
 #[test]
 fn a_run_of_a_killed_server_is_taken_up_again_with_the_same_result() {
     for home in homes("backtests") {

@@ -87,6 +87,7 @@ const CHANGES: [(&str, &str); 12] = [
     ),
 ];
 
+/// Proves RW-1, ST-2.
 #[test]
 fn a_store_that_changed_while_it_was_closed_is_not_served() {
     for home in homes("closed") {
@@ -142,6 +143,7 @@ fn a_store_that_changed_while_it_was_closed_is_not_served() {
     }
 }
 
+/// Proves ST-2.
 #[test]
 fn what_changed_is_served_once_it_is_accepted_or_nobody_knows_better() {
     for home in homes("accepted") {

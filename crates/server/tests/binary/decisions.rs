@@ -77,6 +77,7 @@ fn policy(server: &Server, token: &str) {
     assert_eq!(status, 201, "{answer}");
 }
 
+/// Proves DE-3.
 #[test]
 fn every_durable_decision_that_was_answered_is_in_the_history_after_a_kill() {
     for home in homes("decided") {

@@ -50,6 +50,7 @@ fn ahead_of_its_backup(home: &Home) -> String {
     token
 }
 
+/// Proves WS-1, WS-4.
 #[test]
 fn a_rehearsed_restore_leaves_the_live_store_starting() {
     for (home, target) in homes("live").into_iter().zip(homes("rehearsed")) {
@@ -104,6 +105,7 @@ fn a_rehearsed_restore_leaves_the_live_store_starting() {
     }
 }
 
+/// Proves WS-3, WS-4.
 #[test]
 fn a_restore_in_place_of_the_live_store_retires_it() {
     for (place, home) in homes("replaced").into_iter().enumerate() {
@@ -134,6 +136,7 @@ fn a_restore_in_place_of_the_live_store_retires_it() {
     }
 }
 
+/// Proves WS-3.
 #[test]
 fn keys_that_have_served_are_served_with_no_other_store_but_on_purpose() {
     for (home, other) in homes("served").into_iter().zip(homes("stranger")) {
@@ -250,6 +253,7 @@ fn copy(from: &Path, to: &Home) {
     std::fs::copy(from, to.path("data/provost.db")).unwrap();
 }
 
+/// Proves WS-2.
 #[test]
 fn lines_without_a_name_belong_to_the_store_that_first_opens_with_them_and_fits() {
     for home in homes("unnamed") {
@@ -288,6 +292,7 @@ fn lines_without_a_name_belong_to_the_store_that_first_opens_with_them_and_fits(
     }
 }
 
+/// Proves WS-3.
 #[test]
 fn a_store_that_was_moved_is_refused_until_it_is_taken_back() {
     let mut homes = homes("moveback").into_iter();

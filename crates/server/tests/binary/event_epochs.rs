@@ -34,6 +34,7 @@ fn with_keys_of(home: &Home, target: &Home, words: &[&str]) -> std::process::Com
     command
 }
 
+/// Proves EV-2.
 #[test]
 fn a_consumer_of_events_misses_none_when_the_store_is_restored() {
     for (home, target) in homes("epochs").into_iter().zip(homes("epochs_restored")) {

@@ -30,6 +30,7 @@ fn unmasked(command: &Command) -> Command {
 
 const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"];
 
+/// Proves DU-2.
 #[test]
 fn the_files_of_a_store_are_its_owners_whatever_the_mask() {
     let home = home("modes");

@@ -181,6 +181,7 @@ fn the_documents_that_need_no_token_are_served() {
     }
 }
 
+/// Proves ME-5.
 #[test]
 fn metrics_count_requests_and_name_nobody() {
     let home = home("metrics");

@@ -301,6 +301,7 @@ fn send(method: &str, port: u16, path: &str, token: &str, body: &str) -> (u16, S
 pub fn sign(home: &Home) {
     let clock = ManualClock::new(SystemClock::new().now().plus_secs(120));
     let kernel = app::start(app::Installation {
+        areas: &provost_server::areas::ALL,
         location: home.location(),
         keys: Keys::open(&home.path("keys")).unwrap(),
         clock: Arc::new(clock),

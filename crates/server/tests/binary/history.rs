@@ -82,6 +82,7 @@ fn counts(server: &Server, token: &str) -> HashMap<String, usize> {
     }
 }
 
+/// Proves HS-1.
 #[test]
 fn what_was_acknowledged_survives_kills() {
     for home in homes("history_kill") {
@@ -175,6 +176,7 @@ fn soon(what: &str, is_so: impl Fn() -> bool) {
     assert!(came, "{what}");
 }
 
+/// Proves HS-13.
 #[test]
 fn the_marker_of_a_place_says_of_which_store_it_is() {
     let pairs = homes("history_marker").into_iter().zip(homes("history_marked"));
@@ -233,6 +235,7 @@ fn the_marker_of_a_place_says_of_which_store_it_is() {
     }
 }
 
+/// Proves HS-7.
 #[test]
 fn backups_and_restores_take_the_segments_along() {
     for (home, targets) in homes("history_backup")

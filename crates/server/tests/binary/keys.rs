@@ -90,6 +90,7 @@ fn state(home: &Home, id: &str) -> (bool, bool) {
     (key["current"] == true, key["pending"] == true)
 }
 
+/// Proves KY-3.
 #[test]
 fn a_new_key_waits_until_every_running_server_has_read_it() {
     for home in homes("activate") {

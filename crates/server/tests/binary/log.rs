@@ -108,6 +108,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+/// Proves LG-1.
 #[test]
 fn a_log_that_nobody_reads_any_more_stops_nothing() {
     for home in homes("log_closed") {

@@ -240,6 +240,7 @@ fn may(server: &Server, token: &str) -> u16 {
     call(server, token, "GET", "/capabilities", "").0
 }
 
+/// Proves EN-2, EN-4.
 #[test]
 fn what_was_taken_away_stays_away_when_the_store_goes_back_and_the_loss_is_accepted() {
     for home in homes("lost") {
@@ -309,6 +310,7 @@ fn what_was_taken_away_stays_away_when_the_store_goes_back_and_the_loss_is_accep
     }
 }
 
+/// Proves EN-4.
 #[test]
 fn where_the_file_cannot_say_all_everybody_is_held_back() {
     let spoils: [(&str, Spoil, &str); 3] = [

@@ -215,6 +215,7 @@ fn a_password_in_the_url_is_shown_nowhere() {
     assert!(!said.contains("hunter2"), "{said}");
 }
 
+/// Proves TL-1.
 #[test]
 fn a_database_elsewhere_without_tls_is_refused_until_it_is_allowed() {
     let home = home("plaintext");
@@ -275,6 +276,7 @@ fn in_database(url: &str, database: &str) -> String {
     format!("{} dbname={database}", kept.collect::<Vec<_>>().join(" "))
 }
 
+/// Proves DB-1.
 #[test]
 fn a_schema_that_lies_before_the_stores_own_is_refused() {
     for home in homes("schemas") {
@@ -364,6 +366,7 @@ fn drivers_find_the_port_whatever_the_filter() {
     assert_eq!(server.log.lines().count(), 2, "{}", server.log);
 }
 
+/// Proves ST-1.
 #[test]
 fn wrong_and_missing_keys_are_refused() {
     for home in homes("wrongkeys") {

@@ -55,7 +55,7 @@ fn put(home: &Home, sql: &str) {
     conn.batch(sql).unwrap();
     let now = SystemClock::new().now();
     assert!(
-        provost_server::proofs::renew(&mut conn, &keys, now)
+        provost_server::proofs::renew(&provost_server::areas::ALL, &mut conn, &keys, now)
             .unwrap()
             .is_some()
     );
@@ -235,6 +235,7 @@ fn populate(home: &Home, server: &Server, admin: &str) -> ([String; 3], String) 
     (ids, account["token"]["token"].as_str().unwrap().to_owned())
 }
 
+/// Proves RH-1, RH-3.
 #[test]
 fn a_restore_holds_back_everybody_until_an_administrator_releases_them() {
     for (home, target) in homes("holds").into_iter().zip(homes("held")) {
@@ -326,6 +327,7 @@ fn a_restore_holds_back_everybody_until_an_administrator_releases_them() {
     }
 }
 
+/// Proves RH-2.
 #[test]
 fn nobody_releases_what_could_do_more_than_they_can() {
     let (home, target) = (home("stronger"), crate::harness::home("weaker"));
@@ -469,6 +471,7 @@ fn a_moved_store_serves_the_same_tokens_from_postgresql() {
     }
 }
 
+/// Proves PF-5.
 #[test]
 fn a_backup_is_restored_as_it_was_written_or_by_the_operators_word() {
     for (home, targets) in homes("mac").into_iter().zip([homes("mac1"), homes("mac2")]) {
@@ -521,6 +524,7 @@ provost_kernel::statements! {
     RESTORED = unscoped("a test") "SELECT entry FROM audit_entries WHERE action = 'store.restored'";
 }
 
+/// Proves PF-3.
 #[test]
 fn a_check_finds_what_is_wrong() {
     for home in homes("check") {

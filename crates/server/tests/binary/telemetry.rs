@@ -17,6 +17,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// Proves OT-7.
 #[test]
 fn what_a_real_exporter_was_told_is_accepted_outlives_a_kill() {
     let Some(python) = variable("PROVOST_TEST_EXPORTER_PYTHON") else {

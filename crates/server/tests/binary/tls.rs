@@ -36,6 +36,7 @@ fn left(server: &Server) -> f64 {
     line.unwrap().parse().unwrap()
 }
 
+/// Proves TC-1.
 #[test]
 fn a_signal_reads_the_certificate_anew_and_what_is_unusable_changes_nothing() {
     let home = home("tls_anew");

@@ -164,6 +164,7 @@ async fn pulled_of(release: &Release) -> Machine {
     machine
 }
 
+/// Proves DU-2.
 #[tokio::test]
 async fn a_pull_writes_the_signed_file_and_reports_it() {
     let machine = Machine::new();
@@ -230,6 +231,7 @@ async fn a_newer_release_replaces_and_the_same_one_changes_nothing() {
     assert_eq!((machine.content().as_str(), machine.drafts()), (SECOND, 0));
 }
 
+/// Proves MP-2.
 #[tokio::test]
 async fn a_release_that_is_not_newer_is_refused_and_said_so() {
     let offers = [
@@ -258,6 +260,7 @@ async fn a_release_that_is_not_newer_is_refused_and_said_so() {
     }
 }
 
+/// Proves MP-1.
 #[tokio::test]
 async fn what_was_not_signed_for_this_profile_is_not_written() {
     let mut tampered = Release::new(2, SECOND);
@@ -316,6 +319,7 @@ async fn a_release_with_hidden_values_is_refused_and_the_scope_named() {
     assert!(!fresh.file.exists());
 }
 
+/// Proves MP-1.
 #[tokio::test]
 async fn a_signature_over_another_kind_of_document_is_refused() {
     let machine = pulled().await;
@@ -328,6 +332,7 @@ async fn a_signature_over_another_kind_of_document_is_refused() {
     assert_eq!(machine.content(), FIRST);
 }
 
+/// Proves CL-4.
 #[tokio::test]
 async fn an_unknown_key_is_refused_until_it_is_named() {
     let machine = pulled().await;
@@ -352,6 +357,7 @@ async fn an_unknown_key_is_refused_until_it_is_named() {
     assert_eq!(machine.pulls(&server, &[]).await.code, 0);
 }
 
+/// Proves CL-4.
 #[tokio::test]
 async fn a_new_key_that_a_pinned_one_vouches_for_is_pinned() {
     let machine = pulled().await;
@@ -373,6 +379,7 @@ async fn a_new_key_that_a_pinned_one_vouches_for_is_pinned() {
     assert_eq!(machine.pulls(&server, &[]).await.code, 0);
 }
 
+/// Proves CL-4.
 #[tokio::test]
 async fn a_key_that_is_given_at_the_first_contact_is_the_only_one_that_counts() {
     let machine = Machine::new();
@@ -426,6 +433,7 @@ async fn a_changed_file_comes_back_from_the_kept_copy_while_the_server_hangs() {
     }
 }
 
+/// Proves MP-1.
 #[tokio::test]
 async fn without_a_server_the_last_good_file_stays_and_comes_back() {
     let machine = pulled().await;
@@ -499,6 +507,7 @@ async fn another_user_verifies_with_a_key_that_is_named() {
     );
 }
 
+/// Proves MP-3.
 #[tokio::test]
 async fn a_link_is_replaced_and_what_it_points_to_is_not_touched() {
     let machine = Machine::new();
@@ -512,6 +521,7 @@ async fn a_link_is_replaced_and_what_it_points_to_is_not_touched() {
     assert_eq!(fs::read_to_string(&victim).expect("the file"), "mine");
 }
 
+/// Proves MP-3.
 #[tokio::test]
 async fn a_file_that_cannot_be_written_is_reported_as_failed() {
     let machine = Machine::new();
@@ -532,6 +542,7 @@ async fn a_file_that_cannot_be_written_is_reported_as_failed() {
     assert_eq!(nowhere.pulls(&server, &[]).await.code, 9);
 }
 
+/// Proves MP-3.
 #[tokio::test]
 async fn two_pulls_at_once_leave_one_whole_file() {
     let machine = Machine::new();

@@ -110,6 +110,7 @@ async fn a_cursor_that_leads_in_a_circle_is_left() {
     assert_eq!((outcome.code, server.asked().len()), (8, 2));
 }
 
+/// Proves CL-5.
 #[tokio::test]
 async fn a_walk_that_comes_to_where_it_was_ends() {
     let at = |cursor: &str| json(200, &json!({ "entries": [{ "id": "a" }], "nextCursor": cursor }));
@@ -123,6 +124,7 @@ async fn a_walk_that_comes_to_where_it_was_ends() {
     assert_eq!((outcome.code, server.asked().len()), (8, 2));
 }
 
+/// Proves CL-5.
 #[tokio::test]
 async fn a_walk_that_finds_nothing_ends() {
     let empty = |n: usize| json(200, &json!({ "entries": [], "nextCursor": format!("c{n}") }));

@@ -85,6 +85,7 @@ async fn a_token_that_others_can_read_is_refused() {
     }
 }
 
+/// Proves CL-1.
 #[tokio::test]
 async fn the_token_of_a_profile_is_not_sent_to_another_server() {
     let (server, home) = (Server::playing([]).await, folder());

@@ -77,6 +77,7 @@ async fn a_missing_right_is_named_with_its_scope_and_roles() {
     );
 }
 
+/// Proves CL-3.
 #[tokio::test]
 async fn words_of_the_server_cannot_steer_the_terminal() {
     let hostile = "gone\u{1b}[2J\u{9b}31m\u{202e}\r\nerror: fine";
@@ -113,6 +114,7 @@ async fn words_of_the_server_cannot_steer_the_terminal() {
     );
 }
 
+/// Proves CL-1.
 #[tokio::test]
 async fn a_redirect_is_not_followed_and_the_token_stays() {
     let elsewhere = Server::playing([]).await;
@@ -142,6 +144,7 @@ async fn a_page_of_something_else_is_no_answer() {
     assert_eq!((outcome.code, outcome.out.as_str()), (8, ""));
 }
 
+/// Proves CL-1.
 #[tokio::test]
 async fn a_token_does_not_cross_the_network_in_clear() {
     for url in [

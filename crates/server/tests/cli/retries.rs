@@ -9,6 +9,7 @@ const UPDATE: [&str; 8] = [
     "widgets", "update", "w_1", "--name", "Wheel", "--reason", "it's new", "--quiet",
 ];
 
+/// Proves CL-2.
 #[tokio::test]
 async fn a_write_whose_answer_is_lost_is_sent_again_unchanged() {
     let server = Server::playing([Answer::Lost, json(200, &json!({ "id": "w_1" }))]).await;
@@ -78,6 +79,7 @@ async fn a_write_that_is_given_up_names_the_flags_that_repeat_it() {
     );
 }
 
+/// Proves CL-5.
 #[tokio::test]
 async fn a_server_that_is_silent_is_given_up_as_a_whole() {
     let clock = SystemClock::new();
@@ -101,6 +103,7 @@ async fn a_server_that_is_silent_is_given_up_as_a_whole() {
     }
 }
 
+/// Proves CL-5.
 #[tokio::test]
 async fn the_waits_between_attempts_count() {
     let busy = || refusal(503, "unavailable", "not now").with("retry-after", "1");
@@ -119,6 +122,7 @@ async fn the_waits_between_attempts_count() {
     assert!(!outcome.err.contains("the outcome is unknown"), "{}", outcome.err);
 }
 
+/// Proves CL-5.
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_not_asked_for_again() {
     let long = || Answer::Says {
@@ -166,6 +170,7 @@ async fn an_answer_that_is_too_long_is_not_asked_for_again() {
     assert_eq!(std::fs::metadata(&file).expect("the file").len(), (16 << 20) + 1);
 }
 
+/// Proves CL-2.
 #[tokio::test]
 async fn a_given_key_is_the_key_that_is_sent() {
     let server = Server::playing([json(200, &json!({}))]).await;

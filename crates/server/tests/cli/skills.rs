@@ -263,6 +263,7 @@ fn refused(outcome: &Outcome, code: u8, words: &str) {
     assert!(outcome.err.contains(words), "{words:?} is not in {}", outcome.err);
 }
 
+/// Proves SL-4.
 #[tokio::test]
 async fn an_install_writes_the_files_the_receipt_and_the_token() {
     let mut machine = Machine::new();
@@ -325,6 +326,7 @@ async fn another_folder_can_be_said_and_generic_clients_must_say_it() {
     assert!(into.join("reading/SKILL.md").exists());
 }
 
+/// Proves SL-1.
 #[tokio::test]
 async fn a_folder_of_somebody_else_stays_as_it_is() {
     let one = Published::of("1.0.0", &[]);
@@ -357,6 +359,7 @@ async fn the_place_of_another_item_is_not_taken() {
     assert!(server.asked().is_empty());
 }
 
+/// Proves SL-1.
 #[tokio::test]
 async fn an_update_replaces_what_was_written_and_keeps_what_was_not() {
     let mut machine = Machine::new();
@@ -413,6 +416,7 @@ async fn a_new_version_does_not_take_the_place_of_somebody_elses_file() {
     }
 }
 
+/// Proves SL-1.
 #[tokio::test]
 async fn changed_files_are_replaced_only_by_force() {
     let mut machine = Machine::new();
@@ -429,6 +433,7 @@ async fn changed_files_are_replaced_only_by_force() {
     assert_eq!(Package::from_folder(&machine.skill()).unwrap(), one.package);
 }
 
+/// Proves SL-2.
 #[tokio::test]
 async fn nothing_is_written_that_was_not_signed_for_this() {
     let one = Published::of("1.0.0", &[]);
@@ -497,6 +502,7 @@ async fn nothing_is_written_that_was_not_signed_for_this() {
     refused(&outcome, 5, "instead of reading@2.0.0 of acme");
 }
 
+/// Proves SL-2.
 #[tokio::test]
 async fn a_new_key_is_refused_and_a_given_one_is_trusted() {
     let mut machine = Machine::new();
@@ -538,6 +544,7 @@ async fn an_uninstall_removes_what_was_written_and_reports_it() {
     assert!(outcome.out.contains("not_installed"));
 }
 
+/// Proves SL-1.
 #[tokio::test]
 async fn what_was_changed_or_added_survives_an_uninstall() {
     let mut machine = Machine::new();
@@ -595,6 +602,7 @@ async fn an_uninstall_works_when_the_files_are_gone() {
     assert!(machine.receipts().is_empty());
 }
 
+/// Proves SL-3.
 #[tokio::test]
 async fn an_uninstall_without_the_server_says_what_remains_and_can_be_repeated() {
     let mut machine = Machine::new();
@@ -633,6 +641,7 @@ async fn what_the_registry_does_not_know_any_more_can_still_be_removed() {
     assert_eq!(outcome.code, 4, "{outcome:?}");
 }
 
+/// Proves SL-3.
 #[tokio::test]
 async fn an_interrupted_install_can_be_finished_or_undone() {
     let one = Published::of("1.0.0", &[("a", "a"), ("gone", "x")]);
@@ -776,6 +785,7 @@ async fn verify_compares_files_receipt_and_signature_without_a_server() {
     );
 }
 
+/// Proves SL-1.
 #[tokio::test]
 async fn a_receipt_cannot_lead_out_of_its_folder() {
     let mut machine = Machine::new();

@@ -33,6 +33,7 @@ async fn an_id_stands_in_the_path_unless_a_proxy_would_make_another_of_it() {
     }
 }
 
+/// Proves PO-9.
 #[tokio::test]
 async fn an_answer_about_another_id_is_no_success() {
     let words = [&["things", "drop", "a/b"][..], &SAID].concat();

@@ -19,6 +19,7 @@ fn text(value: &Value) -> String {
         .to_owned()
 }
 
+/// Proves SA-11.
 #[test]
 fn nobody_lists_a_scope_that_they_could_not_hand_out() {
     each("account_lists", |app: Arc<App>| async move {
@@ -69,6 +70,7 @@ fn nobody_lists_a_scope_that_they_could_not_hand_out() {
     });
 }
 
+/// Proves SA-12.
 #[test]
 fn a_session_of_an_account_does_not_rotate_it() {
     each("account_session_rotates", |app| async move {
@@ -101,6 +103,7 @@ fn a_session_of_an_account_does_not_rotate_it() {
     });
 }
 
+/// Proves SA-12.
 #[test]
 fn a_token_in_grace_undoes_no_narrowing() {
     each("account_grace", |app: Arc<App>| async move {
@@ -129,6 +132,7 @@ fn a_token_in_grace_undoes_no_narrowing() {
     });
 }
 
+/// Proves SA-10.
 #[test]
 fn who_could_not_hand_out_an_account_does_not_become_it() {
     each("account_becomes", |app: Arc<App>| async move {
@@ -156,6 +160,7 @@ fn who_could_not_hand_out_an_account_does_not_become_it() {
     });
 }
 
+/// Proves SA-10.
 #[test]
 fn what_was_taken_from_an_account_guards_it_until_it_is_given_back() {
     each("account_former", |app: Arc<App>| async move {
@@ -206,6 +211,7 @@ fn what_was_taken_from_an_account_guards_it_until_it_is_given_back() {
     });
 }
 
+/// Proves OC-16.
 #[test]
 fn what_was_taken_from_a_client_guards_its_keys_until_it_is_given_back() {
     each("client_former", |app: Arc<App>| async move {
@@ -244,6 +250,7 @@ fn what_was_taken_from_a_client_guards_its_keys_until_it_is_given_back() {
     });
 }
 
+/// Proves SA-10.
 #[test]
 fn the_token_of_an_account_that_can_do_more_now_is_shown_to_nobody_again() {
     each("account_replay", |app: Arc<App>| async move {
@@ -276,6 +283,7 @@ fn the_token_of_an_account_that_can_do_more_now_is_shown_to_nobody_again() {
     });
 }
 
+/// Proves SA-12.
 #[test]
 fn a_token_that_was_cut_off_gives_itself_no_successor() {
     each("account_cut", |app: Arc<App>| async move {

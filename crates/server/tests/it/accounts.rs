@@ -4,6 +4,7 @@ use crate::support::{App, each, fresh_key, with_trio};
 use serde_json::json;
 use std::sync::Arc;
 
+/// Proves SA-5.
 #[test]
 fn an_account_lives_its_whole_life() {
     each("life", |app: Arc<App>| async move {
@@ -67,6 +68,7 @@ fn an_account_lives_its_whole_life() {
     });
 }
 
+/// Proves ID-1, ID-2.
 #[test]
 fn a_replay_is_byte_identical_until_the_token_is_used() {
     each("replay", |app: Arc<App>| async move {

@@ -350,6 +350,7 @@ async fn driver(app: &Arc<App>) -> Driver {
     }
 }
 
+/// Proves AD-1.
 #[test]
 fn the_log_is_the_drivers_own_list() {
     each("audit_complete", |app: Arc<App>| async move {
@@ -558,6 +559,7 @@ fn the_last_use_is_kept_to_45_seconds_and_never_goes_back() {
     });
 }
 
+/// Proves CR-4.
 #[test]
 fn the_last_use_that_is_shown_is_never_a_minute_behind() {
     each("last_use_near", |app: Arc<App>| async move {

@@ -366,6 +366,7 @@ fn a_fault_of_a_definition_is_named_where_it_stands() {
     });
 }
 
+/// Proves BT-6.
 #[test]
 fn a_run_judges_what_was_pinned_when_it_was_made() {
     each("pinned", |app: Arc<App>| async move {
@@ -433,6 +434,7 @@ fn a_run_judges_what_was_pinned_when_it_was_made() {
     });
 }
 
+/// Proves BT-2.
 #[test]
 fn cancel_ends_a_waiting_run_once() {
     each("cancel", |app: Arc<App>| async move {
@@ -628,6 +630,7 @@ fn runs_are_listed_the_newest_first_by_status() {
     });
 }
 
+/// Proves BT-9.
 #[test]
 fn a_record_goes_away_thirty_days_after_the_end_and_its_question_stays() {
     each("expiry", |app: Arc<App>| async move {

@@ -130,6 +130,7 @@ async fn spelled(app: &App, token: &str) -> String {
     known
 }
 
+/// Proves BT-8.
 #[test]
 fn nobody_spells_a_recorded_secret_without_the_scope() {
     each("inspect_spelled", |app: Arc<App>| async move {
@@ -250,6 +251,7 @@ async fn version(app: &App) -> String {
     sets["baseline"]["versionId"].as_str().unwrap().to_owned()
 }
 
+/// Proves BT-8.
 #[test]
 fn no_form_of_a_question_leads_around_the_scope() {
     each("inspect_detours", |app: Arc<App>| async move {
@@ -382,6 +384,7 @@ fn of_family(family: Family, id: &str, field: &str) -> Value {
     definition
 }
 
+/// Proves BT-8, PC-2.
 #[test]
 fn each_attribute_that_is_content_needs_the_scope_and_no_fact_does() {
     each("inspect_fields", |app: Arc<App>| async move {
@@ -461,6 +464,7 @@ async fn by_mcp(app: &App, token: &str, id: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
+/// Proves BT-8.
 #[test]
 fn who_may_not_read_content_sees_totals_and_no_small_one() {
     each("inspect_sight", |app: Arc<App>| async move {
@@ -537,6 +541,7 @@ fn who_may_not_read_content_sees_totals_and_no_small_one() {
     });
 }
 
+/// Proves BT-8.
 #[test]
 fn neither_events_nor_the_audit_log_say_more_than_the_run() {
     each("inspect_sideways", |app: Arc<App>| async move {
@@ -582,6 +587,7 @@ fn neither_events_nor_the_audit_log_say_more_than_the_run() {
     });
 }
 
+/// Proves BT-8.
 #[test]
 fn a_scope_that_was_taken_away_shows_nothing_from_the_next_request_on() {
     each("inspect_narrowed", |app: Arc<App>| async move {
@@ -628,6 +634,7 @@ provost_kernel::statements! {
     RESULTS = "SELECT COUNT(*) FROM backtest_results WHERE organization_id = ?1";
 }
 
+/// Proves BT-8.
 #[test]
 fn a_run_that_does_not_say_what_it_reads_is_taken_for_one_that_reads_content() {
     each("inspect_before", |app: Arc<App>| async move {
@@ -652,6 +659,7 @@ fn a_run_that_does_not_say_what_it_reads_is_taken_for_one_that_reads_content() {
     });
 }
 
+/// Proves BT-9.
 #[test]
 fn what_a_run_asked_outlives_what_came_of_it() {
     each("inspect_kept", |app: Arc<App>| async move {

@@ -155,6 +155,7 @@ fn adds_up(results: &Value) {
     );
 }
 
+/// Proves RG-4.
 #[test]
 fn a_module_in_a_run_is_unknown_only_for_what_it_reads() {
     each("module_unknown", |app: Arc<App>| async move {
@@ -312,6 +313,7 @@ fn damage(app: &App, events: i64) -> Vec<String> {
     })
 }
 
+/// Proves BT-10.
 #[test]
 fn what_could_not_be_read_is_named_and_too_much_of_it_is_a_failure() {
     each("backtest_unreadable", |app: Arc<App>| async move {
@@ -362,6 +364,7 @@ fn what_could_not_be_read_is_named_and_too_much_of_it_is_a_failure() {
     });
 }
 
+/// Proves BT-5.
 #[test]
 fn what_a_limit_leaves_out_is_said() {
     each("cut", |app: Arc<App>| async move {
@@ -399,6 +402,7 @@ fn what_a_limit_leaves_out_is_said() {
     });
 }
 
+/// Proves BT-7.
 #[test]
 fn a_run_leaves_everything_else_as_it_is() {
     each("still", |app: Arc<App>| async move {
@@ -447,6 +451,7 @@ provost_kernel::statements! {
     TAMPER = "UPDATE backtest_questions SET changes = '[]' WHERE organization_id = ?1 AND backtest_id = ?2";
 }
 
+/// Proves BT-6.
 #[test]
 fn a_run_that_cannot_be_judged_fails() {
     each("fails", |app: Arc<App>| async move {
@@ -474,6 +479,7 @@ fn a_run_that_cannot_be_judged_fails() {
     });
 }
 
+/// Proves BT-1, BT-2.
 #[test]
 #[expect(
     clippy::disallowed_methods,
@@ -594,6 +600,7 @@ fn a_worker_leaves_a_canceled_run_long_before_its_end() {
     });
 }
 
+/// Proves BT-5.
 #[test]
 fn a_server_that_stops_leaves_its_run_to_the_next() {
     each("stops", |app: Arc<App>| async move {
@@ -642,6 +649,7 @@ fn a_server_that_stops_leaves_its_run_to_the_next() {
     });
 }
 
+/// Proves BT-4.
 #[test]
 fn a_worker_that_was_overtaken_writes_nothing_more() {
     each("overtaken", |app: Arc<App>| async move {
@@ -676,6 +684,7 @@ fn a_worker_that_was_overtaken_writes_nothing_more() {
     });
 }
 
+/// Proves BT-4.
 #[test]
 fn a_run_is_worked_on_by_one_of_two_servers() {
     each("two", |app: Arc<App>| async move {

@@ -23,6 +23,7 @@ async fn create(app: &App, name: &str) -> Reply {
     app.write("POST", "/service-accounts", body).await
 }
 
+/// Proves WK-2.
 #[test]
 fn after_a_failed_write_nothing_is_acknowledged_until_a_restart() {
     each("broken", |app: Arc<App>| async move {

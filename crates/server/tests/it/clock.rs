@@ -41,6 +41,7 @@ fn a_token_ends_at_its_millisecond() {
     });
 }
 
+/// Proves CR-1.
 #[test]
 fn a_clock_set_back_revives_nothing() {
     each("set_back", |app: Arc<App>| async move {
@@ -118,6 +119,7 @@ fn the_current_token_gives_its_lifetime_on_whatever_the_clock_said() {
     });
 }
 
+/// Proves SA-1.
 #[test]
 fn rotations_around_a_clock_set_back_leave_one_current_token() {
     each("hidden", |app: Arc<App>| async move {

@@ -73,6 +73,7 @@ async fn run(app: &App, times: u32) {
     }
 }
 
+/// Proves CK-1.
 #[test]
 fn a_clock_that_jumps_ahead_removes_nothing_and_goes_on_serving() {
     each("jump", |app: Arc<App>| async move {
@@ -100,6 +101,7 @@ fn a_clock_that_jumps_ahead_removes_nothing_and_goes_on_serving() {
     });
 }
 
+/// Proves CK-1.
 #[test]
 fn a_start_after_a_long_stop_removes_nothing_for_a_day_of_running() {
     each("long_stop", |app: Arc<App>| async move {
@@ -152,6 +154,7 @@ fn an_operator_ends_the_doubt_of_every_server() {
     });
 }
 
+/// Proves CK-3.
 #[test]
 fn what_had_run_out_by_a_kept_instant_stays_so_until_an_operator_sets_it_back() {
     each("kept_instant", |app: Arc<App>| async move {
@@ -192,6 +195,7 @@ fn add_events(app: &App, at: Timestamp, count: i64) {
     });
 }
 
+/// Proves CK-4.
 #[test]
 fn a_round_that_would_remove_most_events_waits_a_day_of_running() {
     each("large_round", |app: Arc<App>| async move {
@@ -219,6 +223,7 @@ fn a_round_that_would_remove_most_events_waits_a_day_of_running() {
     });
 }
 
+/// Proves CK-4.
 #[test]
 fn an_operator_releases_a_large_round() {
     each("released_round", |app: Arc<App>| async move {
@@ -245,6 +250,7 @@ fn an_operator_releases_a_large_round() {
     });
 }
 
+/// Proves CK-1.
 #[test]
 fn an_account_is_not_purged_by_a_doubted_clock() {
     each("purge_in_doubt", |app: Arc<App>| async move {
@@ -300,6 +306,7 @@ impl Clock for Shifted {
     }
 }
 
+/// Proves CK-2.
 #[test]
 fn beside_a_database_with_another_time_reads_go_on_and_changes_wait() {
     each("database_time", |app: Arc<App>| async move {
@@ -353,6 +360,7 @@ fn beside_a_database_with_another_time_reads_go_on_and_changes_wait() {
     });
 }
 
+/// Proves CK-2.
 #[test]
 fn a_server_with_a_wrong_clock_starts_beside_its_database_and_changes_nothing() {
     each("wrong_start", |app: Arc<App>| async move {

@@ -27,7 +27,7 @@ enum Is {
     Number,
 }
 
-/// Name, type, and whether every answer has it. What a table does not require, decisions.md section 5 does.
+/// Name, type, and whether every answer has it. What a table does not require, D5 does.
 type Fields = &'static [(&'static str, Is, bool)];
 
 /// Specification §2.2.
@@ -362,6 +362,7 @@ fn assert_no_null(value: &Value, place: &str) {
     }
 }
 
+/// Proves MT-2.
 #[test]
 fn live_answers_hold_the_facts_of_the_specification() {
     each("facts", |app: Arc<App>| async move {
@@ -414,6 +415,7 @@ fn live_answers_hold_the_facts_of_the_specification() {
     });
 }
 
+/// Proves SA-2.
 #[test]
 fn a_token_is_shown_once_and_never_listed() {
     each("secret", |app: Arc<App>| async move {
@@ -510,6 +512,7 @@ fn accounts_are_listed_newest_first_in_pages() {
 
 /// One live answer for each declared status of each operation, `default` included. Works for every operation
 /// that samples.rs can call, so a new one is either covered or fails.
+/// Proves MT-2.
 #[test]
 fn every_declared_status_is_answered() {
     each("statuses", |app: Arc<App>| async move {

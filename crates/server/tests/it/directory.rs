@@ -83,6 +83,7 @@ fn users_are_made_found_changed_and_deleted() {
     });
 }
 
+/// Proves DI-9.
 #[test]
 fn deleting_a_user_or_a_group_ends_its_memberships() {
     each("directory_memberships", |app: Arc<App>| async move {
@@ -122,6 +123,7 @@ fn deleting_a_user_or_a_group_ends_its_memberships() {
     });
 }
 
+/// Proves DI-5.
 #[test]
 fn nobody_gives_a_user_more_than_they_hold() {
     each("directory_escalation", |app: Arc<App>| async move {
@@ -175,6 +177,7 @@ fn nobody_gives_a_user_more_than_they_hold() {
     });
 }
 
+/// Proves SU-5.
 #[test]
 fn names_of_groups_and_accounts_are_unique_across_kinds() {
     each("directory_names", |app: Arc<App>| async move {

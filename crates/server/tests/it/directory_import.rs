@@ -64,6 +64,7 @@ fn replace() -> Value {
     json!({ "format": "jsonl", "mode": "replace" })
 }
 
+/// Proves DI-1, DI-2, DI-3.
 #[test]
 fn an_import_is_invisible_until_it_is_applied_and_visible_at_once() {
     each("import_swap", |app: Arc<App>| async move {
@@ -122,6 +123,7 @@ fn an_import_is_invisible_until_it_is_applied_and_visible_at_once() {
     });
 }
 
+/// Proves DI-3, DI-7.
 #[test]
 fn a_file_with_a_refused_line_is_applied_only_if_it_may_be_partial() {
     each("import_refused", |app: Arc<App>| async move {
@@ -183,6 +185,7 @@ fn a_file_with_a_refused_line_is_applied_only_if_it_may_be_partial() {
     });
 }
 
+/// Proves DI-8.
 #[test]
 fn chunks_arrive_once_and_in_order() {
     each("import_chunks", |app: Arc<App>| async move {
@@ -228,6 +231,7 @@ fn chunks_arrive_once_and_in_order() {
     });
 }
 
+/// Proves DI-9.
 #[test]
 fn what_a_replacing_file_does_not_name_goes_away() {
     each("import_replace", |app: Arc<App>| async move {
@@ -311,6 +315,7 @@ fn a_file_that_replaces_many_is_prepared_in_many_units() {
     });
 }
 
+/// Proves DI-1, DI-4, DI-6.
 #[test]
 fn what_the_api_changes_while_an_import_is_open_is_not_lost() {
     each("import_beside_the_api", |app: Arc<App>| async move {
@@ -377,6 +382,7 @@ fn what_the_api_changes_while_an_import_is_open_is_not_lost() {
     });
 }
 
+/// Proves DI-2.
 #[test]
 fn an_import_that_is_left_behind_is_never_seen() {
     each("import_left_behind", |app: Arc<App>| async move {
@@ -426,6 +432,7 @@ fn an_import_that_is_left_behind_is_never_seen() {
     });
 }
 
+/// Proves DI-2.
 #[test]
 #[expect(
     clippy::disallowed_methods,

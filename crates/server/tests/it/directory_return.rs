@@ -55,6 +55,7 @@ async fn apply(app: &App, id: &str, sum: i64) -> Reply {
         .await
 }
 
+/// Proves DI-11.
 #[test]
 fn a_record_that_comes_back_within_90_days_gets_its_id_and_nothing_else() {
     each("return_api", |app: Arc<App>| async move {
@@ -102,6 +103,7 @@ fn a_record_that_comes_back_within_90_days_gets_its_id_and_nothing_else() {
     });
 }
 
+/// Proves DI-11.
 #[test]
 fn who_comes_back_under_another_external_id_another_directory_or_too_late_is_somebody_else() {
     each("return_others", |app: Arc<App>| async move {
@@ -159,6 +161,7 @@ fn who_comes_back_under_another_external_id_another_directory_or_too_late_is_som
     });
 }
 
+/// Proves DI-11.
 #[test]
 fn a_record_that_comes_back_before_its_end_was_cleared_away_keeps_what_it_gets() {
     each("return_at_once", |app: Arc<App>| async move {
@@ -339,6 +342,7 @@ fn what_the_api_deleted_does_not_come_back_under_its_external_id() {
     });
 }
 
+/// Proves DI-12.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one directory, step by step")]
 fn a_file_that_would_remove_much_of_one_kind_says_how_much_or_removes_nothing() {

@@ -50,6 +50,7 @@ async fn imports(app: &App, how: Value, file: &[Value]) -> Value {
     end(app, &id, "apply").await.ok()["import"]["counts"].clone()
 }
 
+/// Proves DI-5.
 #[test]
 fn whoever_re_points_a_user_with_a_role_needs_what_it_can_do() {
     each("rights_re_point", |app: Arc<App>| async move {
@@ -109,6 +110,7 @@ fn whoever_re_points_a_user_with_a_role_needs_what_it_can_do() {
     });
 }
 
+/// Proves DI-10.
 #[test]
 fn a_line_that_needs_more_than_its_caller_holds_is_held() {
     each("rights_held", |app: Arc<App>| async move {
@@ -183,6 +185,7 @@ fn a_line_that_needs_more_than_its_caller_holds_is_held() {
     });
 }
 
+/// Proves DI-10.
 #[test]
 fn a_file_suspends_an_admin_and_does_not_bring_her_back() {
     each("rights_held_status", |app: Arc<App>| async move {
@@ -258,6 +261,7 @@ fn a_held_change_takes_nobodys_name() {
     });
 }
 
+/// Proves DI-10.
 #[test]
 fn a_held_change_is_made_of_the_record_that_its_line_found_or_not_at_all() {
     each("rights_stale", |app: Arc<App>| async move {
@@ -322,6 +326,7 @@ fn a_held_change_is_made_of_the_record_that_its_line_found_or_not_at_all() {
     });
 }
 
+/// Proves DI-5.
 #[test]
 fn nobody_gets_a_role_while_an_import_is_about_to_re_point_her() {
     each("rights_meanwhile", |app: Arc<App>| async move {

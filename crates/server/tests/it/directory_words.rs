@@ -109,6 +109,7 @@ fn of_email(lines: &[i64]) -> Vec<(i64, String)> {
     lines.iter().map(|line| (*line, "/email".to_owned())).collect()
 }
 
+/// Proves DI-14.
 #[test]
 fn the_api_gives_no_user_an_address_that_is_a_word_of_another() {
     each("clash_api", |app: Arc<App>| async move {
@@ -193,6 +194,7 @@ fn the_api_gives_no_user_an_address_that_is_a_word_of_another() {
     });
 }
 
+/// Proves DI-14.
 #[test]
 fn a_word_that_an_open_import_gives_away_is_taken_and_one_that_it_frees_is_not_free_yet() {
     each("clash_open", |app: Arc<App>| async move {
@@ -229,6 +231,7 @@ fn a_word_that_an_open_import_gives_away_is_taken_and_one_that_it_frees_is_not_f
     });
 }
 
+/// Proves DI-15.
 #[test]
 fn a_line_is_taken_without_an_address_that_another_user_has() {
     each("clash_line", |app: Arc<App>| async move {
@@ -277,6 +280,7 @@ fn a_line_is_taken_without_an_address_that_another_user_has() {
     });
 }
 
+/// Proves DI-15.
 #[test]
 fn an_address_moves_from_one_user_to_another_within_a_file() {
     each("clash_moves", |app: Arc<App>| async move {
@@ -326,6 +330,7 @@ fn an_address_moves_from_one_user_to_another_within_a_file() {
     });
 }
 
+/// Proves DI-15.
 #[test]
 fn who_had_an_address_keeps_it_and_of_two_new_ones_neither_gets_it() {
     each("clash_both", |app: Arc<App>| async move {
@@ -355,6 +360,7 @@ fn who_had_an_address_keeps_it_and_of_two_new_ones_neither_gets_it() {
     });
 }
 
+/// Proves DI-15.
 #[test]
 fn an_address_that_somebody_keeps_is_not_given_to_the_next_one() {
     each("clash_chain", |app: Arc<App>| async move {
@@ -429,6 +435,7 @@ fn what_an_import_leaves_out_it_forgets_when_it_is_aborted() {
     });
 }
 
+/// Proves DI-15.
 #[test]
 fn a_file_with_many_clashes_is_judged_in_many_units() {
     each("clash_many", |app: Arc<App>| async move {
@@ -455,6 +462,7 @@ fn a_file_with_many_clashes_is_judged_in_many_units() {
     });
 }
 
+/// Proves DI-14.
 #[test]
 fn a_held_change_is_made_only_where_its_words_are_free() {
     each("clash_held", |app: Arc<App>| async move {

@@ -101,6 +101,7 @@ impl Earlier {
             ..Settings::default()
         };
         let kernel = app::start(app::Installation {
+            areas: &provost_server::areas::ALL,
             location: self.location.clone(),
             keys: Keys::open(&keys_dir).unwrap(),
             clock: clock.clone(),
@@ -254,6 +255,7 @@ impl Log {
 }
 
 /// PF-4.
+/// Proves PF-4.
 #[test]
 fn an_upgrade_proves_the_rows_that_are_there_once_and_says_so() {
     for store in locations("earlier_proofs") {
@@ -286,6 +288,7 @@ provost_kernel::statements! {
     PROVEN = unscoped("a test") "SELECT entry FROM audit_entries WHERE action = 'rights.proven'";
 }
 
+/// Proves MC-9.
 #[test]
 fn an_upgrade_gives_the_scope_to_accounts_that_reported_and_could_fetch_and_says_so() {
     let log = Log::default();

@@ -27,6 +27,7 @@ fn about(app: &App, what: &str, how: &str, id: &str) -> Vec<EndLine> {
     all
 }
 
+/// Proves EN-1.
 #[test]
 fn a_line_names_the_act_its_entry_and_the_ids_alone() {
     each("ends_line", |app: Arc<App>| async move {
@@ -67,6 +68,7 @@ fn a_line_names_the_act_its_entry_and_the_ids_alone() {
     });
 }
 
+/// Proves EN-1.
 #[test]
 fn a_folder_that_takes_no_line_refuses_what_takes_away_and_lets_everything_else_go() {
     each("ends_refused", |app: Arc<App>| async move {
@@ -100,6 +102,7 @@ fn a_folder_that_takes_no_line_refuses_what_takes_away_and_lets_everything_else_
     });
 }
 
+/// Proves EN-1.
 #[test]
 fn an_import_names_whom_it_ended_when_it_is_applied_and_not_before() {
     each("ends_import", |app: Arc<App>| async move {
@@ -247,6 +250,7 @@ async fn made(app: &App, path: &str, body: Value, pointer: &str) -> String {
     reply.ok().pointer(pointer).unwrap().as_str().unwrap().to_owned()
 }
 
+/// Proves EN-3.
 #[test]
 fn what_a_line_names_is_taken_away_again() {
     each("ends_again", |app: Arc<App>| async move {
@@ -327,6 +331,7 @@ fn what_a_line_names_is_taken_away_again() {
     });
 }
 
+/// Proves EN-3.
 #[test]
 fn what_a_line_names_of_skills_and_words_is_taken_away_again() {
     each("ends_again_too", |app: Arc<App>| async move {

@@ -150,6 +150,7 @@ fn judge(act: &str, allowed: bool, reply: &Reply, caller: &Rights, target: &Righ
     }
 }
 
+/// Proves AU-2, SA-3, SA-11.
 #[test]
 fn an_act_that_hands_out_rights_is_allowed_iff_the_caller_holds_them() {
     each("escalation", |app: Arc<App>| async move {
@@ -216,6 +217,7 @@ fn an_act_that_hands_out_rights_is_allowed_iff_the_caller_holds_them() {
     });
 }
 
+/// Proves SA-4.
 #[test]
 fn the_last_governor_stays() {
     each("governors", |app: Arc<App>| async move {
@@ -327,6 +329,7 @@ fn the_last_governor_stays() {
     });
 }
 
+/// Proves SA-4.
 #[test]
 fn two_governors_do_not_end_each_other_at_once() {
     each("governors_race", |app: Arc<App>| async move {

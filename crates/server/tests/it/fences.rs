@@ -133,6 +133,7 @@ async fn note(app: &App, action: &'static str, target: Option<&'static TargetKin
     app.kernel.system(app.org(), Some(action), run).await.unwrap();
 }
 
+/// Proves FE-2.
 #[test]
 fn each_kind_of_record_shows_its_details_to_its_readers_alone() {
     each("fences_targets", |app: Arc<App>| async move {
@@ -184,6 +185,7 @@ fn each_kind_of_record_shows_its_details_to_its_readers_alone() {
     });
 }
 
+/// Proves FE-2.
 #[test]
 fn each_kind_of_event_shows_its_data_to_its_readers_alone() {
     each("fences_events", |app: Arc<App>| async move {
@@ -228,6 +230,7 @@ fn each_kind_of_event_shows_its_data_to_its_readers_alone() {
     });
 }
 
+/// Proves FE-2.
 #[test]
 fn an_act_withholds_its_details_whatever_it_was_about() {
     each("fences_acts", |app: Arc<App>| async move {
@@ -260,6 +263,7 @@ fn an_act_withholds_its_details_whatever_it_was_about() {
     });
 }
 
+/// Proves FE-1.
 #[test]
 fn every_kind_is_declared_once_and_every_operation_has_its_readers() {
     let registry = app::registry();
@@ -374,6 +378,7 @@ async fn hidden_things(app: &App) -> Vec<(&'static str, String)> {
     texts
 }
 
+/// Proves FE-2.
 #[test]
 fn an_operator_sees_that_accounts_clients_and_settings_changed_and_no_more() {
     each("fences_wire", |app: Arc<App>| async move {
@@ -422,6 +427,7 @@ fn an_operator_sees_that_accounts_clients_and_settings_changed_and_no_more() {
     });
 }
 
+/// Proves FE-2.
 #[test]
 fn no_filter_tells_an_operator_what_is_withheld() {
     each("fences_filters", |app: Arc<App>| async move {
@@ -506,6 +512,7 @@ fn no_filter_tells_an_operator_what_is_withheld() {
     });
 }
 
+/// Proves FE-2.
 #[test]
 fn a_credential_shows_its_entries_and_events_to_whom_it_is_assigned() {
     each("fences_assigned", |app: Arc<App>| async move {
@@ -616,6 +623,7 @@ fn a_tool_shows_an_operator_no_more_than_the_operation() {
     });
 }
 
+/// Proves AD-5.
 #[test]
 fn an_entry_of_the_programs_own_act_is_salted() {
     each("fences_salt", |app: Arc<App>| async move {

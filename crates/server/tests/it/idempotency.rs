@@ -1,4 +1,4 @@
-//! A key acts once, for every operation that changes anything (R10, R13; decisions.md section 4).
+//! A key acts once, for every operation that changes anything (R10, R13; D4).
 
 use crate::areas;
 use crate::samples;
@@ -197,6 +197,7 @@ pub async fn assert_one_effect(
     assert_eq!(events.first().map(|(kind, _)| kind.as_str()), wanted.event);
 }
 
+/// Proves ID-1.
 #[test]
 fn a_storm_of_one_request_has_one_effect_and_one_answer() {
     crate::torment::storms::rage();
@@ -346,6 +347,7 @@ fn every_field_of_the_fingerprint_makes_another_request() {
     });
 }
 
+/// Proves ID-1.
 #[test]
 fn a_key_belongs_to_one_principal_one_organization_and_one_operation() {
     each("key_scope", |app: Arc<App>| async move {
@@ -435,6 +437,7 @@ fn a_refusal_is_not_remembered() {
     });
 }
 
+/// Proves WK-4.
 #[test]
 fn rights_are_judged_anew_at_every_replay() {
     each("demoted", |app: Arc<App>| async move {

@@ -7,7 +7,6 @@ use crate::support::{App, each};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::jobs::{self, Handler, NewJob, Work};
 use provost_kernel::kernel::Extras;
-use provost_server::background;
 use provost_server::config::Config;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -63,6 +62,7 @@ async fn make_external(app: &App, resource: &str, number: usize) -> String {
     made.ok()["id"].as_str().unwrap().to_owned()
 }
 
+/// Proves JB-2.
 #[test]
 fn checks_of_a_vault_that_hangs_hold_up_nobody_else() {
     each("jobs_shares", |app: Arc<App>| async move {
@@ -114,6 +114,7 @@ fn checks_of_a_vault_that_hangs_hold_up_nobody_else() {
     });
 }
 
+/// Proves RC-9.
 #[test]
 fn a_credential_has_one_open_check() {
     each("one_open_check", |app: Arc<App>| async move {
@@ -148,6 +149,7 @@ fn a_credential_has_one_open_check() {
     });
 }
 
+/// Proves JB-2.
 #[test]
 fn jobs_take_turns_and_no_more_than_their_share() {
     each("jobs_turns", |app: Arc<App>| async move {

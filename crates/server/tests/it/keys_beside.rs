@@ -85,6 +85,7 @@ async fn work_together(servers: [&App; 2], name: &str) {
     }
 }
 
+/// Proves KY-2.
 #[test]
 fn keys_that_wait_make_nothing_and_come_into_use_while_servers_work() {
     each("keys_activated", |app: Arc<App>| async move {
@@ -123,6 +124,7 @@ fn keys_that_wait_make_nothing_and_come_into_use_while_servers_work() {
     });
 }
 
+/// Proves KY-3.
 #[test]
 fn a_key_is_used_by_itself_ten_minutes_after_every_running_server_has_read_it() {
     each("keys_by_itself", |app: Arc<App>| async move {
@@ -181,6 +183,7 @@ fn a_key_is_used_by_itself_ten_minutes_after_every_running_server_has_read_it() 
     });
 }
 
+/// Proves KY-2.
 #[test]
 fn a_key_of_another_server_by_the_same_name_is_not_used() {
     each("keys_of_two", |app: Arc<App>| async move {
@@ -197,6 +200,7 @@ fn a_key_of_another_server_by_the_same_name_is_not_used() {
     });
 }
 
+/// Proves KY-1.
 #[test]
 fn an_unknown_key_that_our_own_row_names_is_a_refusal_for_now() {
     each("keys_planted", |app: Arc<App>| async move {
@@ -246,6 +250,7 @@ fn rotated(app: &App, purposes: &[&str]) -> App {
     app.restarted(Extras::default()).unwrap()
 }
 
+/// Proves KY-1.
 #[test]
 fn servers_that_were_started_before_a_rotation_go_on() {
     each("keys_rotated", |app: Arc<App>| async move {
@@ -265,6 +270,7 @@ fn servers_that_were_started_before_a_rotation_go_on() {
     });
 }
 
+/// Proves KY-1.
 #[test]
 fn a_key_that_does_not_come_is_a_refusal_for_now_and_no_verdict() {
     each("keys_missing", |app: Arc<App>| async move {

@@ -50,6 +50,7 @@ fn policies(lost: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// Proves DI-13.
 #[test]
 fn deleting_what_a_policy_names_says_so_and_the_list_shows_it() {
     each("lost_references", |app: Arc<App>| async move {
@@ -131,6 +132,7 @@ fn what_nothing_names_goes_as_before() {
     });
 }
 
+/// Proves DI-13.
 #[test]
 fn words_modules_and_assignments_are_references_too() {
     each("lost_words", |app: Arc<App>| async move {
@@ -162,6 +164,7 @@ fn words_modules_and_assignments_are_references_too() {
 }
 
 /// INVARIANT DI-16.
+/// Proves DI-16.
 #[test]
 fn who_may_not_read_what_names_a_record_is_told_how_many_there_are() {
     each("lost_counts", |app: Arc<App>| async move {
@@ -238,6 +241,7 @@ fn who_may_not_read_what_names_a_record_is_told_how_many_there_are() {
     });
 }
 
+/// Proves DI-13.
 #[test]
 fn an_import_tells_of_what_it_takes_and_a_record_that_comes_back_is_guarded_again() {
     each("lost_import", |app: Arc<App>| async move {

@@ -1,4 +1,4 @@
-//! Managed configuration from end to end (specification §4.4; decisions.md section 8).
+//! Managed configuration from end to end (specification §4.4; D8).
 
 mod delivery;
 mod machines;

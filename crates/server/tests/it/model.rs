@@ -1,4 +1,4 @@
-//! Accounts and tokens against a small model of what they should be (R15; decisions.md section 5).
+//! Accounts and tokens against a small model of what they should be (R15; D5).
 //!
 //! The number of cases is `PROVOST_TEST_MODEL_CASES`; a failure prints its seed and the shortest sequence.
 

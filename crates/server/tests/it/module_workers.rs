@@ -114,6 +114,7 @@ fn a_worker_says_what_this_process_says() {
     });
 }
 
+/// Proves DE-8, MW-1.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the test is about the time that passes")]
 fn what_does_not_end_is_killed_and_counts_as_matched() {
@@ -150,6 +151,7 @@ fn what_does_not_end_is_killed_and_counts_as_matched() {
     });
 }
 
+/// Proves BT-11.
 #[test]
 fn a_backtest_in_workers_finds_the_same_and_one_that_was_killed_has_no_digest() {
     each("module_workers_backtest", |app: Arc<App>| async move {
@@ -244,6 +246,7 @@ fn a_canceled_backtest_waits_for_no_module() {
     });
 }
 
+/// Proves MW-3.
 #[test]
 fn without_workers_modules_count_as_matched_and_a_backtest_fails() {
     each("module_workers_none", |app: Arc<App>| async move {
@@ -290,6 +293,7 @@ fn children() -> Vec<PathBuf> {
     .collect()
 }
 
+/// Proves MW-2.
 #[test]
 fn a_worker_has_nothing_that_it_could_take_away() {
     each("module_workers_bare", |app: Arc<App>| async move {

@@ -92,6 +92,7 @@ fn what_real_exporters_send_becomes_history() {
     });
 }
 
+/// Proves OT-1.
 #[test]
 fn a_compressed_body_is_expanded_within_its_limit() {
     each("otlp_gzip", |app: Arc<App>| async move {
@@ -226,6 +227,7 @@ fn what_is_no_payload_or_comes_from_nobody_is_refused() {
     });
 }
 
+/// Proves OT-7.
 #[test]
 fn nothing_of_a_batch_that_could_not_be_recorded_is_there_and_it_may_be_sent_again() {
     each("otlp_stopping", |app: Arc<App>| async move {

@@ -234,6 +234,7 @@ async fn foreign_target(app: &App) -> Target {
     }
 }
 
+/// Proves AU-1, CX-1, DP-2.
 #[test]
 fn every_cell_of_the_matrix_is_as_declared() {
     let settings = Settings {
@@ -453,6 +454,7 @@ fn challenged(reply: &Reply, access: Access, code: &str) {
     assert!(challenge.starts_with(&expected), "{challenge}");
 }
 
+/// Proves AU-1, DP-1.
 #[test]
 fn a_foreign_and_an_unknown_organization_are_the_same() {
     each("foreign_organization", |app: Arc<App>| async move {
@@ -481,6 +483,7 @@ fn a_foreign_and_an_unknown_organization_are_the_same() {
     });
 }
 
+/// Proves DP-2.
 #[test]
 fn a_foreign_a_deleted_and_an_absent_record_are_the_same() {
     each("foreign_record", |app: Arc<App>| async move {

@@ -31,6 +31,7 @@ async fn fetch(app: &App, token: &str, item: &str) -> Reply {
     app.request("GET", &path).token(token).send().await
 }
 
+/// Proves SK-7.
 #[test]
 fn a_persons_gateway_token_works_and_ends_with_the_install() {
     each("person_gateway", |app| async move {
@@ -106,6 +107,7 @@ fn a_person_installs_a_skill_with_the_program_and_takes_it_off_again() {
     });
 }
 
+/// Proves DE-7.
 #[test]
 fn a_persons_gateway_token_asks_as_her_and_as_nobody_else() {
     each("person_gateway_decides", |app| async move {
@@ -145,6 +147,7 @@ fn a_persons_gateway_token_asks_as_her_and_as_nobody_else() {
     });
 }
 
+/// Proves SK-7.
 #[test]
 fn a_persons_gateway_token_ends_when_she_leaves_and_stays_ended() {
     each("person_gateway_leaves", |app| async move {

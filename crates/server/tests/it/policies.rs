@@ -17,6 +17,7 @@ fn put(definition: &Value, revision: i64) -> Value {
     json!({ "definition": definition, "expectedRevision": revision })
 }
 
+/// Proves RT-1.
 #[test]
 fn an_id_is_addressed_with_and_without_escapes() {
     each("policy_ids", |app: Arc<App>| async move {
@@ -154,6 +155,7 @@ const FAMILIES: [&str; 4] = [
 /// Ids that proxies make others of.
 const REWRITTEN: [&str; 7] = ["a/", "a//b", "a/.", "a/..", "a/./b", "a/../b", "a//"];
 
+/// Proves PO-9.
 #[test]
 fn no_policy_is_made_whose_id_a_path_cannot_carry() {
     each("policy_ids_refused", |app: Arc<App>| async move {
@@ -185,6 +187,7 @@ fn no_policy_is_made_whose_id_a_path_cannot_carry() {
     });
 }
 
+/// Proves PO-9.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one policy's way, for every id")]
 fn an_id_that_no_path_carries_is_said_in_the_query() {
@@ -308,6 +311,7 @@ fn an_id_that_no_path_carries_is_said_in_the_query() {
     });
 }
 
+/// Proves PO-9.
 #[test]
 fn every_family_takes_an_id_from_the_query() {
     each("policy_ids_families", |app: Arc<App>| async move {
@@ -337,6 +341,7 @@ fn every_family_takes_an_id_from_the_query() {
     });
 }
 
+/// Proves RT-1.
 #[test]
 fn a_path_with_words_behind_its_id_has_the_methods_of_what_it_names() {
     each("policy_methods", |app: Arc<App>| async move {
@@ -535,6 +540,7 @@ fn missing_and_ambiguous_names_are_told_apart() {
     });
 }
 
+/// Proves PO-8.
 #[test]
 fn an_id_belongs_to_one_policy_for_ever() {
     each("policy_tombstones", |app: Arc<App>| async move {
@@ -605,6 +611,7 @@ fn an_id_belongs_to_one_policy_for_ever() {
     });
 }
 
+/// Proves PO-7.
 #[test]
 fn what_a_deleted_owner_left_can_be_taken_over() {
     each("policy_orphans", |app: Arc<App>| async move {

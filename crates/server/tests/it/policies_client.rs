@@ -64,6 +64,7 @@ fn source(resource: &str, id: &str, selectors: &Value) -> Value {
     json!({ "tool": "terraform", "resource": format!("{resource}.{id}"), "selectors": selectors })
 }
 
+/// Proves PO-4, PO-7.
 #[test]
 fn the_familys_client_manages_policies_unchanged() {
     each("policy_client", |app: Arc<App>| async move {

@@ -93,6 +93,7 @@ struct Source {
     selectors: BTreeMap<String, Box<RawValue>>,
 }
 
+/// Proves PO-4.
 #[test]
 fn a_definition_comes_back_value_for_value() {
     each("value_identity", |app: Arc<App>| async move {

@@ -70,6 +70,7 @@ fn first(token: &str) -> Write<'_> {
     }
 }
 
+/// Proves PO-5.
 #[test]
 fn every_part_that_a_token_binds_is_bound() {
     each("plan_tokens", |app: Arc<App>| async move {
@@ -164,6 +165,7 @@ fn every_part_that_a_token_binds_is_bound() {
     });
 }
 
+/// Proves PO-5.
 #[test]
 fn a_token_lives_for_ten_minutes() {
     each("plan_expiry", |app: Arc<App>| async move {
@@ -225,6 +227,7 @@ fn a_manager_needs_a_token_and_others_may_go_without() {
     });
 }
 
+/// Proves PO-5.
 #[test]
 fn a_name_that_means_another_record_makes_a_plan_stale() {
     each("plan_references", |app: Arc<App>| async move {

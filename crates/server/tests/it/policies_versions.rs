@@ -141,6 +141,7 @@ impl Model {
     }
 }
 
+/// Proves PO-1, PO-2, PO-3.
 #[test]
 fn every_version_gives_its_set_for_ever() {
     each("policy_versions", |app: Arc<App>| async move {
@@ -211,6 +212,7 @@ fn every_version_gives_its_set_for_ever() {
     });
 }
 
+/// Proves PO-2.
 #[test]
 fn writes_at_once_leave_no_gap() {
     each("policy_concurrency", |app: Arc<App>| async move {
@@ -252,6 +254,7 @@ fn writes_at_once_leave_no_gap() {
     });
 }
 
+/// Proves PO-2.
 #[test]
 fn what_leaves_the_set_as_it_is_makes_no_version() {
     each("policy_same_set", |app: Arc<App>| async move {
@@ -323,6 +326,7 @@ fn what_leaves_the_set_as_it_is_makes_no_version() {
 }
 
 /// PO-6: what cannot be read is never left out.
+/// Proves PO-6.
 #[test]
 fn a_stored_policy_that_does_not_read_stops_every_decision() {
     each("policy_corrupt", |app: Arc<App>| async move {

@@ -2,6 +2,7 @@
 
 use crate::support::{App, Reply, each, fresh_key};
 use provost_kernel::db::{Access, Conn};
+use provost_server::areas::ALL;
 use provost_server::proofs::{self, Fault, Finding};
 use serde_json::json;
 use std::sync::Arc;
@@ -74,6 +75,7 @@ async fn expect(app: &App, sql: &str, back: &str, expected: &[(&'static str, &st
     assert_eq!(named(app).await, [], "after {back}");
 }
 
+/// Proves PF-3.
 #[test]
 fn each_kind_of_change_by_another_hand_is_named() {
     each("proofs", |app: Arc<App>| async move {
@@ -140,6 +142,7 @@ fn each_kind_of_change_by_another_hand_is_named() {
     });
 }
 
+/// Proves PF-3, PF-7.
 #[test]
 fn a_row_put_back_as_it_once_was_is_missed_by_the_sum() {
     each("proofs_back", |app: Arc<App>| async move {
@@ -255,6 +258,7 @@ fn id_of(reply: &Reply) -> String {
     id.or(made["id"].as_str()).unwrap().to_owned()
 }
 
+/// Proves PF-7.
 #[test]
 fn the_newest_entry_names_the_row_that_was_put_back() {
     each("proofs_entries", |app: Arc<App>| async move {
@@ -302,6 +306,7 @@ fn the_newest_entry_names_the_row_that_was_put_back() {
     });
 }
 
+/// Proves PF-2.
 #[test]
 fn a_later_change_does_not_vouch_for_what_another_hand_did() {
     each("proofs_launder", |app: Arc<App>| async move {
@@ -332,6 +337,7 @@ fn a_later_change_does_not_vouch_for_what_another_hand_did() {
     });
 }
 
+/// Proves PF-6.
 #[test]
 fn a_trigger_of_another_hand_is_named_and_so_is_one_that_is_gone() {
     each("proofs_triggers", |app: Arc<App>| async move {
@@ -378,6 +384,7 @@ fn made(is_sqlite: bool, begin: &str, end: &str) -> String {
     text[..text.find(end).unwrap() + end.len()].to_owned()
 }
 
+/// Proves PF-6.
 #[test]
 fn a_trigger_or_function_that_another_hand_replaced_is_named() {
     each("proofs_replaced", |app: Arc<App>| async move {
@@ -442,6 +449,7 @@ fn a_trigger_or_function_that_another_hand_replaced_is_named() {
     });
 }
 
+/// Proves PF-3.
 #[test]
 fn a_disagreement_is_told_once_by_event_and_entry() {
     each("proofs_told", |app: Arc<App>| async move {
@@ -468,6 +476,7 @@ fn a_disagreement_is_told_once_by_event_and_entry() {
     });
 }
 
+/// Proves PF-4.
 #[test]
 fn taking_the_rows_as_they_are_ends_the_disagreement() {
     each("proofs_taken", |app: Arc<App>| async move {

@@ -10,6 +10,7 @@ async fn ask(app: &App, path: &str) -> Reply {
     app.request("GET", "").anonymous().at(path).send().await
 }
 
+/// Proves RY-1.
 #[test]
 fn a_server_whose_readers_stand_still_is_alive_and_not_ready() {
     each("readers_stand_still", |app: Arc<App>| async move {

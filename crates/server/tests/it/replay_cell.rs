@@ -264,6 +264,7 @@ async fn assert_tokens_nowhere(app: &App, rotated: &[Rotated]) {
     assert_all_nowhere(app, &tokens).await;
 }
 
+/// Proves AD-3, CX-3, SA-2.
 #[test]
 fn the_secret_stands_nowhere_while_it_can_be_replayed() {
     each("cell_live", |app: Arc<App>| async move {
@@ -311,6 +312,7 @@ fn the_salt_of_a_cell_says_nothing_of_the_secret() {
     });
 }
 
+/// Proves ID-3.
 #[test]
 fn first_use_ends_it() {
     each("cell_use", |app: Arc<App>| async move {
@@ -322,6 +324,7 @@ fn first_use_ends_it() {
     });
 }
 
+/// Proves ID-3.
 #[test]
 fn a_day_ends_it() {
     each("cell_day", |app: Arc<App>| async move {
@@ -364,6 +367,7 @@ fn the_end_of_a_short_life_ends_it() {
     });
 }
 
+/// Proves ID-3.
 #[test]
 fn revocation_supersession_disabling_and_deletion_end_it() {
     each("cell_ends", |app: Arc<App>| async move {

@@ -8,7 +8,6 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use provost_kernel::jobs;
 use provost_server::areas::resource_credentials;
 use provost_server::areas::resource_credentials::model::CredentialId;
-use provost_server::background;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -296,6 +295,7 @@ impl Canary {
     }
 }
 
+/// Proves RC-1.
 #[test]
 fn a_thousand_secrets_are_found_nowhere() {
     let log = Log::default();

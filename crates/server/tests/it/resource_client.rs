@@ -138,6 +138,7 @@ fn echoes(found: &Value, wanted: &Value) {
     assert_eq!(found["managerInstance"], "production");
 }
 
+/// Proves RS-1, RS-2, RS-3.
 #[test]
 fn the_familys_client_works_unchanged() {
     each("family_client", |app: Arc<App>| async move {

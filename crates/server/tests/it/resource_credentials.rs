@@ -46,6 +46,7 @@ async fn unit<T: Send + 'static>(
     Ok(found.lock().unwrap().take().unwrap())
 }
 
+/// Proves RC-6.
 #[test]
 fn a_resource_has_one_default_and_the_list_shows_it_first() {
     each("one_default", |app: Arc<App>| async move {
@@ -86,6 +87,7 @@ fn a_resource_has_one_default_and_the_list_shows_it_first() {
     });
 }
 
+/// Proves RS-2.
 #[test]
 fn a_resource_has_500_credentials_at_most() {
     each("five_hundred", |app: Arc<App>| async move {
@@ -136,6 +138,7 @@ fn an_assigned_credential_goes_only_when_that_is_confirmed() {
     });
 }
 
+/// Proves RC-5.
 #[test]
 fn an_operator_reads_its_own_credentials_alone() {
     each("operator_reads", |app: Arc<App>| async move {
@@ -236,6 +239,7 @@ fn naive(
         .or_else(|| lowest(&|c| c["default"] == true))
 }
 
+/// Proves RC-4.
 #[test]
 fn a_caller_gets_the_credential_that_a_naive_reading_gives() {
     each("resolution", |app: Arc<App>| async move {
@@ -471,6 +475,7 @@ fn a_check_outlives_the_server_that_took_it_and_is_gone_after_a_week() {
     });
 }
 
+/// Proves RC-8.
 #[test]
 fn rotated_at_follows_the_secret_and_nothing_else() {
     each("rotated_at", |app: Arc<App>| async move {

@@ -9,7 +9,6 @@ use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
 use provost_server::areas::resource_credentials::model::CredentialId;
 use provost_server::areas::resource_credentials::{self, secrets};
-use provost_server::background;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -72,6 +71,7 @@ async fn make(app: &App, resource: &str, secret: &str) -> String {
     made.ok()["id"].as_str().unwrap().to_owned()
 }
 
+/// Proves RC-3.
 #[test]
 fn a_rewrap_that_is_killed_between_any_steps_loses_nothing() {
     run::each("rewrap", &unlimited(), |app: Arc<App>| async move {
@@ -300,6 +300,7 @@ async fn ciphertexts(app: &App, id: &str) -> Ciphertexts {
     read.await.unwrap().unwrap()
 }
 
+/// Proves RC-2.
 #[test]
 fn a_ciphertext_opens_in_no_other_row() {
     run::each("swap", &unlimited(), |app: Arc<App>| async move {

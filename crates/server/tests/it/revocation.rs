@@ -4,6 +4,7 @@ use crate::support::{App, Dice, each, exchange, number};
 use serde_json::json;
 use std::sync::Arc;
 
+/// Proves CR-1, WK-4.
 #[test]
 fn no_dead_token_is_accepted_after_the_answer() {
     each("revocation", |app: Arc<App>| async move {

@@ -13,10 +13,11 @@
 //!                                                                  edges ─► closure ─► golden ◄──┘
 //! ```
 //!
-//! INVARIANT GR-1: an act opens nothing beyond its caller's rights, but for the edges in `growth.rs`, each with its reason.
-//! INVARIANT GR-2: an act that takes away opens nothing.
+//! INVARIANT GR-1: no operation opens to anybody what its caller does not hold, by one act or several, but for the
+//! edges that stand with a reason in a list.
+//! INVARIANT GR-2: an operation that takes away opens nothing.
 //! INVARIANT GR-3: a read and a refused act change no row that decides rights, and show no secret.
-//! INVARIANT GR-4: each table that decides rights is known to this net, whatever its columns.
+//! INVARIANT GR-4: each table that decides rights is known to the graph of rights.
 //!
 //! Absent on purpose: the token endpoint and sign-in, which are no operations of the registry; what they hand out hangs
 //! on the doors that are found here.
@@ -705,6 +706,7 @@ async fn walk(place: &Place, seed: u64, steps: u64) {
     }
 }
 
+/// Proves GR-4.
 #[test]
 fn every_table_that_decides_rights_is_known_to_the_graph() {
     let deciding: Vec<&str> = ALL.rights().iter().map(|deciding| deciding.table).collect();
@@ -720,6 +722,7 @@ fn every_table_that_decides_rights_is_known_to_the_graph() {
     }
 }
 
+/// Proves GR-1, GR-2, GR-3, PF-1.
 #[test]
 fn rights_grow_by_no_detour() {
     let (steps, seed) = (run::count(STEPS), seed("rights"));

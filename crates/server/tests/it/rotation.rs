@@ -315,6 +315,7 @@ fn instant(view: &Value) -> i64 {
         .as_ms()
 }
 
+/// Proves SA-1.
 #[test]
 fn grace_lets_one_old_token_live_and_a_second_rotation_ends_it() {
     each("grace", |app: Arc<App>| async move {
@@ -454,6 +455,7 @@ fn retries_of_a_lost_answer_are_limited() {
     });
 }
 
+/// Proves SA-3.
 #[test]
 fn a_viewer_rotates_itself_and_nobody_else() {
     each("viewer", |app: Arc<App>| async move {

@@ -102,6 +102,7 @@ fn new_account(name: &str) -> Value {
     with_trio(body, &fresh_key())
 }
 
+/// Proves WK-4.
 #[test]
 fn an_account_that_was_disabled_does_nothing_more() {
     each("commit_disabled", |app: Arc<App>| async move {
@@ -115,6 +116,7 @@ fn an_account_that_was_disabled_does_nothing_more() {
     });
 }
 
+/// Proves WK-4.
 #[test]
 fn a_session_that_ended_with_its_client_does_nothing_more() {
     each("commit_client", |app: Arc<App>| async move {
@@ -150,6 +152,7 @@ fn a_session_that_ended_with_its_client_does_nothing_more() {
     });
 }
 
+/// Proves WK-4.
 #[test]
 fn a_user_whom_an_import_removed_or_suspended_does_nothing_more() {
     each("commit_import", |app: Arc<App>| async move {
@@ -189,6 +192,7 @@ fn a_user_whom_an_import_removed_or_suspended_does_nothing_more() {
     });
 }
 
+/// Proves WK-4.
 #[test]
 fn a_token_whose_session_was_revoked_does_nothing_more_by_mcp() {
     each("commit_mcp", |app: Arc<App>| async move {
@@ -209,6 +213,7 @@ fn a_token_whose_session_was_revoked_does_nothing_more_by_mcp() {
     });
 }
 
+/// Proves MS-5.
 #[test]
 fn who_was_disabled_or_lost_the_token_opens_no_session() {
     each("commit_join", |app: Arc<App>| async move {
@@ -236,6 +241,7 @@ fn who_was_disabled_or_lost_the_token_opens_no_session() {
     });
 }
 
+/// Proves WK-4.
 #[test]
 fn what_the_program_took_away_is_gone() {
     each("commit_system", |app: Arc<App>| async move {

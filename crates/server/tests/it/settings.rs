@@ -67,6 +67,7 @@ fn a_patch_changes_what_it_names_and_nothing_else() {
     });
 }
 
+/// Proves SE-5.
 #[test]
 fn a_put_that_would_reset_what_it_does_not_name_is_refused() {
     each("settings_put", |app: Arc<App>| async move {
@@ -102,6 +103,7 @@ fn a_put_that_would_reset_what_it_does_not_name_is_refused() {
     });
 }
 
+/// Proves SE-4.
 #[test]
 fn a_shorter_retention_waits_a_week_and_is_taken_back() {
     each("settings_retention", |app: Arc<App>| async move {

@@ -1,4 +1,4 @@
-//! Skills from publication to removal (specification §4.7; decisions.md section 10).
+//! Skills from publication to removal (specification §4.7; D10).
 
 use crate::areas::skills::{archive, skill};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
@@ -24,6 +24,7 @@ async fn withdraw(app: &App, item: &str) -> Reply {
     app.write("POST", &path, json!({ "confirm": true })).await
 }
 
+/// Proves SK-1.
 #[test]
 fn a_skill_lives_from_publication_to_removal() {
     each("skill_life", |app: Arc<App>| async move {
@@ -125,6 +126,7 @@ fn a_skill_lives_from_publication_to_removal() {
     });
 }
 
+/// Proves SK-5.
 #[test]
 fn nothing_installed_is_no_error_and_revokes_nothing() {
     each("skill_not_installed", |app: Arc<App>| async move {
@@ -167,6 +169,7 @@ fn nothing_installed_is_no_error_and_revokes_nothing() {
     });
 }
 
+/// Proves SK-3.
 #[test]
 fn a_version_in_the_reference_means_the_installs_of_that_version() {
     each("skill_versions", |app: Arc<App>| async move {
@@ -217,6 +220,7 @@ fn a_version_in_the_reference_means_the_installs_of_that_version() {
     });
 }
 
+/// Proves SK-4, SK-5.
 #[test]
 fn installing_again_at_the_same_place_replaces_the_token() {
     each("skill_again", |app: Arc<App>| async move {
@@ -260,6 +264,7 @@ fn installing_again_at_the_same_place_replaces_the_token() {
     });
 }
 
+/// Proves SK-2.
 #[test]
 fn what_was_withdrawn_is_neither_installed_nor_handed_out() {
     each("skill_withdrawn", |app: Arc<App>| async move {
@@ -335,6 +340,7 @@ fn what_was_withdrawn_is_neither_installed_nor_handed_out() {
     });
 }
 
+/// Proves SK-1.
 #[test]
 fn a_version_keeps_its_content() {
     each("skill_immutable", |app: Arc<App>| async move {

@@ -27,6 +27,7 @@ async fn fetch(app: &App, token: &str, item: &str) -> Reply {
 }
 
 /// Every operation of the product, present and to come: what does not say that it takes gateway tokens does not.
+/// Proves SK-7.
 #[test]
 fn a_gateway_token_opens_its_item_and_nothing_else() {
     each("gateway_matrix", |app: Arc<App>| async move {
@@ -119,6 +120,7 @@ fn a_gateway_token_opens_its_item_and_nothing_else() {
     });
 }
 
+/// Proves SK-3.
 #[test]
 fn no_gateway_token_is_accepted_after_the_uninstall() {
     each("gateway_revocation", |app: Arc<App>| async move {
@@ -159,6 +161,7 @@ fn no_gateway_token_is_accepted_after_the_uninstall() {
 }
 
 /// Whatever comes at the same moment: at its end an install has one live token or is not there.
+/// Proves SK-4.
 #[test]
 fn storms_of_installs_and_uninstalls_leave_one_truth() {
     each("gateway_storm", |app: Arc<App>| async move {
@@ -218,6 +221,7 @@ fn storms_of_installs_and_uninstalls_leave_one_truth() {
     });
 }
 
+/// Proves SK-7.
 #[test]
 fn a_gateway_token_works_while_its_principal_does() {
     each("gateway_principal", |app: Arc<App>| async move {
@@ -267,6 +271,7 @@ fn a_gateway_token_ends_with_its_time() {
     });
 }
 
+/// Proves SK-6.
 #[test]
 fn the_receipt_is_repeated_until_the_first_use_and_never_after_an_uninstall() {
     each("gateway_replay", |app: Arc<App>| async move {

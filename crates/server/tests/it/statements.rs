@@ -3,7 +3,8 @@
 
 use provost_kernel::db::testing::locations;
 use provost_kernel::db::{Access, Conn, Location, Statement, migrate, to_postgres};
-use provost_server::{app, migrations};
+use provost_server::app;
+use provost_server::areas::ALL;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -90,6 +91,7 @@ const BY_TIME: [&str; 19] = [
     "provost_server::rotation::DROP_SILENT",
 ];
 
+/// Proves CK-1.
 #[test]
 fn what_is_removed_by_time_is_known() {
     let is_bound = |sql: &str| {
@@ -227,6 +229,7 @@ fn plan(name: &str, values: &[&str]) -> Option<Vec<String>> {
 }
 
 /// Who has thousands of accounts waits for the end of an admin otherwise: every token would be read for every account.
+/// Proves SA-4.
 #[test]
 fn another_governor_is_looked_for_in_the_index_of_an_accounts_tokens() {
     let Some(plan) = plan("::OTHER_GOVERNORS", &["org", "sa_1", "0"]) else {

@@ -70,6 +70,7 @@ fn forged(token: &str) -> String {
     forged.token.expose().clone()
 }
 
+/// Proves ED-1.
 #[test]
 fn nobody_unknown_is_waited_for() {
     each("strangers_bodies", |app: Arc<App>| async move {
@@ -109,6 +110,7 @@ fn nobody_unknown_is_waited_for() {
     });
 }
 
+/// Proves ED-1.
 #[test]
 fn a_length_above_the_limit_is_refused_before_the_token_is_looked_at() {
     each("strangers_declared", |app: Arc<App>| async move {
@@ -160,6 +162,7 @@ fn a_body_that_comes_late_is_read_of_whoever_is_known() {
     });
 }
 
+/// Proves ED-1.
 #[test]
 fn who_was_known_and_is_no_more_is_not_waited_for() {
     each("strangers_disabled", |app: Arc<App>| async move {

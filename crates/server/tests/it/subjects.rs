@@ -1,4 +1,4 @@
-//! Names become subjects exactly as a naive model says (decisions.md section 6).
+//! Names become subjects exactly as a naive model says (D6).
 
 use crate::areas::directory::{chunk, end, group, import, user};
 use crate::support::{App, Dice, Reply, each, number};
@@ -214,6 +214,7 @@ async fn file(app: &App, dice: &mut Dice, model: &mut Model, directory: &'static
     }
 }
 
+/// Proves DI-6, SU-1, SU-2, SU-3.
 #[test]
 fn resolving_equals_a_naive_model() {
     each("subjects_model", |app: Arc<App>| async move {
@@ -259,6 +260,7 @@ fn resolving_equals_a_naive_model() {
     });
 }
 
+/// Proves SU-1, SU-3.
 #[test]
 fn a_request_is_judged_as_a_whole() {
     each("subjects_limits", |app: Arc<App>| async move {
@@ -319,6 +321,7 @@ fn a_gateway_that_is_switched_off_resolves_nothing() {
     });
 }
 
+/// Proves SU-4.
 #[test]
 fn what_was_asked_is_recorded_as_keyed_hashes() {
     each("subjects_audit", |app: Arc<App>| async move {

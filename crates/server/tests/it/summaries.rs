@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// More than are counted one by one.
 const NETWORKS: u32 = 10_050;
 
+/// Proves LE-1.
 #[test]
 fn reads_stand_in_the_summary_however_many_networks_strangers_come_from() {
     each("summary_networks", |app: Arc<App>| async move {

@@ -4,7 +4,7 @@ use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_kernel::db::testing::locations;
 use provost_kernel::db::{Call, Conn, Param, Statement, migrate};
 use provost_kernel::{Timestamp, params};
-use provost_server::migrations;
+use provost_server::areas::ALL;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -39,6 +39,7 @@ fn life(app: &App, answer: &Value) -> i64 {
     (Timestamp::parse(expires).unwrap().as_ms() - app.now().as_ms()) / 1000
 }
 
+/// Proves SA-7.
 #[test]
 fn a_scope_that_an_account_gains_reaches_its_tokens() {
     each("scopes_reach", |app: Arc<App>| async move {
@@ -68,6 +69,7 @@ fn a_scope_that_an_account_gains_reaches_its_tokens() {
     });
 }
 
+/// Proves SA-7.
 #[test]
 fn a_token_shows_the_scopes_that_it_can_use() {
     each("scopes_shown", |app: Arc<App>| async move {
@@ -88,6 +90,7 @@ fn a_token_shows_the_scopes_that_it_can_use() {
     });
 }
 
+/// Proves SA-7.
 #[test]
 fn a_token_that_was_narrowed_stays_narrower() {
     each("scopes_narrowed", |app: Arc<App>| async move {
@@ -145,6 +148,7 @@ fn a_token_that_was_narrowed_stays_narrower() {
     });
 }
 
+/// Proves SA-4.
 #[test]
 fn the_last_governor_is_not_narrowed_away() {
     each("scopes_governor", |app: Arc<App>| async move {
@@ -210,6 +214,7 @@ fn scopes_beyond_the_role_answer_a_warning() {
     });
 }
 
+/// Proves SA-8.
 #[test]
 fn a_self_rotation_does_not_lengthen_a_life() {
     each("self_lifetime", |app: Arc<App>| async move {
@@ -258,6 +263,7 @@ fn a_self_rotation_does_not_lengthen_a_life() {
     });
 }
 
+/// Proves SA-8.
 #[test]
 fn a_grace_of_a_self_rotation_ends_with_the_old_tokens_own_life() {
     each("self_grace", |app: Arc<App>| async move {
@@ -278,6 +284,7 @@ fn a_grace_of_a_self_rotation_ends_with_the_old_tokens_own_life() {
     });
 }
 
+/// Proves SA-3.
 #[test]
 fn what_gives_or_points_elsewhere_needs_the_rights_and_what_takes_away_does_not() {
     each("account_gives", |app: Arc<App>| async move {
@@ -328,6 +335,7 @@ fn what_gives_or_points_elsewhere_needs_the_rights_and_what_takes_away_does_not(
     });
 }
 
+/// Proves SA-9.
 #[test]
 fn an_owner_is_a_user_of_the_organization_and_shown_as_orphaned_without() {
     each("account_owner", |app: Arc<App>| async move {
@@ -396,6 +404,7 @@ fn write(conn: &mut Conn, statement: &'static Statement, params: Vec<Param<'_>>)
     conn.commit(&[Call { statement, params }]).unwrap();
 }
 
+/// Proves SA-7.
 #[test]
 fn an_upgrade_frees_the_tokens_whose_list_is_their_accounts_and_no_other() {
     for store in locations("scopes_migration") {

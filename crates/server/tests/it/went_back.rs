@@ -156,6 +156,7 @@ async fn serves_nothing(app: &App, token: &str) {
     assert!(app.kernel.is_broken());
 }
 
+/// Proves WT-1.
 #[test]
 fn the_next_change_notices_a_store_that_went_back_and_nothing_is_served_then() {
     each("went_back", |app: Arc<App>| async move {
@@ -179,6 +180,7 @@ fn the_next_change_notices_a_store_that_went_back_and_nothing_is_served_then() {
     });
 }
 
+/// Proves WT-1.
 #[test]
 fn a_lost_connection_serves_again_only_where_the_store_still_holds_what_was_answered() {
     each_on_postgres("went_back_lost", |app: Arc<App>| async move {
@@ -202,6 +204,7 @@ fn a_lost_connection_serves_again_only_where_the_store_still_holds_what_was_answ
     });
 }
 
+/// Proves WT-1.
 #[test]
 fn another_entry_at_a_known_place_is_noticed_although_the_chain_is_longer() {
     each_on_postgres("went_back_grown", |app: Arc<App>| async move {

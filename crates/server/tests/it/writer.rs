@@ -10,7 +10,6 @@ use provost_kernel::kernel::Settings;
 use provost_kernel::operation::{Access, Empty, Entry, Input, Meta, Method, Operation};
 use provost_kernel::time::SystemClock;
 use provost_kernel::{Cx, Result, Secret, Timestamp, params};
-use provost_server::background;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -319,6 +318,7 @@ fn two_servers_on_one_store_act_as_one() {
     });
 }
 
+/// Proves WK-3.
 #[test]
 fn a_lost_connection_loses_and_doubles_nothing() {
     each("lost_connections", |outer: Arc<App>| async move {
@@ -493,6 +493,7 @@ fn a_job_runs_once_and_a_failing_one_rests_longer_each_time_until_it_is_dead() {
     });
 }
 
+/// Proves JB-1.
 #[test]
 fn a_job_whose_lease_passed_on_has_no_effect() {
     each("fencing", |app: Arc<App>| async move {

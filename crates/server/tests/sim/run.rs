@@ -205,6 +205,7 @@ fn pace(seeds: u64, took: Duration) -> u128 {
 }
 
 /// The units and notes behind one that found the store broken were still run, and acknowledged (WK-2).
+/// Proves WK-2.
 #[test]
 fn seeds_that_found_a_fault_stay_mended() {
     let (sum, _) = run_all(9267, 1, 1, 1);

@@ -104,6 +104,7 @@ impl Template {
         let keys = Keys::create(&keys_dir, START, &*entropy).unwrap();
         let (made, contract) = runtime.block_on(async {
             let kernel = app::start(app::Installation {
+                areas: &provost_server::areas::ALL,
                 extras: Extras::default().with(segments(&keys_dir)),
                 location: Location::Sqlite(store.clone()),
                 keys,
@@ -218,6 +219,7 @@ impl World {
         let entropy = Arc::new(SeededEntropy::new(self.seed ^ ((life + 1) << 48)));
         let location = Location::Sqlite(self.store());
         let kernel = app::start(app::Installation {
+            areas: &provost_server::areas::ALL,
             extras: Extras::default().with(segments(&keys_dir)),
             location: location.clone(),
             keys: Keys::open(&keys_dir)?,

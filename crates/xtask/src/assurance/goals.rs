@@ -491,14 +491,14 @@ pub const GOALS: &[Goal] = &[
         "Mutation score",
         "all viable mutants of the authorization decision killed, ≥ 90 % in idempotency, tokens, state",
         &[],
-        "Not tried are changes of constants, of members left out, and, counted as not compiling, six of what two functions of scopes return as `impl Iterator`: they cannot be asked for while the program runs. Of those that escape, one shows on PostgreSQL alone (a unit that must be tried again), and the others change what is kept for ten minutes more than needed, what is checked a second time, or when old tokens are hidden from lists. Tests for two that escape in the ends of sessions were written after the record.",
+        "The figure is of a build that held all mutants at once, which is gone (ADR 0078); it tried no changes of constants and of members left out. Of those that escape, one shows on PostgreSQL alone (a unit that must be tried again), and the others change what is kept for ten minutes more than needed, what is checked a second time, or when old tokens are hidden from lists. Tests for two that escape in the ends of sessions were written after the record.",
     ),
     goal(
         "R45",
         "Planted bugs",
         "50 planted, ≥ 48 caught by the suites",
         &[],
-        "When they were planted first, 7 of the 50 escaped; each got a test, and the figure is that of the suites with these. Three that were added later, 51 to 53, are not in the record: they were planted together, by hand, and each was caught.",
+        "When they were planted first, 7 of the 50 escaped; each got a test, and the figure is that of the suites with these. Three that were added later, 51 to 53, are not in the record: they were planted together, by hand, and each was caught. The task and its patches left the repository after these runs; both stay in its history, and R44 asks the same question of code as it is.",
     ),
     goal(
         "R46",

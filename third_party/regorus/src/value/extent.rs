@@ -4,6 +4,8 @@
 //! twenty-five. Whatever walks a value (a comparison, a place in a set, a built-in) walks the tree. An array, an object or a set
 //! therefore knows how large its tree is: what is pushed or inserted is added, and what was reached in another way is counted
 //! once, from what its members know.
+//!
+//! Keeps RG-7.
 
 use super::Value;
 use crate::number::Number;

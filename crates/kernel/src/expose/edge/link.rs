@@ -1,4 +1,6 @@
 //! What the two ends of one connection, its guard and its service, tell each other.
+//!
+//! INVARIANT HT-1: the HTTP library makes at most one request of each head that the guard let through.
 
 use super::share::Member;
 use crate::Error;

@@ -9,7 +9,8 @@
 //! Whoever holds many places holds the oldest ones, so that somebody of the same network with a valid token gets in: it needs its
 //! place for as long as it takes to be recognized.
 //!
-//! INVARIANT SH-1: a share holds no more than its limit, and nobody who was recognized; only the oldest of it is closed.
+//! INVARIANT SH-1: a share of a network holds no more than its limit and nobody who was recognized; only the oldest
+//! of it is closed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -124,6 +125,7 @@ mod tests {
         text.parse().unwrap()
     }
 
+    /// Proves SH-1.
     #[test]
     fn a_full_share_closes_its_oldest_and_nobody_elses() {
         let share = Share::new("things", 2);

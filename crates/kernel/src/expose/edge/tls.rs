@@ -1,7 +1,7 @@
 //! TLS of our own (D1.8).
 //!
-//! INVARIANT TC-1: a certificate and a key that are read anew take the place of the old ones together, or not at all: the old ones
-//!   stay in use where the new ones cannot be read, do not belong together, or have expired.
+//! INVARIANT TC-1: a certificate and a key that are read anew take the place of the old ones together, or not at all:
+//! the old ones stay in use where the new ones cannot be read, do not belong together, or have expired.
 
 use crate::{Code, Error, Result, Timestamp};
 use rustls::ServerConfig;

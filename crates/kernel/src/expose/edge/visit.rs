@@ -1,4 +1,6 @@
 //! One request between its head and its answer: which place it takes, and when it leaves the share of its network.
+//!
+//! Keeps SH-1.
 
 use super::callers::{Callers, Mark};
 use super::link::Link;

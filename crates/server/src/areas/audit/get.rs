@@ -66,6 +66,7 @@ mod tests {
 
     static STRANGE: TargetKind = TargetKind::new("strange thing", Readers::Everybody);
 
+    /// Proves AL-4.
     #[test]
     fn one_entry_is_shown_as_it_stands_in_the_export() {
         on_every_store("audit_get", |world| {

@@ -1,4 +1,6 @@
 //! `GET …/audit/events`
+//!
+//! Keeps AL-5.
 
 use super::model::{AuditEvent, Outcome, READERS, Term};
 use super::show::show;
@@ -259,6 +261,7 @@ mod tests {
         });
     }
 
+    /// Proves FE-2.
     #[test]
     fn no_filter_finds_an_entry_by_what_is_withheld() {
         on_every_store("audit_oracle", |world| {
@@ -329,6 +332,7 @@ mod tests {
         });
     }
 
+    /// Proves AL-5.
     #[test]
     fn a_rare_entry_is_found_in_bounded_steps() {
         on_every_store("audit_window", |world| {

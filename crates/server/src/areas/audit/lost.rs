@@ -1,4 +1,6 @@
 //! How much of a store that went back is left, by what lies beside the keys (D12.9).
+//!
+//! Keeps EN-4.
 
 use super::model::CheckpointLine;
 use super::register::Register;

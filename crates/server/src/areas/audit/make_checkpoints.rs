@@ -273,6 +273,7 @@ mod tests {
             .collect()
     }
 
+    /// Proves AL-2.
     #[test]
     fn an_idle_chain_gets_one_checkpoint_and_no_more() {
         on_every_store("checkpoint_idle", |world| {
@@ -306,6 +307,7 @@ mod tests {
         });
     }
 
+    /// Proves AL-3.
     #[test]
     fn a_checkpoint_leaves_an_entry_an_event_and_a_line() {
         on_every_store("checkpoint_traces", |world| {
@@ -342,6 +344,7 @@ mod tests {
         });
     }
 
+    /// Proves AL-1.
     #[test]
     fn nothing_is_signed_over_a_history_that_changed() {
         on_every_store("checkpoint_tampered", |world| {
@@ -371,6 +374,7 @@ mod tests {
         });
     }
 
+    /// Proves AL-1.
     #[test]
     fn nothing_is_signed_that_is_behind_the_last_line_beside_the_keys() {
         on_every_store("checkpoint_behind", |world| {

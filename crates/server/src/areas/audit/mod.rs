@@ -8,13 +8,14 @@
 //!     └──────── Merkle root ───────┘        signed every 1000 entries or 60 s, also kept beside the keys
 //! ```
 //!
-//! INVARIANT AL-1: a checkpoint is signed only if the tree under it extends the tree of the one before.
+//! INVARIANT AL-1: a checkpoint is signed only if its tree extends the tree of the one before, and that of the
+//! store's last line in `checkpoints.jsonl`.
 //! INVARIANT AL-2: a checkpoint's own entry causes no further checkpoint: an idle chain stays idle.
-//! INVARIANT AL-3: every checkpoint of the store is also a line of `checkpoints.jsonl` or about to become one;
-//! a store that is behind that file, or disagrees with it, does not start.
+//! INVARIANT AL-3: every checkpoint of the store is also a line of `checkpoints.jsonl` or about to become one; a
+//! store that is behind that file, or disagrees with it, does not start.
 //! INVARIANT AL-4: what is shown and exported is the stored entry, member for member, with its two hashes.
-//! INVARIANT FE-2: of an entry whose details are not for a caller, the caller gets place, sequence, time, action and
-//! outcome, and no filter finds it by what is withheld.
+//! INVARIANT FE-2: of an entry or event whose details are not for its reader, place, sequence, time, action and
+//! outcome are shown, and no filter finds it by the rest.
 //! INVARIANT AL-5: no call looks at more than a fixed number of entries, however long the log is.
 //!
 //! Specification §6; D12.4 to D12.7, D13.

@@ -1,4 +1,6 @@
 //! Words of the audit log: an entry as it is shown, the filters, the moment for a checkpoint.
+//!
+//! Keeps AL-2, AL-4.
 
 use provost_kernel::audit::hex;
 use provost_kernel::auth::Role;
@@ -304,6 +306,7 @@ mod tests {
         );
     }
 
+    /// Proves AL-4.
     #[test]
     fn an_exported_line_is_the_stored_text_with_its_hashes() {
         let record = Record {

@@ -8,8 +8,8 @@
 //! {event: served | adopted | accepted | retired, storeId, storeEpoch, time}
 //! ```
 //!
-//! INVARIANT WS-2: a store is measured against the lines that name it and its epoch. Those that name none belong to the store
-//! that first opened with them and fitted them, for good.
+//! INVARIANT WS-2: a store is measured against the lines of `checkpoints.jsonl` that name it and its epoch; those
+//! that name none belong to the store that first opened with them and fitted them, for good.
 
 use super::model::CheckpointLine;
 use super::verify_start::refuse;
@@ -288,6 +288,7 @@ mod tests {
         newest.into_iter().map(|(org, line)| (org, line.size)).collect()
     }
 
+    /// Proves WS-2.
     #[test]
     fn a_store_is_measured_against_its_own_lines_of_its_epoch() {
         let register = of(&[
@@ -309,6 +310,7 @@ mod tests {
         assert_eq!(register.highest_epoch(), 1);
     }
 
+    /// Proves WS-2.
     #[test]
     fn lines_without_a_name_belong_to_whoever_adopted_them_first() {
         let at = Timestamp::from_ms(1);

@@ -500,6 +500,7 @@ mod tests {
         }
     }
 
+    /// Proves AD-4.
     #[test]
     fn every_changed_character_of_a_log_is_found() {
         let lines = log(&["a", "b", "c"]);
@@ -528,6 +529,7 @@ mod tests {
         assert!(finding.to_string().contains("or the hash of the entry before it"));
     }
 
+    /// Proves AD-2.
     #[test]
     fn deleted_entries_are_named() {
         let lines = nine();

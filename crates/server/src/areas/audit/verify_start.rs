@@ -11,8 +11,9 @@
 //! a rehearsal             whatever                 its heads alone
 //! ```
 //!
-//! INVARIANT WS-3: keys that have served a store are served with no other one, unless `provost init --new` made it or a
-//! restore did.
+//! INVARIANT WS-3: keys that have served a store are served with no other one, unless `provost init --new` made it or
+//! a restore did; what `serve` refuses, `recover`, `init` and `store move` refuse and `store check` names.
+//! Keeps AL-3, WS-2.
 
 use super::lost;
 use super::model::{CheckpointLine, origin};
@@ -410,6 +411,7 @@ mod tests {
         });
     }
 
+    /// Proves AL-3.
     #[test]
     fn a_store_that_was_rolled_back_is_refused() {
         on_every_store("start_behind", |world| {

@@ -3,6 +3,9 @@
 //! A run is minutes of computing beside live decisions, which must not notice. So its threads are this server's own,
 //! never those that answer requests, and on Linux they run at the lowest priority: they take what is left of the
 //! processors, and a decision that becomes ready takes its place at once. Threads that an engine starts inherit it.
+//!
+//! INVARIANT BT-11: after a module was killed nothing is kept of a run from which another attempt could go on, and
+//! its results have no digest.
 
 use super::model::{Cut, Progress, Verdict};
 use super::question::Question;

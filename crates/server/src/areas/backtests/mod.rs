@@ -1,5 +1,5 @@
 //! Backtests: what other policies would have decided on the recorded past (specification §3, §4.5, §4.9, §2.8;
-//! decisions.md section 9).
+//! D9).
 //!
 //! ```text
 //! queued ─▶ running ─▶ succeeded | failed | canceled          queued ─▶ canceled
@@ -13,11 +13,12 @@
 //! was interrupted; results that were cut by duration have none.
 //! INVARIANT BT-6: what a run judges was pinned when it was made.
 //! INVARIANT BT-7: a run writes its own rows alone: no decision, no policy, nothing live.
-//! INVARIANT BT-8: a run whose sets differ in policies that read content is made, and what came of it is read, with the
-//! scope `policies:inspect` alone; others see totals, where none of them is small.
+//! INVARIANT BT-8: a run whose sets differ in policies that read content is made, and what came of it is read, with
+//! the scope `policies:inspect` alone; others see totals, where none of them is small, and of the progress the
+//! percentage alone.
 //! INVARIANT BT-9: what a run asked is kept as long as its audit entry, for admins and auditors.
-//! INVARIANT BT-10: a run that could not read some of its events says so and names where they lie; one that could not read
-//! more than 1 % of them has failed.
+//! INVARIANT BT-10: a run that could not read some of its events is partial and names where they lie; one that could
+//! not read more than 1 % of them has failed, and a gate of the command line wants none.
 //!
 //! Absent on purpose: `canceling` (it would last milliseconds), results that outlive their record, notifications of
 //! progress (a poll with `If-None-Match` costs one indexed read), a run's own copy of the events.

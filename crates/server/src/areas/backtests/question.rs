@@ -1,7 +1,8 @@
 //! What a run asks, pinned at its creation: both sets as base and changes, window, filters, limits.
 //!
-//! INVARIANT BT-6: what a run judges is what was pinned; later writes of policies change neither set nor digest.
-//! INVARIANT BT-8: whether a run reads content is decided when it is made, and of a run that does not say so it is assumed.
+//! Keeps BT-6: what a run judges is what was pinned; later writes of policies change neither set nor digest.
+//! Keeps BT-8: whether a run reads content is decided when it is made, and of a run that does not say so it is
+//! assumed.
 //!
 //! The candidate is stored as bound changes of a base: a numbered version, or nothing for a whole set.
 

@@ -156,6 +156,7 @@ mod tests {
         serde_json::to_value(ResultsView::of(results, Sight::Restricted)).unwrap()
     }
 
+    /// Proves BT-8.
     #[test]
     fn each_small_figure_alone_takes_all_figures_away() {
         let by_change = json!({ "allow_to_block": 5, "block_to_allow": 6 });

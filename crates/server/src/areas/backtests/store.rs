@@ -1,4 +1,6 @@
 //! Every statement of the area.
+//!
+//! Keeps BT-9.
 
 use super::model::{BacktestId, Cut, Failure, Principal, Progress, Run, State, Status};
 use provost_kernel::db::{Row, Tx};

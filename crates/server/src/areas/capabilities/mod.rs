@@ -1,7 +1,7 @@
 //! What the caller may do, as the server sees it now: operations, scopes and limits.
 //!
-//! INVARIANT CP-1: an operation is shown iff the very function that guards it would let the caller pass. An
-//! operation that may be called on oneself counts.
+//! INVARIANT CP-1: an operation is shown iff the very function that guards it would let the caller pass. An operation
+//! that may be called on oneself counts.
 //!
 //! Specification §4.10; D1.10, D1.11, D13.
 //!

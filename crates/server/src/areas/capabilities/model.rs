@@ -1,4 +1,6 @@
 //! The answer, and how it follows from the registry.
+//!
+//! Keeps CP-1.
 
 use provost_kernel::auth::{Actor, Role, TOOLSETS};
 use provost_kernel::expose::edge::EdgeSettings;

@@ -46,6 +46,7 @@ fn a_caller_sees_itself_and_its_limits() {
     });
 }
 
+/// Proves CP-1.
 #[test]
 fn what_is_shown_depends_on_the_role() {
     on_every_store("capabilities_roles", |world| {
@@ -99,6 +100,7 @@ mod oneself {
         }
     }
 
+    /// Proves CP-1.
     #[test]
     fn an_operation_that_one_may_do_to_oneself_counts() {
         let registry = Registry::default().with(vec![Entry::of::<Turn>()]);

@@ -1,4 +1,6 @@
 //! Decides about events, and records what was decided (D9.10, D9.11).
+//!
+//! Keeps DE-2.
 
 use super::answer::{Decision, Decisions, Version, deciding};
 use super::judge::Questions;

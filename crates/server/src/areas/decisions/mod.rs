@@ -1,5 +1,4 @@
-//! Decisions: what an organization's live policies say of an event, now (issue "policies, recorded history,
-//! backtests"; decisions.md D9.10, D9.11).
+//! Decisions: what an organization's live policies say of an event, now (D9.10, D9.11).
 //!
 //! ```text
 //!   in one snapshot, on a reader     parse ─ names and groups ─ the live set ─ what was recorded since the last look
@@ -10,16 +9,20 @@
 //!
 //! INVARIANT DE-2: an answer names the version of the policy set that made it, which was live in the decision's
 //! snapshot, and is what that version decides.
-//! INVARIANT DE-3: a decision that says `recorded: true` is on the disk; one that could not be recorded is not given out.
-//! INVARIANT DE-4: every question has its answer, at its place; an event that cannot be read refuses the whole request.
-//! INVARIANT DE-5: what could not be evaluated (a failed or stopped module, no time left, a past that is not known yet)
-//! counts as matched, with its policy's own action.
+//! INVARIANT DE-3: a decision that says `recorded: true` is on the disk; one that could not be recorded is not given
+//! out.
+//! INVARIANT DE-4: every event of a request has its decision, at its place; one that cannot be read refuses the whole
+//! request.
+//! INVARIANT DE-5: what could not be evaluated in a live decision (a failed or stopped module, no time left, a past
+//! that is not known yet) counts as matched, with its policy's own action.
 //! INVARIANT DE-6: a history condition sees every event of the subject that was committed before the decision's
-//! snapshot, on whatever server, and those before it in its own request; else its answer is unknown.
-//! INVARIANT DE-7: a gateway token decides about the skill that it is bound to, as its own principal, and about nothing
-//! else.
-//! INVARIANT DE-8: judging takes no storage thread, and no more threads than the machine has cores.
-//! INVARIANT DE-11: nor all of them for one organization, where there are several (`modules/cores.rs`).
+//! snapshot, on whatever server, every one that its own server had answered as buffered before, and those before it
+//! in its request; else its answer is unknown.
+//! INVARIANT DE-7: a gateway token decides about the skill that it is bound to, as its own principal, and about
+//! nothing else.
+//! INVARIANT DE-8: judging, and checking a module, takes no storage thread, and no more threads than the machine has
+//! cores.
+//! Keeps DE-11: nor all of them for one organization, where there are several (`modules/cores.rs`).
 //!
 //! Absent on purpose: enforcement and waiting for approvals (who asks does that); an audit entry for each decision (they
 //! are history, D9.11); answers for some of the events; SQL (the area has no table).

@@ -2,8 +2,8 @@
 //!
 //! A dictionary is looked at once, not once for each row: making the past of a month reads as fast as the disk gives.
 //!
-//! INVARIANT DE-10: an imported event is no part of the past that live conditions see, unless the organization's setting
-//!   `history.countImports` says so: whoever may import would write what a decision rests on.
+//! INVARIANT DE-10: an imported event is no part of the past that live conditions see, unless the organization's
+//! setting `history.countImports` says so: whoever may import would write what a decision rests on.
 
 use crate::areas::words::{Asked, Kind};
 use provost_history::{Batch, Error, Result};
@@ -236,6 +236,7 @@ mod tests {
         assert!(i32::count_ones(told) >= 2, "every answer was the same");
     }
 
+    /// Proves DE-10.
     #[test]
     fn what_was_imported_counts_only_where_it_is_asked_for() {
         let origins = [

@@ -18,8 +18,8 @@
 //! What this server answered as `buffered` and has not written yet is written first: the decision ends the gathering, waits
 //! for the commit, and looks at the last number again.
 //!
-//! INVARIANT DE-6: a past that has not seen the decision's number answers nothing; every question about it is unknown.
-//! INVARIANT DE-9: pasts are kept of the two newest sets of each organization, no more.
+//! Keeps DE-6: a past that has not seen the decision's number answers nothing; every question about it is unknown.
+//! INVARIANT DE-9: the process keeps the pasts of the two newest sets of each organization, no more.
 //!
 //! Absent on purpose: a past in the store (it follows from the history); pasts of sets without history conditions.
 
@@ -418,6 +418,7 @@ mod tests {
         }
     }
 
+    /// Proves DE-9.
     #[test]
     fn pasts_of_older_sets_are_dropped() {
         let (acme, mut pasts) = (OrganizationId::parse("acme").unwrap(), Pasts::default());

@@ -1,4 +1,4 @@
-//! Users and groups of an organization, with memberships, and their import from files (decisions.md section 6, D5.9,
+//! Users and groups of an organization, with memberships, and their import from files (D6, D5.9,
 //! D5.10, D13).
 //!
 //! ```text
@@ -20,26 +20,27 @@
 //! INVARIANT DI-2: nothing of an import is visible before its swap, and everything behind it; the swap is one row.
 //! INVARIANT DI-3: a refused line writes nothing, and an unchanged one stages nothing.
 //! INVARIANT DI-4: what an operation changes while an import is open is not lost with the swap: suspensions and
-//!   deletions whatever the file says, anything else unless a later line says otherwise.
-//! INVARIANT DI-5: nobody gives, re-points or revives what could do more than they can: neither a role, nor the login name,
-//!   address or external id of a user that has one, nor its life after a suspension (D3.3).
+//! deletions whatever the file says, anything else unless a later line says otherwise.
+//! INVARIANT DI-5: nobody gives, re-points or revives what could do more than they can: neither a role, nor the login
+//! name, address or external id of a user that has one, nor its life after a suspension (D3.3).
 //! INVARIANT DI-6: a line of a file lifts no suspension that the API made.
 //! INVARIANT DI-7: a file of which a line was refused is applied only if the import says partial, and then removes
-//!   nobody: mode replace is never partial.
+//! nobody: mode replace is never partial.
 //! INVARIANT DI-8: an organization has one unfinished import at most.
 //! INVARIANT DI-9: deleting a user or group ends its memberships and its assignments.
-//! INVARIANT DI-10: a line that would need more than its caller holds changes nothing but what it takes away; the rest is
-//!   held, and made later of the very record that the line found, or not at all.
-//! INVARIANT DI-11: a record that comes back within 90 days is the one that it was, and one with another external id is not;
-//!   its role, sessions, memberships and assignments do not come back.
-//! INVARIANT DI-13: what is deleted says before and afterwards which policies name it (`subjects/lost.rs`).
-//! INVARIANT DI-12: a file that would remove more of a directory than the settings say is applied only with the number of what
-//!   goes.
-//! INVARIANT DI-14: by the API no user gets an address that is a word of another user of the directory, nor the other way
-//!   round.
-//! INVARIANT DI-15: no file gives a user a new address that is a word of another user of the directory when it is applied;
-//!   that is judged over the whole file.
-//! INVARIANT DI-16: who deletes a record is told by id of what names it only as far as they may read it (`subjects/lost.rs`).
+//! INVARIANT DI-10: a line that would need more than its caller holds changes nothing but what it takes away; the
+//! rest is held, and made later of the very record that the line found, or not at all.
+//! INVARIANT DI-11: a record that comes back within 90 days has its old id and nothing that gives: no role, session,
+//! membership or assignment; one with another external id is somebody else.
+//! INVARIANT DI-13: what is deleted or withdrawn says before and afterwards which policies name it, each loss is an
+//! event, and lists of policies show it.
+//! INVARIANT DI-12: a file that would remove much of a directory is applied only with the number of what goes.
+//! INVARIANT DI-14: by the API, and by settling held changes, no user gets an e-mail address that is a login name or
+//! address of another user of the directory, nor a login name that is another's address.
+//! INVARIANT DI-15: no file gives a user a new address that is a word of another user of the directory when the file
+//! is applied; that is judged over the whole file, whatever the order of its lines.
+//! INVARIANT DI-16: who deletes a record is told by id of what names it only as far as they may read it, and of the
+//! rest how many there are.
 //!
 //! Absent on purpose: roles in files (rights are given one by one, by somebody who holds them); renaming by a file without
 //! an external id (a new login name is a new user then); two records of a file that swap their names; groups in groups.

@@ -8,6 +8,8 @@
 //! What guards comes back with the id: policies, ACLs and exceptions name it. What gives does not: the role, sessions, links to
 //! identities, memberships and assignments ended with the record (DI-9). Which groups it was in is noted: a guard of one of
 //! them counts as matched for who came back until somebody has set its groups (WD-6).
+//!
+//! Keeps WD-6.
 
 use super::model::{Group, GroupId, Status, SuspendedBy, User, UserId};
 use super::store::ended::{self, Ended, EndedRecords};

@@ -1,6 +1,8 @@
 //! Who may give, re-point or revive what a user can do (DI-5, D3.3).
 //!
 //! Whoever takes away needs nothing beyond the scope: suspending, deleting and removing a role are not judged here.
+//!
+//! Keeps DI-5.
 
 use super::model::User;
 use provost_kernel::Result;

@@ -3,13 +3,13 @@
 //! Events are rows of the transaction that caused them. A consumer keeps the last `data.sequence` it has
 //! dealt with and asks for what came after.
 //!
-//! INVARIANT EV-1: sequences of an organization are taken under its chain head's lock; a reader that has seen
-//! one has seen, or can still ask for, every smaller one.
+//! INVARIANT EV-1: an organization's events are numbered under its chain head's lock: who has seen one has seen, or
+//! can still ask for, every smaller one.
 //!
-//! INVARIANT EV-2: nobody goes on from a sequence behind which other events lie than those that they would have read: behind
-//! the counter, or behind the place at which their epoch parted from the one of now, they are told where to go on.
+//! INVARIANT EV-2: nobody goes on from a sequence behind which other events lie than those that they would have read:
+//! behind the counter, or where their epoch has parted, they are told from where on nothing is missed.
 //!
-//! INVARIANT FE-2: an event whose data are not for a caller keeps id, type, time and sequence, and says `withheld`.
+//! Keeps FE-2: an event whose data are not for a caller keeps id, type, time and sequence, and says `withheld`.
 //!
 //! Specification §6; D12.2, D12.3, D13.
 //!

@@ -1,4 +1,6 @@
 //! An event as it is shown, and from where on events may be read.
+//!
+//! Keeps EV-2.
 
 use provost_kernel::{Code, Error, Result, Timestamp, id};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -169,6 +171,7 @@ mod tests {
         error.member("nextAfter").unwrap().as_i64()
     }
 
+    /// Proves EV-2.
     #[test]
     fn a_sequence_is_gone_behind_the_counter_and_behind_where_its_epoch_parted() {
         let (first, a, b) = (EpochId::first(), epoch('a'), epoch('b'));

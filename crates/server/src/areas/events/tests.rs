@@ -32,6 +32,7 @@ fn numbers(page: &Value) -> Vec<i64> {
         .collect()
 }
 
+/// Proves EV-1.
 #[test]
 fn events_are_listed_in_order_after_a_sequence() {
     on_every_store("events_order", |world| {
@@ -105,6 +106,7 @@ fn begin_epoch(world: &World, organization: &str) {
     world.run(begun).unwrap();
 }
 
+/// Proves EV-2.
 #[test]
 fn who_read_before_the_store_went_back_is_told_where_to_go_on() {
     on_every_store("events_epochs", |world| {
@@ -168,6 +170,7 @@ fn who_read_before_the_store_went_back_is_told_where_to_go_on() {
     });
 }
 
+/// Proves EV-2.
 #[test]
 fn the_end_is_where_the_counter_stands_and_not_the_newest_event_that_is_kept() {
     on_every_store("events_pruned", |world| {
@@ -184,6 +187,7 @@ fn the_end_is_where_the_counter_stands_and_not_the_newest_event_that_is_kept() {
     });
 }
 
+/// Proves CX-1.
 #[test]
 fn an_organization_sees_its_own_events_only() {
     on_every_store("events_tenant", |world| {
@@ -194,6 +198,7 @@ fn an_organization_sees_its_own_events_only() {
     });
 }
 
+/// Proves DP-2.
 #[test]
 fn who_may_not_read_events_is_told_so_before_the_query_is_judged() {
     on_every_store("events_rights", |world| {

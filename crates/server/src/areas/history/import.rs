@@ -1,4 +1,6 @@
 //! Takes events of the past, a body of JSON Lines at a time (D9.11).
+//!
+//! Keeps HS-5.
 
 use super::incoming::Incoming;
 use super::model::{DAY_MS, NewEvent, Provenance};

@@ -9,25 +9,27 @@
 //! ```
 //!
 //! INVARIANT HS-1: an event whose recording was acknowledged as durable is in the history from then on until its
-//!   retention ends, whatever is killed when; one whose recording failed is not, and no append is there in part.
+//! retention ends, whatever is killed when; one whose recording failed is not, and no append is there in part.
 //! INVARIANT HS-2: at every instant an event is in exactly one source that [`sources`] returns: the unit that makes a
-//!   segment count is the unit that makes its chunks count no more.
-//! INVARIANT HS-3: of two writers that seal the same chunks at most one succeeds, and what the other wrote is removed.
+//! segment count is the unit that makes its chunks count no more.
+//! INVARIANT HS-3: of two writers that seal the same chunks at most one succeeds, and what the other wrote is
+//! removed.
 //! INVARIANT HS-4: a file of the segments' folder has a row from before it is written until it is gone.
 //! INVARIANT HS-5: a body is imported once under its source; a repeat is answered as the first time.
 //! INVARIANT HS-6: the numbers of an organization's chunks have no gap and follow the order of their commits.
 //! INVARIANT HS-7: a segment or chunk that cannot be read is reported with its name, never left out in silence.
 //! INVARIANT HS-8: an event's id says when it happened, so that an id alone finds its event.
-//! INVARIANT HS-9: events of one instant are read in the order in which they were accepted (`order.rs`).
-//! INVARIANT HS-10: an event says who handed it in, under which name, and whether it was imported; no import has a name
-//!   that the server or a machine uses, in any spelling.
+//! Keeps HS-9: events of one instant are read in the order in which they were accepted (`order.rs`).
+//! INVARIANT HS-10: an event says who handed it in, under which name, and whether it was imported; no import has a
+//! name that the server or a machine uses, in any spelling.
 //! INVARIANT HS-11: every import is named in an audit entry, one for each principal, source and hour.
 //!
-//! INVARIANT HS-13: nothing is sealed into a place, and nothing removed, unless the place carries the marker that the store
-//!   names (`standing.rs`).
-//! INVARIANT HS-14: where a segment cannot be read and the rows that it stands for are still there, they are read in its place.
+//! Keeps HS-13: nothing is sealed into a place, and nothing removed, unless the place carries the marker that the
+//! store names (`standing.rs`).
+//! INVARIANT HS-14: where a segment cannot be read and the rows that it stands for are still there, they are read in
+//! its place.
 //!
-//! Issue "policies, recorded history, backtests"; D9.11; architecture §7.
+//! D9.11.
 //!
 //! Absent on purpose: an audit entry for each event (D9.11); changing or removing single events; searching texts;
 //! merging segments.

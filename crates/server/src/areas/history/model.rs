@@ -149,6 +149,7 @@ pub(super) fn text(event: &Owned, field: Field) -> Option<&str> {
 mod tests {
     use super::*;
 
+    /// Proves HS-8.
     #[test]
     fn an_id_says_when_its_event_happened() {
         let at = 1_795_144_500_123;

@@ -19,8 +19,9 @@
 //! The clock is part of it so that ids do not tell a caller how many events others record. The mark tells the numbers
 //! of two processes apart that accept at once.
 //!
-//! INVARIANT HS-9: of two events of one instant the one that was accepted first has the lower id: of one body or request
-//!   the one that stands first, of two the one of that which was answered before the other was sent.
+//! INVARIANT HS-9: of two events of one instant the one that was accepted first is read first: of one body, request
+//! or payload the one that stands first, of two the one of that which was answered before the other was sent, on
+//! whatever server.
 //!
 //! Ids from before have 80 bits of chance behind their instant: they keep their order, and new ones of the same instant
 //! come behind them (but for one old id of 4 096, which begins with as many ones; ADR 0037).
@@ -165,6 +166,7 @@ mod tests {
         sequence.next..sequence.end
     }
 
+    /// Proves HS-9.
     #[test]
     fn numbers_go_up_whatever_the_clock_says() {
         let acceptance = Acceptance::new(&mut UnitRng::new([3; 32]));

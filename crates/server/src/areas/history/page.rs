@@ -9,6 +9,8 @@
 //! ```
 //!
 //! So no event comes twice and none is lost while chunks are sealed beside: a cursor is a place, not a source.
+//!
+//! Keeps HS-7, HS-14.
 
 use super::model::{EventId, place_of_instant};
 use super::sources::{Opened, SourceKind, SourceRow, Unreadable, kept, open};

@@ -10,6 +10,8 @@
 //! gathering and waits until that is written (`settle`, DE-6).
 //!
 //! What waits is bounded: beyond it whoever appends waits, and nothing is dropped (HS-1).
+//!
+//! Keeps HS-1, HS-8.
 
 use super::model::{ChunkId, EventId, NewEvent, instant_of_place};
 use super::store::{self, NewChunk};

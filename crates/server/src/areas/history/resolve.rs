@@ -1,5 +1,7 @@
 //! Whom and what an event names: words become ids, and groups are those of the directory (decisions, imports and receivers
 //! alike).
+//!
+//! Keeps WD-5.
 
 use super::Incoming;
 use crate::areas::words::{self, Asked, Counts, Kind, Unresolved};

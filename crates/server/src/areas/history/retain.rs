@@ -1,7 +1,9 @@
 //! Removes what is needed no more: what is older than the retention, chunks that a segment stands for, files of
 //! segments that were given up.
 //!
-//! INVARIANT HS-12: no chunk goes whose segment was not read back before, whole, with the size and digest that the store knows.
+//! INVARIANT HS-12: no segment counts, and no row that it stands for goes, before it was read back whole, with the
+//! size and digest that the store knows.
+//! Keeps CK-1, CK-4, HS-4.
 //!
 //! A file goes an hour after its row said so, and a chunk two hours after its segment was sealed: whoever began to
 //! read before has long finished, or finds the same events in the other form.

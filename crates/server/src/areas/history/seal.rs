@@ -8,6 +8,8 @@
 //!
 //! The claim is the fence (HS-3): at most one row of an organization is `writing`, and only the one whose row still is
 //! may finish. A row that was given up keeps its name until its file is removed, an hour later (HS-4).
+//!
+//! Keeps HS-3, HS-4, HS-12.
 
 use super::model::SegmentId;
 use super::store::{self, Unsealed, Waiting};

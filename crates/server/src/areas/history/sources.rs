@@ -1,4 +1,6 @@
 //! From rows to readable sources: the bytes of chunks from the database, those of segments from their place.
+//!
+//! Keeps HS-7, HS-14.
 
 use super::Place;
 use super::store;

@@ -8,8 +8,8 @@
 //!                        read → not ours
 //! ```
 //!
-//! INVARIANT HS-13: nothing is sealed into a place, and nothing of a history is removed from a place or from the store, unless
-//! the place carries the marker that the store names, and that names no other store.
+//! INVARIANT HS-13: nothing is sealed into a place, and nothing of a history is removed from a place or from the
+//! store, unless the place carries the marker that the store names, and that names no other store.
 //!
 //! A wrong folder, a share that is not mounted and the bucket of another store all look like an empty place to whoever trusts
 //! the configuration alone. The marker is read anew before each round of work. A claim lets one server at a time make a marker,
@@ -467,6 +467,7 @@ fn probe(place: &Place, name: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    /// Proves HS-13.
     #[test]
     fn a_place_is_the_stores_by_its_marker_alone() {
         let marked = |id: &str, store: Option<&str>| {

@@ -1,4 +1,6 @@
 //! All SQL of the area.
+//!
+//! Keeps HS-2, HS-6.
 
 use super::model::{ChunkId, SegmentId};
 use super::sources::{SourceKind, SourceRow};

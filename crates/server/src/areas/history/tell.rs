@@ -2,6 +2,8 @@
 //!
 //! An entry for each event or body would drown the log (D9.11); none at all would let somebody write a past that nobody
 //! answers for. The rows of imports know what was not told yet, so a server that was stopped tells it later.
+//!
+//! Keeps HS-11.
 
 use super::store::{self, HOUR_MS, Untold, UntoldBody};
 use crate::areas::history::fences;

@@ -1,4 +1,6 @@
 //! The files of segments as the store's commands see them: what a backup takes along and a check reads.
+//!
+//! Keeps HS-12.
 
 use super::Place;
 use super::store::{self, File};

@@ -2,6 +2,8 @@
 //!
 //! Objects are compared member by member; an array is one value, because the place of an item in a list of
 //! rules says nothing. Applying every change to the first content gives the second one (MC-4).
+//!
+//! Keeps MC-4.
 
 use super::content::{Class, Content, step};
 use serde_json::{Map, Value};
@@ -125,6 +127,7 @@ pub(super) mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
 
+        /// Proves MC-4.
         #[test]
         fn the_changes_are_exactly_the_difference(before in contents(), after in contents()) {
             let changes = between(&before, &after);

@@ -1,4 +1,6 @@
 //! The difference of two contents as it is shown: redacted, bounded, and in the target's own format (D8.6).
+//!
+//! Keeps MC-12.
 
 use super::changes::{Change, between};
 use super::content::{Class, Content};

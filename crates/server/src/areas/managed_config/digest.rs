@@ -5,8 +5,8 @@
 //! answers to those who read the values anyway. Everybody else sees a keyed hash of it, by which contents can be told apart
 //! and found equal, and nothing tried.
 //!
-//! INVARIANT MC-12: the digest of a content goes to callers who hold `managed_config:pull`, and to no other; events and audit
-//!   entries have the keyed one.
+//! Keeps MC-12: the digest of a content goes to callers who hold `managed_config:pull`, and to no other; events and
+//! audit entries have the keyed one.
 
 use super::PULL;
 use super::content::sha256;

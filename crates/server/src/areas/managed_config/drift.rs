@@ -1,4 +1,6 @@
 //! Tells of machines that hold something else than they should, and forgets those that are gone (D8.12).
+//!
+//! Keeps MC-8.
 
 use super::model::TargetState;
 use super::{machines, pulls, store};

@@ -1,4 +1,6 @@
 //! What is signed of a release, so that a machine can check it without the server (D8.2, D12.8).
+//!
+//! Keeps MC-2, MC-7.
 
 use super::content::Content;
 use super::digest::ContentDigest;

@@ -1,5 +1,5 @@
 //! Managed configuration: what the programs of an organization's machines may do, released, rolled back and
-//! watched (specification §4.4, §2.8; decisions.md section 8).
+//! watched (specification §4.4, §2.8; D8).
 //!
 //! ```text
 //! profile  active ⇄ archived              (archived: nothing changes; the last release is still delivered)
@@ -16,12 +16,14 @@
 //! INVARIANT MC-6: nothing is released that its target's program would refuse, as far as the schemas say.
 //! INVARIANT MC-7: what is delivered is signed, and signed for this profile of this organization.
 //! INVARIANT MC-8: of a machine's drift somebody is told once until it heals.
-//! INVARIANT MC-9: values in the clear leave the store for callers who hold `managed_config:pull`, and for no other.
-//! INVARIANT MC-10: the audit log names who fetched them, once for each principal, profile and hour, before they are sent.
-//! INVARIANT MC-11: about a machine only the account reports to which it belongs; what another one says has no effect, and an
-//!   event tells of it.
-//! INVARIANT MC-12: the digest of a content goes to callers who hold `managed_config:pull`, and to no other; events and audit
-//!   entries have a keyed one (`digest.rs`).
+//! INVARIANT MC-9: values in the clear leave the store for callers who hold `managed_config:pull`, which nobody has
+//! without naming it, and for no other; an upgrade gives it, once, to accounts that could fetch before.
+//! INVARIANT MC-10: the audit log names who fetched values in the clear, once for each principal, profile and hour,
+//! before they are sent.
+//! INVARIANT MC-11: about a machine only the account reports to which it belongs; what another one says has no
+//! effect, and an event tells of it.
+//! INVARIANT MC-12: the digest of a content, which tells whether a guess at a hidden value is right, goes to callers
+//! who hold `managed_config:pull`, and to no other; answers to others, events and audit entries have a keyed one.
 //!
 //! Absent on purpose: holds on a rollout and percentages (nothing sets them yet; D8.1 leaves room), groups of
 //! machines (`affected.groups` is 0), migrations of old contents (there is one schema version), deletion of

@@ -5,6 +5,8 @@
 //! somebody     publishes            the current release is another one
 //! performance  plan ─▶ the token is over something else ─▶ 412, nothing written
 //! ```
+//!
+//! Keeps MC-3.
 
 use super::content::{Content, refusal};
 use super::model::{PreviewToken, ProfileId, Release, ReleaseId};

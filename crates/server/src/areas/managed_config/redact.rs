@@ -3,6 +3,8 @@
 //! A value is hidden when a name on its way says that it may be a secret, when the argument before it or a name beside it does,
 //! and when it looks like one itself (`secret_words.rs`). Hidden values are compared as they are and shown as a mark: that they
 //! differ is seen, nothing about them is.
+//!
+//! Keeps MC-5.
 
 use super::changes::Change;
 use super::content::{Class, Content, Fault, step};
@@ -177,6 +179,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
+        /// Proves MC-5.
         #[test]
         fn nothing_hidden_is_ever_shown(before in contents(), after in contents()) {
             let mut count = 0;

@@ -8,6 +8,8 @@
 //! of an account ─ its report ──► the same            ─ another's ─► 409, and an event
 //!               ─ forgotten, or its account deleted, or not an account ─► nobody's
 //! ```
+//!
+//! Keeps MC-11.
 
 use super::digest::ContentDigest;
 use super::model::{

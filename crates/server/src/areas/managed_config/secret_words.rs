@@ -242,6 +242,7 @@ fn has_known(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Proves MC-5.
     #[test]
     fn names_hide_by_their_words() {
         for name in [
@@ -333,6 +334,7 @@ mod tests {
         }
     }
 
+    /// Proves MC-5.
     #[test]
     fn texts_hide_by_what_stands_in_them() {
         for text in [

@@ -1,4 +1,6 @@
 //! Every statement of the area but those of the machines.
+//!
+//! Keeps MC-1.
 
 use super::content::Content;
 use super::digest::ContentDigest;

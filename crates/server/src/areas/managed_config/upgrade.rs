@@ -12,6 +12,8 @@
 //!
 //! Nobody can do more by it than before: all of them could fetch values in the clear. The log names each of them, and whoever
 //! was left out and did report.
+//!
+//! Keeps MC-9.
 
 use super::PULL;
 use provost_kernel::auth::{Role, ScopeSet};

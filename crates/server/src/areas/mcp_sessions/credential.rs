@@ -1,4 +1,6 @@
 //! Sessions as the kernel's credentials: what a delegated token may do now.
+//!
+//! INVARIANT OC-10: whatever was granted before, a registered client can do what it has now and its ceiling allows.
 
 use super::model::{SessionId, State};
 use provost_kernel::auth::{OrganizationId, Role, ScopeSet};

@@ -5,8 +5,8 @@
 //! (`named.rs`). Everything else reads what there is: pages of substrings that more sessions have than are counted, far
 //! pages, and the moments in which a job writes the end of many sessions down.
 //!
-//! INVARIANT MS-3: every way gives the sessions of the filter at the instant of the request, in the order of `issuedAt`,
-//!   `id`, and each exactly once.
+//! Keeps MS-3: every way gives the sessions of the filter at the instant of the request, in the order of `issuedAt`,
+//! `id`, and each exactly once.
 
 use super::merged_pages::FETCH_ALL;
 use super::model::{Cut, Session, State};

@@ -4,7 +4,7 @@
 //! An index of states is read newest first, and what the filter does not ask for is passed over; where that would pass over
 //! more than there is to read, every kind is read by itself. Both give the same page.
 //!
-//! INVARIANT MS-3: as everywhere, the sessions of the filter at the instant of the request, newest first, each once.
+//! Keeps MS-3: as everywhere, the sessions of the filter at the instant of the request, newest first, each once.
 
 use super::find::{Filter, Found, MAX_TOTAL};
 use super::merged_pages::{

@@ -1,4 +1,4 @@
-//! MCP sessions: delegated grants of MCP clients (specification §2.1, §3, §4.1; decisions.md section 7).
+//! MCP sessions: delegated grants of MCP clients (specification §2.1, §3, §4.1; D7).
 //!
 //! ```text
 //! active → revoked     by somebody or something, before its time
@@ -9,15 +9,16 @@
 //! from it and from its user or account at every request ([`LOOKUP`]). A service account that comes to the MCP endpoint
 //! with its own token has a session for each token and client (D7.11).
 //!
-//! INVARIANT MS-1: a session's id holds the instant of its issue, so the order of numbers is that of `issuedAt`, `id`.
+//! INVARIANT MS-1: a session's id holds the instant of its issue, so the order of numbers is that of `issuedAt`,
+//! `id`.
 //! INVARIANT MS-2: a session is active, revoked or expired at every instant, and never active again.
-//! INVARIANT MS-3: every way of listing gives the sessions of the filter at the instant of the request, in the order of
-//!   `issuedAt`, `id`, and each exactly once.
-//! INVARIANT MS-4: what was ended is refused and listed as ended from the next request on, however many they are.
-//! INVARIANT MS-5: a token of which one session was revoked, for whatever but the disabling of its account, comes to the
-//!   MCP endpoint under no client's name.
-//! INVARIANT MS-6: a session acts iff it has not ended and everybody that it acts for is there and active, all read in
-//!   one snapshot.
+//! INVARIANT MS-3: every way of listing gives the sessions of the filter at the instant of the request, in the order
+//! of `issuedAt`, `id`, and each exactly once.
+//! Keeps MS-4.
+//! INVARIANT MS-5: a token of which one session was revoked, for whatever but the disabling of its account, comes to
+//! the MCP endpoint under no client's name.
+//! INVARIANT MS-6: a session acts iff it has not ended and everybody that it acts for is there and active, all read
+//! in one snapshot.
 //! INVARIANT MS-7: of one user or account no more than 2 000 sessions begin within a day.
 //! INVARIANT MS-8: a session that ended is not opened again under its issuer's name, also when it is forgotten.
 //!

@@ -355,6 +355,7 @@ mod tests {
     use super::*;
     use provost_kernel::entropy::UnitRng;
 
+    /// Proves MS-1.
     #[test]
     fn numbers_order_as_ids_do() {
         let mut rng = UnitRng::new([3; 32]);

@@ -3,7 +3,7 @@
 //! Of actors and clients there are few beside their sessions, and each stands in the store once (ADR 0026). An id is
 //! chance behind its time, so that few have any three letters of it.
 //!
-//! INVARIANT MS-3: no session is missing that the scan would find, and none is there twice.
+//! Keeps MS-3: no session is missing that the scan would find, and none is there twice.
 
 use super::find::{Filter, MAX_TOTAL};
 use super::merged_pages::PLAN_ONCE;
@@ -358,6 +358,7 @@ mod tests {
         assert_eq!(part("é 000x"), "00x");
     }
 
+    /// Proves MS-3.
     #[test]
     fn whatever_is_in_an_id_may_be() {
         let mut rng = UnitRng::new([5; 32]);

@@ -1,4 +1,6 @@
 //! Lists by ranges of indexes: exact filters name states and kinds, and the newest of each range are merged.
+//!
+//! INVARIANT MS-9: the counts that lists of sessions take their totals from are those of the rows, with every change.
 
 use super::find::{Filter, MAX_TOTAL};
 use super::pages;

@@ -1,4 +1,6 @@
 //! By what key the session of another issuer's token is found: a digest, for the names are a stranger's.
+//!
+//! INVARIANT OC-11: a session of another issuer is that of organization, issuer, subject, client and `sid` or `jti`.
 
 use crate::areas::mcp_sessions::LASTING_GRANT;
 use aws_lc_rs::digest::{SHA256, digest};
@@ -86,6 +88,7 @@ mod tests {
     };
 
     /// Each part alone makes another session.
+    /// Proves OC-11.
     #[test]
     fn a_session_is_another_by_each_of_its_five_names() {
         let all = [

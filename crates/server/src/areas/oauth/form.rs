@@ -1,6 +1,5 @@
 //! Requests in forms, as OAuth's endpoints take them: nothing twice, and nothing of them is printed.
 
-use crate::percent::encoded;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
@@ -8,6 +7,7 @@ use provost_kernel::Secret;
 use provost_kernel::dispatch::percent_decode;
 use provost_oauth::TokenError;
 use provost_oauth::error::Code;
+use provost_words::percent::encoded;
 use std::time::Duration;
 
 /// LIMIT: bytes of a request, and how long they may take: whoever sends them is nobody known yet (ADR 0071).

@@ -1,4 +1,6 @@
 //! What both halves of the authorization server share: codes, clients, and who a user is.
+//!
+//! Keeps OC-7.
 
 use super::state::Oauth;
 use super::token::of_store;

@@ -1,5 +1,5 @@
 //! OAuth: delegated access tokens, of this server's own making and of configured issuers, and what clients need to get
-//! them (specification §5; decisions.md D2.6–D2.9).
+//! them (specification §5; D2.6 to D2.9).
 //!
 //! ```text
 //! code      made → used | expired           used again: its session ends
@@ -10,19 +10,20 @@
 //! Tokens stand for sessions (`mcp_sessions`): an access token is checked by its signature or by its issuer's word and
 //! then judged by its session's row, which is read at every request.
 //!
-//! INVARIANT OC-1: a delegated token is accepted only from the issuer that its organization is pinned to, for the resource
-//!   that was called, with the proof that it asks for.
-//! INVARIANT OC-2: what an access token may do is never more than was asked for, than its client may, than its user's or
-//!   account's role, and than the assertion behind it says.
+//! INVARIANT OC-1: a delegated token is accepted only from the issuer that its organization is pinned to, for the
+//! resource that was called, with the proof that it asks for.
+//! INVARIANT OC-2: what an access token may do is never more than was asked for, the client, the role and the
+//! assertion allow.
 //! INVARIANT OC-3: a code serves once; shown again, it ends the session that it began.
-//! INVARIANT OC-4: a refresh token that was superseded ends its session, unless it is the one before the present one and
-//!   was superseded less than 30 seconds ago.
-//! INVARIANT OC-5: an assertion serves once at all servers of a store.
+//! INVARIANT OC-4: a refresh token that was superseded ends its session, unless it is the one before the present one
+//! and was superseded less than 30 seconds ago.
+//! INVARIANT OC-5: an assertion serves once at all servers of a store, and one that was sent is spent whatever became
+//! of the request.
 //! INVARIANT OC-6: no token, code, assertion, verifier or proof stands in a row, a log, an audit entry or an error.
-//! INVARIANT OC-7: a subject is linked to a user by login name only on the word of an issuer that is authoritative for the
-//!   user's directory and says that the address is verified.
-//! INVARIANT OC-8: a proof of possession serves the token endpoint once, at all servers of a store. At a resource it serves
-//!   once at each server, within a minute of its time (ADR 0022).
+//! INVARIANT OC-7: a subject is linked to a user by login name only on the word of an issuer that is authoritative
+//! for the user's directory and says that the address is verified.
+//! INVARIANT OC-8: a proof of possession serves the token endpoint once, at all servers of a store. At a resource it
+//! serves once at each server, within a minute of its time (ADR 0022).
 //! INVARIANT OC-9: a blocked client gets nothing, and what it was given is refused.
 //!
 //! Absent on purpose: dynamic registration of clients (RFC 7591), client secrets, implicit and password grants, opaque

@@ -1,4 +1,6 @@
 //! What the area keeps in the process: keys, issuers, caches. Nothing of it says that a token is valid: sessions do.
+//!
+//! Keeps KY-1.
 
 use super::documents::Documents;
 use super::issuers::Trusted;

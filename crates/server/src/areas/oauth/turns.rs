@@ -4,7 +4,8 @@
 //! all turns    ├── strangers: two a host, two a network ──┤ kept for known clients: two a host ┤
 //! ```
 //!
-//! INVARIANT OC-18: nobody who is not known takes a turn that is kept for known clients, or more than two of a network or for a host.
+//! INVARIANT OC-18: nobody who is not known takes a turn at asking other servers that is kept for known clients, or
+//! more than two of a network or for a host.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -156,6 +157,7 @@ mod tests {
         }
     }
 
+    /// Proves OC-18.
     #[test]
     fn a_network_and_a_host_have_two_turns() {
         let turns = Turns::default();
@@ -172,6 +174,7 @@ mod tests {
         assert!(turns.try_take(Some("c.example"), &stranger("one")).is_some());
     }
 
+    /// Proves OC-18.
     #[test]
     fn strangers_leave_what_is_kept_for_known_clients() {
         let turns = Turns::default();

@@ -4,8 +4,8 @@
 //! request ── expand, read (provost-otlp) ── names to ids (history) ──► answer after the commit, in the request's encoding
 //! ```
 //!
-//! INVARIANT OT-7: a record is answered as accepted only when its events are durable; an exporter sends a batch that was
-//!   answered 429 or 503 again, and nothing of it was recorded.
+//! INVARIANT OT-7: a batch of telemetry is answered as accepted only when its events are durable; after 429 or 503
+//! nothing of it is recorded, and an exporter sends it again.
 //!
 //! Source: OTLP specification 1.10, "OTLP/HTTP".
 //!

@@ -11,6 +11,8 @@
 //! The token holds an expiry and a keyed hash of everything that the plan was judged from. Nothing of it is stored:
 //! whoever writes is judged again, and the hash says whether the outcome is what was planned. A token is good for one
 //! write because that write makes another revision.
+//!
+//! Keeps PO-7.
 
 use super::inputs::{PlanToken, stale};
 use super::model::{Document, Policy, PolicyId};

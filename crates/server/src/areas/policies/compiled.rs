@@ -8,7 +8,7 @@
 //! A digest says what a set holds, so that one entry serves every organization and every version with the same policies.
 //! Nothing is compiled under the lock: two threads may compile the same set, and one of the two is kept.
 //!
-//! INVARIANT PO-6: a stored definition that cannot be read stops every decision of its set; it is never left out.
+//! Keeps PO-6.
 
 use super::store;
 use provost_kernel::Result;

@@ -1,8 +1,9 @@
 //! What writers of policies send, with its limits.
+//!
+//! Keeps PO-9.
 
 use super::model::Document;
 use super::references;
-use crate::percent::fits_path;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use provost_kernel::Result;
@@ -10,6 +11,7 @@ use provost_kernel::error::Error;
 use provost_kernel::json::{self, Unrounded};
 use provost_kernel::text::Bounded;
 use provost_policy::{Definition, Family};
+use provost_words::percent::fits_path;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;

@@ -1,5 +1,5 @@
 //! Policies: four families of definitions, their revisions, and the versions of the set that decides (client contract
-//! §3; specification §4.10; decisions.md sections 9 and 13).
+//! §3; specification §4.10; D9 and D13).
 //!
 //! ```text
 //!   (nothing) ──create──► live: enabled or not ──delete──► tombstone ──create by its owner──► live, next revision
@@ -10,14 +10,16 @@
 //! Every write that changes which definitions decide makes the next version of the policy set in the same unit of work.
 //!
 //! INVARIANT PO-1: a version of the policy set never changes: every sequence gives the same definitions for ever.
-//! INVARIANT PO-2: sequences of versions have no gap, and a write that leaves the enabled definitions as they are makes none.
+//! INVARIANT PO-2: sequences of versions have no gap, and a write that leaves the enabled definitions as they are
+//! makes none.
 //! INVARIANT PO-3: a version's digest is the digest of the set that is compiled from its definitions.
 //! INVARIANT PO-4: a definition comes back as the JSON value that was sent, with its source reference.
 //! INVARIANT PO-5: a token of a plan is good for the one write that was planned, by who planned it, for ten minutes.
 //! INVARIANT PO-6: a stored definition that cannot be read stops every decision of its set; it is never left out.
 //! INVARIANT PO-7: a policy of a living Terraform owner is changed by that principal with its labels alone.
 //! INVARIANT PO-8: an id names one policy of the organization for ever, whatever its family, deleted or not.
-//! INVARIANT PO-9: no policy is made whose id a path cannot carry unchanged; one that exists is named in the query.
+//! INVARIANT PO-9: no policy is made whose id a path cannot carry unchanged; one that exists is read, changed and
+//! deleted by its name in the query, and by no other.
 //!
 //! Absent on purpose: break glass (a person's act in a console, which this server does not have); MCP ACLs as a family
 //! of their own (clients write them as content policies); records of agents, products, devices, integrations and MCP

@@ -1,13 +1,15 @@
 //! All SQL of the area.
+//!
+//! Keeps PO-1.
 
 use super::model::{Policy, PolicyId, Revision, SetVersion};
 use crate::areas::resources::ownership::Owner;
-use crate::percent::fits_path;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::Error;
 use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Result, Timestamp, params, statements};
 use provost_policy::Family;
+use provost_words::percent::fits_path;
 
 /// The end of what has none.
 const FOR_GOOD: i64 = 9_007_199_254_740_991;

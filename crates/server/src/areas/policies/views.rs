@@ -1,4 +1,6 @@
 //! Policies, revisions and versions as their readers see them.
+//!
+//! Keeps PO-4.
 
 use super::lost::LostName;
 use super::model::{Policy, PolicyId, SetVersion, management_mode};

@@ -5,6 +5,8 @@
 //!   revision 2  [set_from 4 ── set_to 6)            its row says so; nothing else is copied
 //!   revision 3                [set_from 6 ── …
 //! ```
+//!
+//! Keeps PO-2, PO-8.
 
 use super::model::{Document, Policy, PolicyId, Revision, SetVersion, SetVersionId, management_mode};
 use super::references::Binding;

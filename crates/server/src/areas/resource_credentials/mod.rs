@@ -1,4 +1,4 @@
-//! Credentials of resources (specification §2.6, §4.8; decisions.md section 11; client contract §4.2).
+//! Credentials of resources (specification §2.6, §4.8; D11; client contract §4.2).
 //!
 //! A credential opens one resource. It is for the people, groups and service accounts that it is assigned to, or
 //! for everybody else as the default. Its secret is kept here under a key of the organization, or stays with a
@@ -11,15 +11,16 @@
 //! INVARIANT RC-1: no answer and no listing statement holds a secret, a ciphertext, a length or a hash of one.
 //! INVARIANT RC-2: a secret opens only as the secret of its organization, resource, credential and version.
 //! INVARIANT RC-3: a re-wrap that is killed anywhere loses no secret, and every secret opens at every moment of it.
-//! INVARIANT RC-4: of several credentials the one in the order of D11.4 is used; within a kind the lowest id.
+//! INVARIANT RC-4: of several credentials the one in the order user, service account, group, default is used; within
+//! a kind the lowest id.
 //! INVARIANT RC-5: an operator reads the credentials that are assigned to it and no others (D3.1).
 //! INVARIANT RC-6: a resource has one default credential at most.
 //! INVARIANT RC-7: the API never names an address: external secrets come from what the operator declared for the
 //! organization, below its prefix (D11.3).
-//! INVARIANT RC-8: `rotatedAt` says when the secret that a credential stands for became another one, as far as it is seen
-//! here, and is absent without a secret (ADR 0044).
-//! INVARIANT RC-9: a credential has one open check: whoever asks again while it is under way waits for the same answer, unless
-//! the credential was changed since.
+//! INVARIANT RC-8: `rotatedAt` says when the secret that a credential stands for became another one, as far as it is
+//! seen here, and is absent without a secret (ADR 0044).
+//! INVARIANT RC-9: a credential has one open check: whoever asks again while it is under way waits for the same
+//! answer, unless the credential was changed since.
 //!
 //! Absent on purpose: reading a secret through the API; writing a secret to an external manager; a Terraform
 //! manager's ownership of an external credential; unique names.

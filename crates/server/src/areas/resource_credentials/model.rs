@@ -1,7 +1,7 @@
 //! The words and rules of credentials, without storage and without secrets.
 //!
-//! INVARIANT RC-1: no type of this file that is answered or read from a row can hold a secret; what a caller
-//! writes is a `Secret` in the body alone (D11.6).
+//! Keeps RC-1: no type of this file that is answered or read from a row can hold a secret; what a caller writes is a
+//! `Secret` in the body alone (D11.6).
 
 use super::assignment::{Assigned, AssignedBody};
 use super::authentication::{Authentication, AuthenticationBody, is_header_name};

@@ -162,6 +162,7 @@ fn an_external_secret_is_named_and_not_sent() {
     assert_eq!(external(kind), ["/managementMode"]);
 }
 
+/// Proves RC-7.
 #[test]
 fn a_path_leads_nowhere_above_its_prefix() {
     for good in ["a", "team/orders/db", "a.b/c-d_e", "-"] {
@@ -176,6 +177,7 @@ fn a_path_leads_nowhere_above_its_prefix() {
     }
 }
 
+/// Proves RC-1.
 #[test]
 fn a_secret_shows_itself_in_no_debug() {
     let body: CredentialBody = serde_json::from_value(body("bearer_token")).unwrap();

@@ -1,4 +1,6 @@
 //! What creating and replacing a credential have in common.
+//!
+//! Keeps RC-6.
 
 use super::assignment::{AssignedBody, KINDS};
 use super::external::ExternalManagers;

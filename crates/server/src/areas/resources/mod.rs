@@ -5,7 +5,8 @@
 //!
 //! INVARIANT RS-1: a record of a living Terraform owner is changed by that principal with its labels alone.
 //! INVARIANT RS-2: no credential outlives its resource, and none goes away with it silently.
-//! INVARIANT RS-3: names are unique in the organization, by their folded form; a resource's access name never changes.
+//! INVARIANT RS-3: names are unique in the organization, by their folded form; a resource's access name never
+//! changes.
 //!
 //! Absent on purpose: taking over a record of the service for Terraform (the client has no such call for
 //! resources); deleting a resource with its credentials; the gateway's deployment files.

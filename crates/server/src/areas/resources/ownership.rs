@@ -8,7 +8,7 @@
 //! | Terraform | that principal with other labels or none; anybody else | 409 |
 //! | Terraform | anybody, once that principal is deleted | may write, and owns it from then on |
 //!
-//! INVARIANT RS-1: a record of a living Terraform owner is changed by that principal with its labels alone.
+//! Keeps RS-1.
 //!
 //! The labels coordinate; the principal is the boundary: who copies the headers gains nothing. The last line
 //! exists because a record whose owner is gone could never be changed again.

@@ -1,4 +1,6 @@
 //! All SQL of resources.
+//!
+//! Keeps RS-3.
 
 use super::model::{Protocol, Resource, ResourceId};
 use super::ownership::Owner;

@@ -1,4 +1,4 @@
-//! Who a restore holds back, and letting them act again (decisions.md D12.9).
+//! Who a restore holds back, and letting them act again (D12.9).
 //!
 //! ```text
 //! provost store restore   everybody who can act is held: accounts disabled, users with a role suspended, clients blocked,

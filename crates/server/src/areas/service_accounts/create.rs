@@ -1,4 +1,8 @@
 //! Creates a service account and its first token.
+//!
+//! INVARIANT SA-9: the owner of an account is a user of the organization when it is named, and shown as orphaned when
+//! that user is suspended or gone.
+//! Keeps SA-2.
 
 use super::model::{
     AccountView, MIN_LIFETIME_SECS, ScopeList, ServiceAccount, ServiceAccountId, Status, Token, TokenId,

@@ -1,4 +1,6 @@
 //! Deletes a service account: soft for 30 days, then its rows are removed by a job (D5.7).
+//!
+//! Keeps SA-5.
 
 use super::model::{AccountPath, KEPT_AFTER_DELETION_SECS, ServiceAccount, not_oneself};
 use super::store::{self, Ending};

@@ -1,4 +1,4 @@
-//! Service accounts and their tokens (specification §2.2 to §2.4, §4.3, §4.6; decisions.md section 5).
+//! Service accounts and their tokens (specification §2.2 to §2.4, §4.3, §4.6; D5).
 //!
 //! ```text
 //! account  active ⇄ disabled        * → deleted (soft; removed after 30 days)
@@ -8,11 +8,12 @@
 //!
 //! INVARIANT SA-1: an account has at most one current token and at most one superseded token in grace (D5.2).
 //! INVARIANT SA-2: a token's secret stands in one answer and in no row; rows hold its MAC (D2.3).
-//! INVARIANT SA-3: nobody creates, rotates or re-roles to more than they hold (D3.3).
+//! INVARIANT SA-3: nobody creates, rotates, enables, re-roles, renames or hands to another owner what could do more
+//! than they hold.
 //! INVARIANT SA-4: the last usable credential of the last governing admin stays (D3.3, D5.7).
 //! INVARIANT SA-5: a deleted account is listed nowhere and all its tokens are revoked.
-//! INVARIANT SA-6: names are unique among the accounts that are not deleted, by their folded form (D5.9), and no group
-//!   nor user has a name when it is given to an account (D6.6).
+//! INVARIANT SA-6: names are unique among the accounts that are not deleted, by their folded form (D5.9), and no
+//! group nor user has a name when it is given to an account (D6.6).
 //!
 //! Absent on purpose: several current tokens; undoing a deletion; a token's own scopes beyond its account's.
 

@@ -1,4 +1,11 @@
 //! The words and rules of service accounts, without storage.
+//!
+//! INVARIANT SA-7: a token can do what its account can, or the narrower list that somebody asked for, and shows what
+//! it can do; a rotation widens nothing that was narrowed.
+//! INVARIANT SA-10: whoever takes hold of an account (by a token, a client, a name, an owner, its enabling) could
+//! hand out all that it can do, and all that it could before somebody narrowed it who does not hold that.
+//! INVARIANT SA-11: nobody writes a scope into an account's list that they could not hand out, also where its role
+//! does not grant it yet.
 
 use provost_kernel::auth::{Permission, Role, SCOPES, ScopeSet, may_mint};
 use provost_kernel::error::{Code, Error, Result};

@@ -1,4 +1,10 @@
 //! Rotates the token of a service account (specification §4.3, D5.4, D5.5).
+//!
+//! INVARIANT SA-8: an account that rotates itself without `service_accounts:rotate` gives no longer life than it was
+//! given.
+//! INVARIANT SA-12: by rotating itself an account undoes no narrowing of its tokens and no end of its sessions; a
+//! session of an account rotates nothing as the account itself.
+//! Keeps SA-1, SA-3, SA-7.
 
 use super::create::{AccountAndToken, LifetimeSecs, NewToken, issue, narrower};
 use super::model::{

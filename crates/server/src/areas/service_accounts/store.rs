@@ -1,4 +1,6 @@
 //! All SQL of service accounts.
+//!
+//! Keeps SA-4, SA-6, SA-9.
 
 use super::model::{Rights, ServiceAccount, ServiceAccountId, Status, Token, TokenId};
 use crate::areas::directory::joined_user;

@@ -1,4 +1,6 @@
 //! What happens to accounts and tokens as time goes by.
+//!
+//! Keeps CK-1.
 
 use super::model::ServiceAccountId;
 use super::store;

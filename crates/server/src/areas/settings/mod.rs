@@ -3,12 +3,12 @@
 //! An organization without a row is in the factory state. Other areas ask [`load`] inside their own
 //! transaction, so that a change acts from the next request on.
 //!
-//! INVARIANT SE-1: every stored value lies within its published bounds.
+//! INVARIANT SE-1: every stored setting lies within its published bounds.
 //! INVARIANT SE-2: a member that a document lacks, such as one of a later version, has its factory value.
 //! INVARIANT SE-3: every changed member stands in the audit entry with its value before and after.
 //!
 //! INVARIANT SE-4: a shorter retention is confirmed and acts after 7 days; until then a longer one takes it back.
-//! INVARIANT SE-5: no change resets a member that it does not name.
+//! INVARIANT SE-5: no change of the settings resets a member that it does not name.
 //!
 //! Specification §4.10; D2.4, D2.10, D4.8, D5, D13.
 //!

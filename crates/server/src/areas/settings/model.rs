@@ -1,4 +1,6 @@
 //! The document, its factory state and its bounds.
+//!
+//! Keeps SE-1, SE-2.
 
 use provost_kernel::Timestamp;
 use provost_kernel::patch::Given;
@@ -400,6 +402,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// Proves SE-2.
     #[test]
     fn an_empty_document_is_the_factory_state() {
         assert_eq!(
@@ -434,6 +437,7 @@ mod tests {
         assert_eq!(keeping(400, Some((30, 1_000))).acting_history_days(at(0)), 400);
     }
 
+    /// Proves SE-4.
     #[test]
     fn what_shortens_waits_and_what_lengthens_takes_it_back() {
         let now = Timestamp::from_ms(500);
@@ -464,6 +468,7 @@ mod tests {
         );
     }
 
+    /// Proves SE-2.
     #[test]
     fn a_document_of_a_later_version_is_read() {
         let later = json!({ "tokens": { "defaultGraceSeconds": 5, "later": 1 }, "later": {} });
@@ -477,6 +482,7 @@ mod tests {
         );
     }
 
+    /// Proves SE-3.
     #[test]
     fn every_member_is_noted_when_it_changes() {
         let document = serde_json::to_value(Settings::default()).unwrap();

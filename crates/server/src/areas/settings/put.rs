@@ -1,4 +1,6 @@
 //! `PUT …/automation/settings`
+//!
+//! Keeps SE-5.
 
 use super::model::{AutomationSettings, Wanted};
 use super::write;

@@ -60,6 +60,7 @@ fn what_is_put_is_what_is_got() {
     });
 }
 
+/// Proves SE-1.
 #[test]
 fn values_outside_their_bounds_are_refused_and_nothing_changes() {
     on_every_store("settings_bounds", |world| {
@@ -99,6 +100,7 @@ fn values_outside_their_bounds_are_refused_and_nothing_changes() {
     });
 }
 
+/// Proves SE-3.
 #[test]
 fn every_changed_member_is_in_the_audit_entry() {
     on_every_store("settings_audit", |world| {

@@ -1,4 +1,6 @@
 //! What both ways to change the settings have in common.
+//!
+//! Keeps SE-3, SE-4.
 
 use super::model::{AutomationSettings, Settings, Shortening};
 use super::store::{self, Stored};

@@ -1,4 +1,6 @@
 //! From a path to the item and version that a caller may see.
+//!
+//! Keeps SK-2.
 
 use super::model::{Item, Known, find, refuse_withdrawn};
 use super::reference::{ItemRef, Reference};

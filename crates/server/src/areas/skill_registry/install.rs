@@ -1,4 +1,6 @@
 //! Notes an install of an item for the caller and issues its gateway token (D10.6).
+//!
+//! Keeps SK-5, SK-6.
 
 use super::inputs::{ClientName, LocalPath, Shown};
 use super::install_store::{self, NewToken};

@@ -1,4 +1,6 @@
 //! All SQL of installs and gateway tokens.
+//!
+//! Keeps SK-4.
 
 use super::model::{GatewayTokenId, Install, InstallId, InstallStatus, Place, SkillItemId};
 use super::reference::full_name;

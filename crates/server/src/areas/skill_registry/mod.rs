@@ -1,5 +1,4 @@
-//! The skill registry: skills, their versions, and who has installed them (specification §4.7; decisions.md
-//! section 10).
+//! The skill registry: skills, their versions, and who has installed them (specification §4.7; D10).
 //!
 //! ```text
 //! item     available → withdrawn
@@ -19,8 +18,9 @@
 //! INVARIANT SK-5: a principal has one install of an item in one place, and nobody touches another's.
 //! INVARIANT SK-6: a gateway token's secret stands in one answer and in no row; rows hold its MAC (D2.3).
 //! INVARIANT SK-7: a gateway token works while its principal does, for its own item, in operations that say so.
-//! INVARIANT SK-8: it ends with what it came by: the session or the token that was revoked, the client that was blocked, the
-//!   identity link that was taken away or held. It outlives their expiry, and a rotation.
+//! INVARIANT SK-8: a gateway token ends with what it came by: the session or the token of an account that was
+//! revoked, the client that was blocked, the identity link that was taken away or held; it outlives their expiry, and
+//! a rotation.
 //!
 //! An uninstall that names a version removes the installs of that version. The tokens go all the same (D10.6):
 //! installs that remain get a new one by being installed again. What was withdrawn is answered with 409, not 404:

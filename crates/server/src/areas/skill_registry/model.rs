@@ -1,4 +1,6 @@
 //! The words and rules of the skill registry, without storage.
+//!
+//! Keeps SK-2.
 
 use super::reference::{Wanted, full_name};
 use super::version::Version;

@@ -1,4 +1,6 @@
 //! Publishes a version of a skill.
+//!
+//! Keeps SK-1.
 
 use super::inputs::{Namespace, VersionText};
 use super::model::{

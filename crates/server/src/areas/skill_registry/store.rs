@@ -1,4 +1,6 @@
 //! All SQL of items, versions and contents.
+//!
+//! Keeps SK-1.
 
 use super::model::{Item, Known, SkillItemId, Status, VersionView};
 use super::reference::Reference;

@@ -1,4 +1,6 @@
 //! What a record's deletion takes from others: policies that name it guard it no more, and what was assigned to it is not.
+//!
+//! Keeps DI-13.
 
 use super::SubjectKind;
 use crate::areas::policies::{self, Mention, NamedKind, Record};

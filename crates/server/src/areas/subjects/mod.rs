@@ -1,11 +1,12 @@
 //! Who can be named: users, groups and service accounts, found by their exact names (specification §2.5, §4.2;
-//! decisions.md section 6; client contract §6).
+//! D6; client contract §6).
 //!
 //! INVARIANT SU-1: a name resolves to an active subject of this organization whose folded name equals the folded
-//!   request, and only if there is exactly one (D6.2, D6.3, D6.6).
+//! request, and only if there is exactly one (D6.2, D6.3, D6.6).
 //! INVARIANT SU-2: what is not resolved is omitted, and nothing says why (D6.4).
-//! INVARIANT SU-3: an answer echoes names byte by byte, in the order of their first occurrence, once each (D6.5, D6.6).
-//! INVARIANT SU-4: names are recorded as keyed hashes alone (D6.10).
+//! INVARIANT SU-3: an answer echoes names byte by byte, in the order of their first occurrence, once each (D6.5,
+//! D6.6).
+//! INVARIANT SU-4: names that are asked for are recorded as keyed hashes alone.
 //! INVARIANT SU-5: an operation gives a group or a service account no name that another subject has (D6.6).
 //!
 //! The area owns no table. The areas that do say in macros beside their statements what may be asked of them.

@@ -5,6 +5,8 @@
 //! ```
 //!
 //! A record that has a word for its id has it like any other word: whoever else has it as well makes it ambiguous.
+//!
+//! Keeps WD-1.
 
 use super::store::{self, Hit};
 use super::{Kind, REMEMBERED_SECS};
@@ -256,6 +258,7 @@ mod tests {
         assert_eq!(key_of(Kind::User, "Ada@ACME.test "), "ada@acme.test");
     }
 
+    /// Proves NW-2.
     #[test]
     fn whoever_finds_a_skill_and_whoever_judges_it_have_one_key() {
         let mut dice = Lcg(7);

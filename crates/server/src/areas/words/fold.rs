@@ -7,6 +7,8 @@
 //! The store says with which version of the keys it was filled. After a change of the version a start goes through every word
 //! once and writes the keys that are others now; each row has a key at every moment, so that nobody is without one meanwhile.
 //! What cannot be written because another row of the record, or of the organization, has the new key already, stays.
+//!
+//! Keeps WD-2.
 
 use super::{Kind, key_of};
 use crate::store;

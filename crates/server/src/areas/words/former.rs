@@ -9,6 +9,8 @@
 //! somebody has said in which groups it is, its groups are missing.
 //!
 //! The rows stand beside the words of deleted records, under a kind of their own: a group for each.
+//!
+//! Keeps WD-6.
 
 use super::REMEMBERED_SECS;
 use crate::areas::directory::store::visible;

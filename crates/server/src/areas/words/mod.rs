@@ -4,17 +4,18 @@
 //! name, an address, a name, a word that an administrator mapped. Words are compared by their match key. The same question
 //! is asked for live decisions, imports, telemetry, backtests and definitions; the answer is a set of records.
 //!
-//! INVARIANT WD-1: a word means every record of its kind that has its match key, in whatever state; only where none has
-//!   it, the records that had it when they were deleted, less than 90 days ago.
-//! INVARIANT WD-2: a row that holds a word holds its match key; what was written before there were match keys gets them
-//!   before the first request.
+//! INVARIANT WD-1: a word of an event or a definition means every record of its kind that has its match key, in
+//! whatever state; only where none has it, those that had it when they were deleted, less than 90 days ago.
+//! INVARIANT WD-2: a row that holds a word holds its match key; rows from before there were match keys, or with keys
+//! of another version, get them before the first request.
 //! INVARIANT WD-3: deleting a record keeps its words for 90 days, in the unit that deletes it or clears it away.
-//! INVARIANT WD-4: a word is mapped to one user at most, never to one who shares it with another, and the audit log names
-//!   word and user.
-//! INVARIANT WD-5: what is claimed of the groups of somebody unknown holds for nobody for sure: it opens no exception and no
-//!   allow list.
-//! INVARIANT WD-6: the groups of a user who came back are missing for 90 days, or until somebody has set them, if it was in
-//!   groups when it was deleted.
+//! INVARIANT WD-4: a word is mapped to one user at most, never to one who shares it with another, and the audit log
+//! names word and user.
+//! INVARIANT WD-5: what is claimed of the groups of somebody unknown holds for nobody for sure, and groups of
+//! somebody of whom nobody can say who it is are missing: neither opens an exception or an allow list, or passes by a
+//! guard.
+//! INVARIANT WD-6: the groups of a user who came back are missing for 90 days, or until somebody has set them, if it
+//! was in groups when it was deleted.
 //!
 //! The area owns the tables of ended words, mappings and counts. What it asks of other areas' tables stands in `store.rs`.
 //!

@@ -2,6 +2,8 @@
 //!
 //! Words travel as match keys in JSON arrays, so that one statement serves any number of them. Ids are their own match
 //! keys, and so are the names of skills and the access names of resources: lower-case ASCII all of them.
+//!
+//! Keeps WD-3.
 
 use super::Kind;
 use crate::areas::directory::store::{generation, visible};

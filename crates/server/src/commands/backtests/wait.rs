@@ -1,4 +1,6 @@
 //! Waiting for a run, with its progress before a person's eyes, and what its figures make of the exit code.
+//!
+//! Keeps BT-10.
 
 use super::answer::Answer;
 use super::gate::Gate;
@@ -242,6 +244,7 @@ mod tests {
         assert!(judge(&totals, &gates).is_ok());
     }
 
+    /// Proves BT-10.
     #[test]
     fn a_condition_wants_everything_read_unless_it_says_otherwise() {
         let run = RunView::read(&json!({

@@ -1,4 +1,6 @@
 //! Putting a key to use that waits.
+//!
+//! Keeps KY-3.
 
 use super::ROTATING;
 use crate::areas::ALL;

@@ -1,4 +1,6 @@
 //! What a release says about itself, and whether it may be applied. Pure.
+//!
+//! Keeps MP-1, MP-2.
 
 use crate::cli::sha256_hex;
 use crate::cli::{Exit, Failure};
@@ -169,6 +171,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
+    /// Proves MP-2.
     #[test]
     fn only_the_same_or_a_newer_release_follows() {
         let applied = manifest(1, 5, "a", 10);

@@ -8,10 +8,10 @@
 //!
 //! INVARIANT MP-1: FILE is only ever written with the bytes of a manifest that a trusted key signed for this
 //! organization and profile; whatever fails, FILE stays as it is. It is never removed.
-//! INVARIANT MP-2: a release with a lower (storeEpoch, version) than the last applied one is refused; an equal
-//! pair with another content or an earlier signature is refused too.
-//! INVARIANT MP-3: nothing is written through a symbolic link in FILE's place, and a reader of FILE sees the old
-//! or the new content as a whole.
+//! INVARIANT MP-2: a release older than the last applied one is refused, and an equal one with another content or an
+//! earlier signature.
+//! INVARIANT MP-3: nothing is written through a symbolic link in FILE's place, and a reader of FILE sees the old or
+//! the new content as a whole.
 //!
 //! Absent on purpose: removing FILE when the server is away for long. Without its file a managed client starts
 //! with no restrictions at all; `fail_closed` is said by the exit code of `verify` instead.

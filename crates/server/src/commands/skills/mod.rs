@@ -10,12 +10,12 @@
 //!           before a file                before a file     no file    the server has been told
 //! ```
 //!
-//! INVARIANT SL-1: a file that these commands did not write is never changed nor removed; one that was changed since
-//! only with `--force`.
+//! INVARIANT SL-1: a file that the skill commands did not write is never changed nor removed; one that was changed
+//! since only with `--force`.
 //! INVARIANT SL-2: a file is written only if its content stands in a listing that a trusted key signed for the item
 //! and version that was asked for.
-//! INVARIANT SL-3: whenever a file of a skill lies there, a receipt names it; so what was interrupted can be repeated
-//! or undone.
+//! INVARIANT SL-3: whenever a file of a skill lies on a machine, a receipt names it; what was interrupted can be
+//! repeated or undone.
 //! INVARIANT SL-4: a gateway token stands in a file of its owner alone, and is never shown.
 //!
 //! Absent on purpose: removing what a skill's scripts made; nobody can tell that from a person's own work.

@@ -8,8 +8,8 @@
 //! The line comes first: from it on the store is of an epoch that was given up, and no server serves it until its own epoch
 //! is the next one, which comes last. Whenever this is cut off, it is run again.
 //!
-//! INVARIANT EN-4: a store that went back is served again only after whatever `ends.jsonl` names and it lacks is away again, or
-//!   everybody of the organization is held back, where that file cannot say all of it.
+//! INVARIANT EN-4: a store that went back is served again only after whatever `ends.jsonl` names and it lacks is away
+//! again, or everybody of the organization is held back, where that file cannot say all of it.
 
 use super::restore;
 use crate::app::Bootstrapped;

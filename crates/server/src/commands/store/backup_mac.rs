@@ -2,6 +2,9 @@
 //!
 //! A backup travels and lies where the server does not, and a restore makes rights of it. The MAC is over the SHA-256 of the file,
 //! under the audit key; the segments of recorded history are named by their digests in it.
+//!
+//! INVARIANT PF-5: a backup whose content is not the one of its MAC is not restored; one without a MAC only by the
+//! operator's word, which stands in the audit logs.
 
 use crate::commands::failure::{Failure, Outcome};
 use aws_lc_rs::digest::{Context, SHA256};

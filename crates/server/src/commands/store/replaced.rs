@@ -1,7 +1,7 @@
 //! What a restore takes the place of: the stores of the same descent that are served with these keys (D12.9, WS-4).
 //!
-//! INVARIANT WS-4: a restore gives nothing up that the keys folder proves and the backup lacks, unless it is told to; a
-//! rehearsal leaves the live store as it is, its lines included.
+//! INVARIANT WS-4: a restore gives nothing up that the keys folder proves and the backup lacks, unless it is told to;
+//! a rehearsal leaves the live store as it is, its lines included.
 
 use crate::areas::audit::{self, Forfeit, Register};
 use crate::commands::failure::{Failure, Outcome};

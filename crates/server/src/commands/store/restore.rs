@@ -10,6 +10,8 @@
 //! another one than the backup's, with an id of its own, and no line names it before the last step: a crash before it leaves a
 //! store that does not start beside keys that have served one; it is restored again. With `--replace-live` the lines that retire the
 //! stores in whose place it comes are written with its own, at once: a restore that fails must not condemn them.
+//!
+//! Keeps PF-5, WS-4.
 
 use super::replaced::Predecessors;
 use super::restored_line::{Chain, line};

@@ -221,6 +221,7 @@ fn a_caller_that_only_watches_gets_the_same_judgement() {
     });
 }
 
+/// Proves DE-5.
 #[test]
 fn what_cannot_be_evaluated_counts_as_matched() {
     each("decide_unknown", |app: Arc<App>| async move {
@@ -247,6 +248,7 @@ fn what_cannot_be_evaluated_counts_as_matched() {
     });
 }
 
+/// Proves DE-4.
 #[test]
 fn an_event_that_cannot_be_read_refuses_the_whole_request() {
     each("decide_refusals", |app: Arc<App>| async move {

@@ -118,6 +118,7 @@ fn doubtful() -> Vec<(&'static str, Value, bool)> {
     ]
 }
 
+/// Proves BY-2.
 #[test]
 fn an_input_that_cannot_be_read_for_certain_is_blocked_and_named() {
     each("decide_bytes", |app: Arc<App>| async move {
@@ -187,6 +188,7 @@ fn an_object_is_read_from_its_text_and_a_blank_text_is_none() {
     });
 }
 
+/// Proves BY-3.
 #[test]
 fn a_declared_field_is_missing_where_the_input_cannot_say_it_exactly() {
     each("decide_bytes_fields", |app: Arc<App>| async move {
@@ -305,6 +307,7 @@ fn a_command_of_several_texts_is_judged_whole_and_word_by_word_now_and_later() {
     });
 }
 
+/// Proves BY-2.
 #[test]
 fn recorded_texts_are_judged_again_and_unknown_where_they_cannot_be_read() {
     each("decide_bytes_recorded", |app: Arc<App>| async move {

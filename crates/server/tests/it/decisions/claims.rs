@@ -74,6 +74,7 @@ async fn answers(app: &App, events: &[(&'static str, Value)], expected: (&str, b
     }
 }
 
+/// Proves WD-5.
 #[test]
 fn an_exception_for_a_group_does_not_open_by_a_claim() {
     each("claims_exception", |app: Arc<App>| async move {
@@ -106,6 +107,7 @@ fn an_exception_for_a_group_does_not_open_by_a_claim() {
     });
 }
 
+/// Proves WD-5.
 #[test]
 fn a_guard_of_a_group_holds_whatever_is_claimed_of_somebody() {
     each("claims_guard", |app: Arc<App>| async move {
@@ -137,6 +139,7 @@ fn a_guard_of_a_group_holds_whatever_is_claimed_of_somebody() {
     });
 }
 
+/// Proves WD-5.
 #[test]
 fn an_allow_list_of_a_group_does_not_admit_by_a_claim() {
     each("claims_allowed", |app: Arc<App>| async move {
@@ -162,6 +165,7 @@ fn an_allow_list_of_a_group_does_not_admit_by_a_claim() {
     });
 }
 
+/// Proves WD-5.
 #[test]
 fn a_module_is_told_nothing_of_what_is_claimed() {
     each("claims_module", |app: Arc<App>| async move {
@@ -186,6 +190,7 @@ fn a_module_is_told_nothing_of_what_is_claimed() {
     });
 }
 
+/// Proves WD-5.
 #[test]
 fn what_is_claimed_is_shown_as_it_was_sent_and_stays_a_claim_in_imports_and_backtests() {
     each("claims_backtest", |app: Arc<App>| async move {
@@ -233,6 +238,7 @@ fn what_is_claimed_is_shown_as_it_was_sent_and_stays_a_claim_in_imports_and_back
     });
 }
 
+/// Proves WD-6.
 #[test]
 fn whoever_comes_back_is_in_groups_that_nobody_knows_until_somebody_says_so() {
     each("claims_return", |app: Arc<App>| async move {
@@ -290,6 +296,7 @@ fn whoever_comes_back_is_in_groups_that_nobody_knows_until_somebody_says_so() {
     });
 }
 
+/// Proves WD-6.
 #[test]
 fn a_file_that_gives_the_groups_of_who_comes_back_settles_them_and_another_does_not() {
     each("claims_return_file", |app: Arc<App>| async move {

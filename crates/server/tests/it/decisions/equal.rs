@@ -119,6 +119,7 @@ fn told(decision: &Value) -> Value {
     json!({ "action": decision["action"], "unknown": decision["unknown"], "reasons": reasons.collect::<Vec<_>>() })
 }
 
+/// Proves DE-2.
 #[test]
 fn answers_are_those_of_the_engine_on_random_sets_and_events() {
     each("decide_equal", |app: Arc<App>| async move {

@@ -6,6 +6,7 @@ use provost_policy::Family;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// Proves DE-7.
 #[test]
 fn a_gateway_token_asks_about_its_own_skill_as_its_own_principal() {
     each("decide_gateway", |app: Arc<App>| async move {

@@ -65,6 +65,7 @@ fn native_policies_have_two_seconds_for_the_events_of_a_request() {
     });
 }
 
+/// Proves DE-5, DE-8.
 #[test]
 fn a_module_that_loops_counts_as_matched_within_bounded_time() {
     each("decide_loops", |app: Arc<App>| async move {

@@ -23,6 +23,7 @@ const ALLOWED: (&str, bool, Option<&str>) = ("allow", false, None);
 const MATCHED: (&str, bool, Option<&str>) = ("block", false, Some("matched"));
 const UNKNOWN: (&str, bool, Option<&str>) = ("block", true, Some("evaluation_failed"));
 
+/// Proves RG-4.
 #[test]
 fn a_module_is_judged_where_it_does_not_read_what_is_missing() {
     each("decide_module_reads", |app: Arc<App>| async move {
@@ -79,6 +80,7 @@ fn a_module_is_unknown_where_it_reads_what_is_missing() {
     });
 }
 
+/// Proves RG-3.
 #[test]
 fn a_module_whose_built_in_or_reference_failed_is_never_no_match() {
     each("decide_module_refused", |app: Arc<App>| async move {
@@ -196,6 +198,7 @@ async fn people(app: &App) -> String {
     ada
 }
 
+/// Proves RG-5.
 #[test]
 fn a_module_that_compares_an_id_with_a_word_holds_until_it_is_changed() {
     each("module_words", |app: Arc<App>| async move {
@@ -278,6 +281,7 @@ fn a_skill_is_called_by_its_name_in_a_module_that_compares_its_id() {
     });
 }
 
+/// Proves RG-5.
 #[test]
 fn a_backtest_judges_a_module_that_compares_an_id_with_a_word_as_a_decision_does() {
     each("module_backtest", |app: Arc<App>| async move {
@@ -310,6 +314,7 @@ fn a_backtest_judges_a_module_that_compares_an_id_with_a_word_as_a_decision_does
     });
 }
 
+/// Proves RG-6.
 #[test]
 fn a_text_that_a_module_compares_with_an_id_is_a_warning_of_every_write_and_check() {
     each("module_warnings", |app: Arc<App>| async move {

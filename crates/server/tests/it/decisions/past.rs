@@ -31,6 +31,7 @@ fn known(action: &str) -> (String, bool) {
     (action.to_owned(), false)
 }
 
+/// Proves DE-6.
 #[test]
 fn a_decision_sees_what_was_decided_before_and_forgets_it_in_time() {
     each("decide_past", |app: Arc<App>| async move {
@@ -75,6 +76,7 @@ fn a_policy_that_is_written_later_sees_what_was_recorded_earlier() {
     });
 }
 
+/// Proves DE-6.
 #[test]
 fn two_servers_see_each_others_events_at_the_next_decision() {
     each("decide_two_servers", |app: Arc<App>| async move {
@@ -120,6 +122,7 @@ async fn import(app: &App, source: &str, lines: &[Value]) {
     assert_eq!(reply.ok()["accepted"], lines.len(), "{}", reply.text());
 }
 
+/// Proves DE-6.
 #[test]
 fn an_import_of_older_events_puts_their_subject_in_doubt_until_the_past_is_made_anew() {
     each("decide_late", |app: Arc<App>| async move {
@@ -157,6 +160,7 @@ provost_kernel::statements! {
     DAMAGE = unscoped("damages a store in a test") "UPDATE history_chunks SET content = ?1";
 }
 
+/// Proves DE-5.
 #[test]
 fn a_past_that_cannot_be_read_is_unknown_and_not_empty() {
     each("decide_damaged", |app: Arc<App>| async move {
@@ -188,6 +192,7 @@ async fn unseen(app: &App, user: Option<&str>, tool: &str) {
     decide(app, &[event]).await;
 }
 
+/// Proves CH-5.
 #[test]
 fn what_somebody_did_of_whom_nobody_can_say_who_it_is_may_be_anybodys() {
     each("decide_past_somebody", |app: Arc<App>| async move {
@@ -214,6 +219,7 @@ fn what_somebody_did_of_whom_nobody_can_say_who_it_is_may_be_anybodys() {
     });
 }
 
+/// Proves CH-5.
 #[test]
 fn an_event_of_somebody_in_the_same_request_may_be_anybodys() {
     each("decide_past_somebody_batch", |app: Arc<App>| async move {
@@ -229,6 +235,7 @@ fn an_event_of_somebody_in_the_same_request_may_be_anybodys() {
     });
 }
 
+/// Proves DE-6.
 #[test]
 fn a_decision_sees_what_this_server_answered_as_buffered_before_it() {
     each("decide_past_buffered", |app: Arc<App>| async move {

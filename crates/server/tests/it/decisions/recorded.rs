@@ -70,6 +70,7 @@ fn event(asker: usize, n: usize) -> Value {
     event
 }
 
+/// Proves DE-3.
 #[test]
 fn a_storm_of_64_connections_is_recorded_as_it_was_answered() {
     each("decide_storm", |app: Arc<App>| async move {
@@ -143,6 +144,7 @@ fn buffered_decisions_are_recorded_soon() {
     });
 }
 
+/// Proves DE-3.
 #[test]
 fn a_decision_that_cannot_be_recorded_is_not_given_out() {
     each("decide_unrecorded", |app: Arc<App>| async move {

@@ -22,6 +22,7 @@ const BLOCKED: (&str, bool) = ("block", false);
 const DOUBTFUL: (&str, bool) = ("block", true);
 const ALLOWED: (&str, bool) = ("allow", false);
 
+/// Proves DE-7, NW-2.
 #[test]
 fn a_version_of_any_form_takes_no_guard_from_a_skill() {
     each("spelling_versions", |app: Arc<App>| async move {
@@ -59,6 +60,7 @@ fn a_version_of_any_form_takes_no_guard_from_a_skill() {
 }
 
 /// The spellings of a document, live, in one batch, imported and in a backtest.
+/// Proves BY-4.
 #[test]
 fn no_spelling_of_a_document_passes_a_policy_by() {
     each("spelling_documents", |app: Arc<App>| async move {
@@ -137,6 +139,7 @@ async fn imported(app: &App, lines: &[String]) -> [u64; 3] {
     ]
 }
 
+/// Proves MK-2.
 #[test]
 fn what_nobody_sees_makes_no_other_name() {
     each("spelling_unseen", |app: Arc<App>| async move {
@@ -166,6 +169,7 @@ fn what_nobody_sees_makes_no_other_name() {
     });
 }
 
+/// Proves WD-2.
 #[test]
 fn keys_of_an_earlier_version_are_written_anew_at_the_start() {
     each("spelling_keys", |app: Arc<App>| async move {
@@ -218,6 +222,7 @@ fn keys_of_an_earlier_version_are_written_anew_at_the_start() {
     });
 }
 
+/// Proves RG-5.
 #[test]
 fn a_module_judges_every_name_in_every_spelling() {
     each("spelling_modules", |app: Arc<App>| async move {
@@ -259,6 +264,7 @@ fn a_module_judges_every_name_in_every_spelling() {
     });
 }
 
+/// Proves RG-6.
 #[test]
 fn a_word_that_no_match_key_is_is_warned_of() {
     each("spelling_warnings", |app: Arc<App>| async move {
@@ -287,6 +293,7 @@ fn a_word_that_no_match_key_is_is_warned_of() {
 const INEXACT: &str = "9007199254740993.5";
 const NEAREST: &str = "9007199254740994";
 
+/// Proves BY-5.
 #[test]
 fn a_number_that_would_be_rounded_is_missing_by_every_door() {
     each("spelling_numbers", |app: Arc<App>| async move {
@@ -351,6 +358,7 @@ fn a_number_that_would_be_rounded_is_missing_by_every_door() {
     });
 }
 
+/// Proves BY-5.
 #[test]
 fn a_policy_with_a_number_that_would_be_rounded_is_refused() {
     each("spelling_policies", |app: Arc<App>| async move {

@@ -14,6 +14,7 @@ fn event(n: usize) -> Value {
     json!({ "tool.id": format!("t{}", n % 5), "tool.input": { "n": n } })
 }
 
+/// Proves DE-2.
 #[test]
 fn every_answer_is_the_judgement_of_the_version_that_it_names() {
     each("decide_versions", |app: Arc<App>| async move {

@@ -59,6 +59,7 @@ fn allowed() -> (String, bool) {
     ("allow".to_owned(), false)
 }
 
+/// Proves WD-1.
 #[test]
 fn a_suspended_user_is_still_blocked() {
     each("words_suspended", |app: Arc<App>| async move {
@@ -75,6 +76,7 @@ fn a_suspended_user_is_still_blocked() {
     });
 }
 
+/// Proves WD-1.
 #[test]
 fn a_namesake_in_another_directory_does_not_free_anybody() {
     each("words_namesake", |app: Arc<App>| async move {
@@ -94,6 +96,7 @@ fn a_namesake_in_another_directory_does_not_free_anybody() {
     });
 }
 
+/// Proves WD-1.
 #[test]
 fn an_address_that_is_anothers_login_name_does_not_free_her() {
     each("words_address", |app: Arc<App>| async move {
@@ -107,6 +110,7 @@ fn an_address_that_is_anothers_login_name_does_not_free_her() {
     });
 }
 
+/// Proves WD-1.
 #[test]
 fn no_spelling_of_a_word_slips_past_a_block() {
     each("words_spelling", |app: Arc<App>| async move {
@@ -156,6 +160,7 @@ fn a_word_of_which_nothing_is_left_is_missing() {
     });
 }
 
+/// Proves WD-1.
 #[test]
 fn a_service_account_is_known_by_its_name_whatever_its_state() {
     each("words_account", |app: Arc<App>| async move {
@@ -172,6 +177,7 @@ fn a_service_account_is_known_by_its_name_whatever_its_state() {
     });
 }
 
+/// Proves WD-3.
 #[test]
 fn who_was_deleted_is_known_for_ninety_days() {
     each("words_deleted", |app: Arc<App>| async move {
@@ -211,6 +217,7 @@ fn who_was_deleted_is_known_for_ninety_days() {
     });
 }
 
+/// Proves WD-3.
 #[test]
 fn who_is_gone_from_a_file_is_known_and_whoever_has_the_word_now_is_meant() {
     each("words_swept", |app: Arc<App>| async move {
@@ -240,6 +247,7 @@ fn who_is_gone_from_a_file_is_known_and_whoever_has_the_word_now_is_meant() {
     });
 }
 
+/// Proves WD-3.
 #[test]
 fn a_guard_of_a_group_does_not_end_with_its_member() {
     each("words_member", |app: Arc<App>| async move {
@@ -290,6 +298,7 @@ fn groups_that_are_sent_are_known_by_their_names() {
     });
 }
 
+/// Proves WD-1.
 #[test]
 fn a_skill_is_blocked_by_every_name_that_it_goes_by() {
     each("words_skill", |app: Arc<App>| async move {
@@ -316,6 +325,7 @@ fn a_skill_is_blocked_by_every_name_that_it_goes_by() {
     });
 }
 
+/// Proves WD-1.
 #[test]
 fn a_resource_is_blocked_by_its_names() {
     each("words_resource", |app: Arc<App>| async move {
@@ -338,6 +348,7 @@ fn a_resource_is_blocked_by_its_names() {
     });
 }
 
+/// Proves WD-2.
 #[test]
 fn rows_from_before_there_were_match_keys_get_them_at_the_start() {
     each("words_fold", |app: Arc<App>| async move {
@@ -391,6 +402,7 @@ fn rows_from_before_there_were_match_keys_get_them_at_the_start() {
     });
 }
 
+/// Proves WD-4.
 #[test]
 fn a_mapped_word_is_a_word_of_its_user() {
     each("words_mapped", |app: Arc<App>| async move {
@@ -471,6 +483,7 @@ fn a_mapped_word_is_a_word_of_its_user() {
     });
 }
 
+/// Proves WD-4.
 #[test]
 fn what_maps_a_word_leaves_a_trace() {
     each("words_traced", |app: Arc<App>| async move {
@@ -565,6 +578,7 @@ fn a_policy_shows_how_many_events_it_could_not_place() {
     });
 }
 
+/// Proves WD-1.
 #[test]
 fn a_definition_finds_whom_it_names_in_any_spelling() {
     each("words_definition", |app: Arc<App>| async move {
@@ -588,6 +602,7 @@ fn a_definition_finds_whom_it_names_in_any_spelling() {
     });
 }
 
+/// Proves WD-1.
 #[test]
 fn a_definition_with_a_word_that_nobody_sees_or_several_have_is_refused() {
     each("words_refused", |app: Arc<App>| async move {
@@ -771,6 +786,7 @@ fn several_users_are_judged_with_the_groups_of_each() {
     });
 }
 
+/// Proves WD-1.
 #[test]
 fn what_was_recorded_is_found_by_every_word_of_its_user() {
     each("words_recorded", |app: Arc<App>| async move {

@@ -14,6 +14,7 @@ fn escaped(source: &str) -> String {
     escaped.collect()
 }
 
+/// Proves HS-10.
 #[test]
 fn no_import_has_a_name_of_the_servers_own_however_it_is_spelled() {
     each("import_reserved", |app: Arc<App>| async move {
@@ -65,6 +66,7 @@ fn no_import_has_a_name_of_the_servers_own_however_it_is_spelled() {
     });
 }
 
+/// Proves HS-10.
 #[test]
 fn an_event_says_who_handed_it_in_and_whether_it_was_imported() {
     each("import_says_so", |app: Arc<App>| async move {
@@ -151,6 +153,7 @@ fn an_event_says_who_handed_it_in_and_whether_it_was_imported() {
     });
 }
 
+/// Proves HS-11.
 #[test]
 fn imports_of_an_hour_leave_one_entry_for_each_principal_and_source() {
     each("import_told", |app: Arc<App>| async move {
@@ -271,6 +274,7 @@ async fn of_y(app: &App, user: &str) -> Value {
     panic!("the past of {user} stays unknown");
 }
 
+/// Proves DE-10.
 #[test]
 fn live_conditions_on_the_past_count_imports_only_where_the_organization_says_so() {
     each("import_counts", |app: Arc<App>| async move {

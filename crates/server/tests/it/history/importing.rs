@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
+/// Proves HS-5.
 #[test]
 fn a_body_is_recorded_once_under_its_source() {
     each("history_import", |app: Arc<App>| async move {
@@ -40,6 +41,7 @@ fn a_body_is_recorded_once_under_its_source() {
     });
 }
 
+/// Proves HS-5.
 #[test]
 fn equal_bodies_at_once_are_recorded_once() {
     each("history_race", |app: Arc<App>| async move {

@@ -63,6 +63,7 @@ async fn backtest(app: &App) -> Value {
     run["results"].clone()
 }
 
+/// Proves HS-9.
 #[test]
 fn lines_of_one_instant_keep_their_order_under_any_name_and_in_any_bodies() {
     each("history_tied", |app: Arc<App>| async move {
@@ -94,6 +95,7 @@ fn lines_of_one_instant_keep_their_order_under_any_name_and_in_any_bodies() {
     });
 }
 
+/// Proves HS-9.
 #[test]
 fn a_condition_on_the_past_reads_lines_of_one_instant_in_their_order() {
     each("history_tied_past", |app: Arc<App>| async move {
@@ -124,6 +126,7 @@ fn a_condition_on_the_past_reads_lines_of_one_instant_in_their_order() {
     });
 }
 
+/// Proves HS-9.
 #[test]
 fn a_body_comes_behind_one_that_was_answered_before_whatever_server_took_it_and_whatever_its_clock_says() {
     each("history_tied_servers", |app: Arc<App>| async move {
@@ -156,6 +159,7 @@ fn a_body_comes_behind_one_that_was_answered_before_whatever_server_took_it_and_
     });
 }
 
+/// Proves HS-9.
 #[test]
 fn decisions_and_telemetry_of_one_instant_keep_their_order() {
     each("history_tied_live", |app: Arc<App>| async move {

@@ -21,6 +21,7 @@ fn elsewhere(app: &App, name: &str) -> (App, PathBuf) {
     (app.restarted(Extras::default().with(place)).unwrap(), folder)
 }
 
+/// Proves HS-13.
 #[test]
 fn a_place_without_the_stores_marker_takes_and_loses_nothing() {
     each("place_other", |app: Arc<App>| async move {
@@ -54,6 +55,7 @@ fn a_place_without_the_stores_marker_takes_and_loses_nothing() {
     });
 }
 
+/// Proves HS-13.
 #[test]
 fn a_place_that_lost_its_marker_is_left_alone_until_it_is_back() {
     each("place_lost", |app: Arc<App>| async move {
@@ -90,6 +92,7 @@ fn a_place_that_lost_its_marker_is_left_alone_until_it_is_back() {
     });
 }
 
+/// Proves HS-13.
 #[test]
 fn a_store_of_before_takes_the_place_that_holds_its_segments_and_no_other() {
     each("place_upgrade", |app: Arc<App>| async move {
@@ -148,6 +151,7 @@ fn a_file_without_a_row_goes_after_a_week_and_nothing_else_does() {
     });
 }
 
+/// Proves HS-14.
 #[test]
 fn where_a_segment_is_bad_the_rows_that_are_still_there_are_listed() {
     each("place_rows", |app: Arc<App>| async move {

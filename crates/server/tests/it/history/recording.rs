@@ -29,6 +29,7 @@ fn event(app: &App, number: usize, text: usize) -> NewEvent {
     }
 }
 
+/// Proves HS-1, HS-6.
 #[test]
 fn what_is_durable_is_there_when_it_is_answered_in_as_few_chunks_as_commits() {
     each("history_durable", |app: Arc<App>| async move {
@@ -74,6 +75,7 @@ fn what_is_durable_is_there_when_it_is_answered_in_as_few_chunks_as_commits() {
     });
 }
 
+/// Proves HS-1.
 #[test]
 fn what_is_buffered_is_answered_at_once_and_written_soon() {
     each("history_buffered", |app: Arc<App>| async move {
@@ -102,6 +104,7 @@ fn what_is_buffered_is_answered_at_once_and_written_soon() {
     });
 }
 
+/// Proves HS-1.
 #[test]
 fn more_than_there_is_room_for_waits_and_nothing_is_dropped() {
     each("history_room", |app: Arc<App>| async move {
@@ -150,6 +153,7 @@ fn an_append_larger_than_a_chunk_is_recorded_whole() {
     });
 }
 
+/// Proves HS-8.
 #[test]
 fn an_id_that_does_not_say_when_its_event_happened_is_refused() {
     each("history_ids", |app: Arc<App>| async move {
@@ -172,6 +176,7 @@ fn an_id_that_does_not_say_when_its_event_happened_is_refused() {
     });
 }
 
+/// Proves HS-1.
 #[test]
 fn a_commit_that_fails_is_told_to_everybody_who_waits() {
     each("history_failure", |app: Arc<App>| async move {
@@ -195,6 +200,7 @@ fn a_commit_that_fails_is_told_to_everybody_who_waits() {
     });
 }
 
+/// Proves HS-6.
 #[test]
 fn two_servers_number_their_chunks_together() {
     each("history_numbers", |app: Arc<App>| async move {

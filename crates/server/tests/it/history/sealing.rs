@@ -65,6 +65,7 @@ pub fn numbers(app: &App) -> Vec<(i64, bool)> {
     })
 }
 
+/// Proves HS-2.
 #[test]
 fn a_segment_stands_for_its_chunks_and_they_go_two_hours_later() {
     each("history_seal", |app: Arc<App>| async move {
@@ -121,6 +122,7 @@ fn a_segment_stands_for_its_chunks_and_they_go_two_hours_later() {
     });
 }
 
+/// Proves HS-2.
 #[test]
 fn a_list_beside_the_sealing_holds_each_event_once() {
     each("history_beside", |app: Arc<App>| async move {
@@ -165,6 +167,7 @@ fn a_list_beside_the_sealing_holds_each_event_once() {
     });
 }
 
+/// Proves HS-3.
 #[test]
 fn two_servers_seal_no_chunk_twice() {
     each("history_servers", |app: Arc<App>| async move {
@@ -264,6 +267,7 @@ impl Listable for Stuck {
     }
 }
 
+/// Proves HS-3, HS-4.
 #[test]
 fn a_writer_that_dies_or_is_overdue_costs_nothing_and_its_file_goes() {
     for is_behind in [false, true] {
@@ -367,6 +371,7 @@ impl Listable for Lying {
     }
 }
 
+/// Proves HS-12.
 #[test]
 fn a_storage_that_does_not_keep_what_it_takes_costs_nothing() {
     for lie in [Lie::Nothing, Lie::Half, Lie::Other] {
@@ -392,6 +397,7 @@ fn a_storage_that_does_not_keep_what_it_takes_costs_nothing() {
     }
 }
 
+/// Proves HS-12.
 #[test]
 fn a_chunk_stays_until_its_segment_was_read_back() {
     each("history_read_back", |app: Arc<App>| async move {
@@ -418,6 +424,7 @@ fn a_chunk_stays_until_its_segment_was_read_back() {
     });
 }
 
+/// Proves CK-4, HS-4.
 #[test]
 fn what_is_older_than_the_retention_goes_whole() {
     each("history_retention", |app: Arc<App>| async move {
@@ -469,6 +476,7 @@ fn what_is_older_than_the_retention_goes_whole() {
     });
 }
 
+/// Proves CK-4.
 #[test]
 fn most_of_a_history_goes_only_after_a_day_of_running() {
     each("history_waits", |app: Arc<App>| async move {
@@ -485,6 +493,7 @@ fn most_of_a_history_goes_only_after_a_day_of_running() {
     });
 }
 
+/// Proves HS-7.
 #[test]
 fn what_cannot_be_read_is_named() {
     each("history_damage", |app: Arc<App>| async move {

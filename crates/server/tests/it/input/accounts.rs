@@ -234,6 +234,7 @@ fn the_last_usable_admin_stays() {
     });
 }
 
+/// Proves SA-6.
 #[test]
 fn names_collide_by_what_people_read() {
     each("names", |app: Arc<App>| async move {

@@ -60,6 +60,7 @@ async fn checked(app: &App, path: &str) -> Value {
     manifest
 }
 
+/// Proves MC-1, MC-7.
 #[test]
 fn a_machine_can_check_what_it_gets() {
     each("mc_delivery", |app: Arc<App>| async move {

@@ -168,6 +168,7 @@ fn a_release_is_followed_machine_by_machine() {
     });
 }
 
+/// Proves MC-8.
 #[test]
 fn drift_is_told_once_until_it_heals() {
     each("mc_drift", |app: Arc<App>| async move {

@@ -64,6 +64,7 @@ fn is_redacted(reply: &Reply) {
     );
 }
 
+/// Proves MC-9.
 #[test]
 fn values_in_the_clear_are_for_accounts_that_name_the_scope() {
     each("mc_pull", |app: Arc<App>| async move {
@@ -120,6 +121,7 @@ fn values_in_the_clear_are_for_accounts_that_name_the_scope() {
     });
 }
 
+/// Proves MC-9.
 #[test]
 fn a_person_gets_no_value_in_the_clear() {
     each("mc_pull_person", |app: Arc<App>| async move {
@@ -173,6 +175,7 @@ async fn fetches(app: &App) -> Vec<(String, String)> {
     said.collect()
 }
 
+/// Proves MC-10.
 #[test]
 fn a_fetch_in_the_clear_leaves_one_entry_for_an_account_a_profile_and_an_hour() {
     each("mc_pull_audit", |app: Arc<App>| async move {
@@ -233,6 +236,7 @@ fn a_fetch_in_the_clear_leaves_one_entry_for_an_account_a_profile_and_an_hour() 
 }
 
 /// INVARIANT MC-12. The digest of a content with one short secret tells whether a guess at it is right.
+/// Proves MC-12.
 #[test]
 fn nobody_without_the_scope_tries_out_a_hidden_value() {
     each("mc_digest", |app: Arc<App>| async move {
@@ -331,6 +335,7 @@ async fn report(app: &App, path: &str, token: &str, machine: &str, release: &Val
     call.json(with_trio(body, &fresh_key())).send().await
 }
 
+/// Proves MC-11.
 #[test]
 fn a_report_takes_the_scope() {
     each("mc_report_scope", |app: Arc<App>| async move {
@@ -367,6 +372,7 @@ async fn owner(app: &App, path: &str) -> Value {
     targets.ok()["targets"][0]["reportedBy"]["id"].clone()
 }
 
+/// Proves MC-11.
 #[test]
 fn a_machine_belongs_to_the_account_that_reported_it_first() {
     each("mc_owner", |app: Arc<App>| async move {

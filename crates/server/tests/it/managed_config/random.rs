@@ -54,6 +54,7 @@ fn apply(document: &mut Value, changes: &[Value]) {
     }
 }
 
+/// Proves MC-4.
 #[test]
 fn a_performance_changes_exactly_what_its_preview_said() {
     let settings = Settings {

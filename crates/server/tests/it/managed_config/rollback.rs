@@ -13,6 +13,7 @@ provost_kernel::statements! {
     AGE = "UPDATE managed_config_releases SET schema_version = 0 WHERE organization_id = ?1";
 }
 
+/// Proves MC-3.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one story from its beginning to its end")]
 fn a_preview_writes_nothing_and_says_what_the_performance_does() {
@@ -127,6 +128,7 @@ fn a_preview_writes_nothing_and_says_what_the_performance_does() {
     });
 }
 
+/// Proves MC-3.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one story from its beginning to its end")]
 fn what_the_state_forbids_is_refused_alike_by_preview_and_performance() {
@@ -294,6 +296,7 @@ fn a_rollback_to_what_is_there_makes_nothing_and_one_of_an_automatic_profile_pau
     });
 }
 
+/// Proves MC-2.
 #[test]
 fn versions_have_no_gap_however_many_publish_and_roll_back_at_once() {
     let settings = provost_kernel::kernel::Settings {
@@ -378,6 +381,7 @@ impl std::io::Write for Log {
     }
 }
 
+/// Proves MC-5.
 #[test]
 fn a_hidden_value_is_shown_to_machines_alone() {
     let log = Log::default();
@@ -446,6 +450,7 @@ fn a_hidden_value_is_shown_to_machines_alone() {
     assert!(leaks.is_empty(), "{leaks:?}");
 }
 
+/// Proves MC-6.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one story from its beginning to its end")]
 fn a_profile_lives_its_whole_life() {

@@ -169,6 +169,7 @@ fn an_organization_can_demand_previews() {
     });
 }
 
+/// Proves MC-3.
 #[test]
 fn a_preview_uses_up_no_key() {
     each("mc_key", |app: Arc<App>| async move {

@@ -23,6 +23,7 @@ async fn revoke_all(app: &App, of: Value) -> Value {
 }
 
 /// MS-4, MS-5: an end counts from its unit on, written down or not.
+/// Proves MS-5.
 #[test]
 fn an_end_that_is_not_written_down_holds_at_mcp_and_touches_nobody_else() {
     each("sessions_ending", |app: Arc<App>| async move {

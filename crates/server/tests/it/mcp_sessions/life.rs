@@ -9,6 +9,7 @@ use crate::same_commit::make_by_mcp;
 use crate::support::{each, fresh_key, with_trio};
 use provost_kernel::credential::{Admission, Kind, McpClient, Use};
 
+/// Proves MS-2.
 #[test]
 fn a_revocation_keeps_its_reason_and_is_said_once() {
     each("sessions_revoke", |app: Arc<App>| async move {
@@ -70,6 +71,7 @@ fn a_revocation_keeps_its_reason_and_is_said_once() {
     });
 }
 
+/// Proves MS-2.
 #[test]
 fn a_session_ends_with_its_time_and_stays_ended() {
     each("sessions_expiry", |app: Arc<App>| async move {
@@ -160,6 +162,7 @@ fn the_latest_use_is_noted() {
     });
 }
 
+/// Proves MS-6.
 #[test]
 fn a_session_acts_for_who_is_there_and_active() {
     each("sessions_actors", |app: Arc<App>| async move {
@@ -260,6 +263,7 @@ fn a_session_acts_for_who_is_there_and_active() {
     });
 }
 
+/// Proves MS-5.
 #[test]
 fn a_token_of_which_a_session_was_revoked_stays_out_of_mcp_until_it_is_rotated() {
     each("sessions_mcp", |app: Arc<App>| async move {
@@ -444,6 +448,7 @@ fn a_delegated_token_has_its_own_session_at_mcp_and_no_second_one() {
     });
 }
 
+/// Proves MS-4.
 #[test]
 fn every_session_of_a_token_ends_with_it_and_says_why() {
     each("sessions_token_ends", |app: Arc<App>| async move {

@@ -35,6 +35,7 @@ async fn one_more(app: &App, actor: &SessionActor) -> Result<()> {
     unit(app, move |cx| mcp_sessions::open(cx, new.clone()).map(drop)).await
 }
 
+/// Proves MS-7.
 #[test]
 fn who_connects_in_a_loop_is_stopped_for_a_day_and_nobody_else_is() {
     each("sessions_loop", |app: Arc<App>| async move {
@@ -118,6 +119,7 @@ fn of_session(workshop: &Workshop, app: &App, session: &'static str) -> String {
     })
 }
 
+/// Proves MS-8.
 #[test]
 fn a_session_that_was_forgotten_is_not_opened_again_by_its_issuer() {
     each("sessions_forgotten", |app: Arc<App>| async move {
@@ -155,6 +157,7 @@ fn a_session_that_was_forgotten_is_not_opened_again_by_its_issuer() {
     });
 }
 
+/// Proves MS-6.
 #[test]
 fn a_user_that_an_import_takes_away_leaves_no_active_session() {
     each("sessions_import", |app: Arc<App>| async move {

@@ -225,6 +225,7 @@ async fn compare(app: &App, all: &[Known], asked: &Asked, limit: usize, offset: 
     assert_eq!(page.json["totalIsExact"], true);
 }
 
+/// Proves MS-2, MS-3, MS-9.
 #[test]
 fn every_list_equals_a_naive_filter() {
     each("sessions_oracle", |app: Arc<App>| async move {
@@ -289,6 +290,7 @@ fn every_list_equals_a_naive_filter() {
     });
 }
 
+/// Proves MS-3.
 #[test]
 fn a_substring_means_itself() {
     each("sessions_text", |app: Arc<App>| async move {

@@ -6,6 +6,15 @@ use crate::areas::mcp_sessions::{new_session, open};
 use crate::support::each;
 use provost_kernel::db::{Access, Conn, Engine, Location, Param, Statement, to_postgres};
 
+/// The statements of the area.
+fn own_statements() -> impl Iterator<Item = &'static Statement> {
+    mcp_sessions::AREA
+        .statements
+        .iter()
+        .flat_map(|list| list.iter().copied())
+}
+
+/// Proves MS-4, MS-9.
 #[test]
 fn the_end_of_five_thousand_holds_at_once() {
     each("sessions_many", |app: Arc<App>| async move {
@@ -97,6 +106,7 @@ fn the_end_of_five_thousand_holds_at_once() {
     });
 }
 
+/// Proves MS-4.
 #[test]
 fn two_ends_in_one_instant_are_both_written_down() {
     each("sessions_two_ends", |app: Arc<App>| async move {
@@ -180,7 +190,7 @@ fn plan(conn: &mut Conn, engine: Engine, statement: &Statement, values: &[Param<
 /// Returns a statement of lists.
 fn find(name: &str) -> &'static Statement {
     let full = format!("provost_server::areas::mcp_sessions::pages::{name}");
-    let found = mcp_sessions::PAGE_STATEMENTS.iter().find(|s| s.name == full);
+    let found = own_statements().find(|s| s.name == full);
     found.unwrap_or_else(|| panic!("{name}"))
 }
 
@@ -213,15 +223,12 @@ fn plans(app: &App) {
         ("BEGUN_OF_ACCOUNT", "mcp_sessions_by_account"),
     ] {
         let full = format!("provost_server::areas::mcp_sessions::store::{name}");
-        let counted = mcp_sessions::STATEMENTS.iter().find(|s| s.name == full).unwrap();
+        let counted = own_statements().find(|s| s.name == full).unwrap();
         let values = params![app.organization.as_str(), "somebody", 0_i64, 2000_i64].to_vec();
         let counted = plan(&mut conn, engine, counted, &values);
         assert!(counted.contains(index), "{name}: {counted}");
     }
-    let admitted = mcp_sessions::STATEMENTS
-        .iter()
-        .find(|s| s.name.ends_with("::ADMITTED"))
-        .unwrap();
+    let admitted = own_statements().find(|s| s.name.ends_with("::ADMITTED")).unwrap();
     let values = params![app.organization.as_str(), "tok_1", "mcp tok_1 client"].to_vec();
     let admitted = plan(&mut conn, engine, admitted, &values);
     for index in ["mcp_sessions_by_grant", "mcp_sessions_by_token"] {
@@ -356,7 +363,7 @@ fn plans_of_merged(conn: &mut Conn, app: &App) {
     conn.batch("SET plan_cache_mode = force_generic_plan").unwrap();
     let find = |name: &str| {
         let full = format!("provost_server::areas::mcp_sessions::merged_pages::{name}");
-        let mut all = mcp_sessions::MERGED_STATEMENTS.iter();
+        let mut all = own_statements();
         all.find(|statement| statement.name == full).unwrap()
     };
     let explained = |conn: &mut Conn, statement: &Statement, values: &str| {

@@ -5,6 +5,7 @@ use super::*;
 use crate::support::each;
 use aws_lc_rs::signature::Ed25519KeyPair;
 
+/// Proves OC-1.
 #[test]
 fn every_attack_on_tokens_is_401_with_the_challenge() {
     each("oauth_attacks", |app| async move {
@@ -36,6 +37,7 @@ fn every_attack_on_tokens_is_401_with_the_challenge() {
     });
 }
 
+/// Proves CR-2, OC-7.
 #[test]
 fn a_user_is_found_by_issuer_and_subject_and_linked_on_the_issuers_word_alone() {
     each("oauth_users", |app| async move {
@@ -113,6 +115,7 @@ fn proof(key: &Ed25519KeyPair, token: &str, now: i64, id: &str, url: &str) -> St
     proof_of("GET", key, token, now, id, url)
 }
 
+/// Proves OC-1, OC-8.
 #[test]
 fn a_bound_token_needs_its_proof_each_time_a_new_one() {
     each("oauth_dpop", |app| async move {
@@ -175,6 +178,7 @@ fn a_bound_token_needs_its_proof_each_time_a_new_one() {
     });
 }
 
+/// Proves OC-8.
 #[test]
 fn a_proof_serves_the_token_endpoint_once_at_all_servers() {
     each("oauth_dpop_token", |app| async move {

@@ -34,6 +34,7 @@ async fn wider(app: &App) -> Vec<String> {
     app.kernel.read_system(area::wider_than_granted).await.unwrap()
 }
 
+/// Proves OC-15.
 #[test]
 fn a_client_gains_nothing_when_its_account_is_promoted_until_somebody_who_holds_it_says_so() {
     each("oauth_ceiling", |first| async move {
@@ -87,6 +88,7 @@ fn a_client_gains_nothing_when_its_account_is_promoted_until_somebody_who_holds_
     });
 }
 
+/// Proves OC-14.
 #[test]
 fn who_writes_clients_alone_neither_widens_nor_points_elsewhere_an_admins_client() {
     each("oauth_client_gifts", |app| async move {
@@ -154,6 +156,7 @@ fn who_writes_clients_alone_neither_widens_nor_points_elsewhere_an_admins_client
     });
 }
 
+/// Proves OC-10.
 #[test]
 fn what_was_narrowed_is_narrower_from_the_next_request_on() {
     each("oauth_narrowed", |app| async move {

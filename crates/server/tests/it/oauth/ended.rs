@@ -20,6 +20,7 @@ fn exchange(token: &str) -> [(&str, &str); 4] {
     ]
 }
 
+/// Proves OC-12.
 #[test]
 fn a_token_whose_session_ended_is_exchanged_for_nothing() {
     each("oauth_exchange_ended", |app| async move {
@@ -79,6 +80,7 @@ fn a_token_whose_session_ended_is_exchanged_for_nothing() {
     });
 }
 
+/// Proves OC-13.
 #[test]
 fn all_exchanges_of_a_token_by_a_client_end_together_and_are_ten_at_most() {
     each("oauth_exchange_once", |app| async move {
@@ -178,6 +180,7 @@ fn a_client_that_proves_nothing_exchanges_only_tokens_that_name_it() {
     });
 }
 
+/// Proves OC-17.
 #[test]
 fn a_client_that_proves_nothing_gets_no_resource_that_its_token_is_not_for() {
     each("oauth_exchange_resource", |app| async move {
@@ -226,6 +229,7 @@ fn a_client_that_proves_nothing_gets_no_resource_that_its_token_is_not_for() {
     });
 }
 
+/// Proves OC-5.
 #[test]
 fn an_assertion_that_was_sent_is_spent_whatever_became_of_the_request() {
     each("oauth_spent", |app| async move {
@@ -275,6 +279,7 @@ fn an_assertion_that_was_sent_is_spent_whatever_became_of_the_request() {
     });
 }
 
+/// Proves OA-5.
 #[test]
 fn an_enterprises_assertion_that_narrows_by_what_is_not_understood_is_refused() {
     each("oauth_id_jag_limits", |app| async move {
@@ -357,6 +362,7 @@ fn an_enterprises_assertion_serves_once_at_two_servers_and_across_a_restart() {
     });
 }
 
+/// Proves KY-1.
 #[test]
 fn a_token_that_a_newer_server_signed_is_read_by_an_older_one() {
     each("oauth_newer_key", |app| async move {

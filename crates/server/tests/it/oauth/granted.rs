@@ -101,6 +101,7 @@ pub fn access(reply: &Reply) -> String {
     reply.json["access_token"].as_str().unwrap().to_owned()
 }
 
+/// Proves OC-3.
 #[test]
 fn a_code_is_redeemed_once_by_its_client_with_its_verifier() {
     each("oauth_codes", |app| async move {
@@ -181,6 +182,7 @@ fn a_code_is_redeemed_once_by_its_client_with_its_verifier() {
     });
 }
 
+/// Proves OC-5.
 #[test]
 fn a_client_that_is_an_account_proves_itself_each_time_anew() {
     each("oauth_client_credentials", |app| async move {
@@ -243,6 +245,7 @@ fn a_client_that_is_an_account_proves_itself_each_time_anew() {
 }
 
 /// OC-5: what was spent is known as spent for as long as it would be taken.
+/// Proves OC-5.
 #[test]
 fn an_assertion_is_spent_until_its_last_moment() {
     each("oauth_spent", |app| async move {
@@ -262,6 +265,7 @@ fn an_assertion_is_spent_until_its_last_moment() {
     });
 }
 
+/// Proves OC-14, SA-10.
 #[test]
 fn who_may_not_be_an_account_registers_no_client_that_is_it() {
     each("oauth_clients_escalation", |app| async move {
@@ -305,6 +309,7 @@ fn who_may_not_be_an_account_registers_no_client_that_is_it() {
     });
 }
 
+/// Proves CR-2, OC-2.
 #[test]
 fn a_token_of_a_trusted_issuer_is_exchanged_for_what_its_user_may() {
     each("oauth_exchange", |app| async move {
@@ -388,6 +393,7 @@ fn a_token_of_a_trusted_issuer_is_exchanged_for_what_its_user_may() {
     });
 }
 
+/// Proves OC-2, OC-5.
 #[test]
 fn an_enterprises_assertion_serves_once_and_limits_what_is_granted() {
     each("oauth_id_jag", |app| async move {

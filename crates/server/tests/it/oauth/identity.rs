@@ -58,6 +58,7 @@ pub async fn sessions(app: &App, query: &str) -> Vec<Value> {
     page.ok()["sessions"].as_array().unwrap().clone()
 }
 
+/// Proves CR-3, OC-11.
 #[test]
 fn a_token_with_the_session_of_somebody_else_acts_for_its_own_subject() {
     each("oauth_same_sid", |app| async move {
@@ -101,6 +102,7 @@ fn a_token_with_the_session_of_somebody_else_acts_for_its_own_subject() {
     });
 }
 
+/// Proves MS-8.
 #[test]
 fn what_ended_before_the_upgrade_does_not_open_again() {
     each("oauth_former_keys", |app| async move {

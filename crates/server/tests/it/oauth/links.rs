@@ -34,6 +34,7 @@ fn vouched(workshop: &Workshop, subject: &str, email: &str, sid: &str) -> String
     })
 }
 
+/// Proves IL-1.
 #[test]
 fn a_user_who_was_renamed_is_not_signed_in_by_somebody_new() {
     each("links_renamed", |app| async move {
@@ -78,6 +79,7 @@ fn a_user_who_was_renamed_is_not_signed_in_by_somebody_new() {
     });
 }
 
+/// Proves IL-1.
 #[test]
 fn a_second_subject_is_linked_by_an_admin_or_once_where_one_allowed_it() {
     each("links_second", |app| async move {
@@ -139,6 +141,7 @@ fn a_second_subject_is_linked_by_an_admin_or_once_where_one_allowed_it() {
     });
 }
 
+/// Proves IL-2.
 #[test]
 fn what_came_by_a_link_that_was_taken_away_has_ended() {
     each("links_removed", |app| async move {
@@ -203,6 +206,7 @@ fn what_came_by_a_link_that_was_taken_away_has_ended() {
     });
 }
 
+/// Proves IL-3.
 #[test]
 fn a_link_ends_with_its_user() {
     each("links_users", |app| async move {
@@ -225,6 +229,7 @@ fn a_link_ends_with_its_user() {
     });
 }
 
+/// Proves IL-4.
 #[test]
 fn who_links_a_user_holds_what_the_user_may_do() {
     each("links_rights", |app| async move {
@@ -274,6 +279,7 @@ fn who_links_a_user_holds_what_the_user_may_do() {
 }
 
 // RH-2: found by the graph of rights.
+/// Proves RH-2.
 #[test]
 fn nobody_releases_the_link_of_a_user_who_could_do_more() {
     each("links_released", |app| async move {

@@ -62,6 +62,7 @@ async fn subjects(app: &App, user: &str) -> Vec<String> {
         .collect()
 }
 
+/// Proves IL-5.
 #[test]
 fn who_plants_a_link_waits_for_a_role_in_vain() {
     each("planted_link", |app| async move {
@@ -128,6 +129,7 @@ fn who_plants_a_link_waits_for_a_role_in_vain() {
     });
 }
 
+/// Proves IL-5.
 #[test]
 fn what_was_allowed_for_somebody_without_a_role_ends_with_the_role() {
     each("planted_allowance", |app| async move {
@@ -179,6 +181,7 @@ fn what_was_allowed_for_somebody_without_a_role_ends_with_the_role() {
     });
 }
 
+/// Proves IL-5.
 #[test]
 fn a_link_reaches_no_further_than_who_renamed_its_user() {
     each("planted_name", |app| async move {
@@ -228,6 +231,7 @@ fn a_link_reaches_no_further_than_who_renamed_its_user() {
     });
 }
 
+/// Proves RH-1.
 #[test]
 fn a_restore_leaves_no_allowance_and_lets_nobody_take_the_place_of_a_held_link() {
     each("planted_restore", |app| async move {
@@ -298,6 +302,7 @@ mod ends {
         (id, gateway(app, &of_name).await)
     }
 
+    /// Proves SK-8.
     #[test]
     fn a_gateway_token_ends_with_the_session_that_made_it() {
         each("gateway_session", |app| async move {
@@ -355,6 +360,7 @@ mod ends {
         });
     }
 
+    /// Proves SK-8.
     #[test]
     fn a_gateway_token_ends_with_the_accounts_token_that_made_it_but_not_by_a_rotation() {
         each("gateway_token", |app| async move {

@@ -16,6 +16,7 @@ fn texts(json: &Value) -> (String, String) {
     (text("access_token"), text("refresh_token"))
 }
 
+/// Proves OC-4.
 #[test]
 fn a_refresh_token_rotates_and_one_that_comes_again_ends_the_session() {
     each("oauth_rotation", |app| async move {
@@ -64,6 +65,7 @@ fn a_refresh_token_rotates_and_one_that_comes_again_ends_the_session() {
     });
 }
 
+/// Proves OC-4.
 #[test]
 fn a_refresh_token_that_comes_again_after_the_leeway_ends_the_session() {
     each("oauth_leeway", |app| async move {

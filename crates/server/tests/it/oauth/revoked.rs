@@ -76,6 +76,7 @@ fn only_the_client_of_a_token_gives_it_back_and_nobody_learns_what_is_known() {
     });
 }
 
+/// Proves OC-6.
 #[test]
 fn a_blocked_and_a_deleted_client_lose_their_sessions() {
     each("oauth_clients", |app| async move {

@@ -219,6 +219,7 @@ fn a_client_is_known_by_its_document_from_the_first_page_to_its_session() {
     });
 }
 
+/// Proves OC-3.
 #[test]
 fn a_code_that_comes_twice_takes_back_what_it_gave() {
     each("sign_in_code_twice", |first: Arc<App>| async move {
@@ -279,6 +280,7 @@ fn a_document_is_fetched_again_when_it_says_so_and_within_bounds() {
     });
 }
 
+/// Proves OC-9.
 #[test]
 fn a_blocked_client_gets_nothing_and_what_it_has_stops() {
     each("sign_in_blocked", |first: Arc<App>| async move {
@@ -317,6 +319,7 @@ fn a_blocked_client_gets_nothing_and_what_it_has_stops() {
     });
 }
 
+/// Proves SI-4.
 #[test]
 fn a_user_of_several_organizations_chooses_for_a_client_of_none() {
     each("sign_in_organizations", |first: Arc<App>| async move {
@@ -443,6 +446,7 @@ fn keys_that_a_client_changed_are_asked_for_before_one_is_refused() {
     });
 }
 
+/// Proves OC-5.
 #[test]
 fn an_assertion_of_a_client_that_is_no_row_is_spent_at_every_server() {
     each("oauth_document_spent", |first| async move {

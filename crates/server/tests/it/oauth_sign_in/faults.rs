@@ -13,6 +13,7 @@ use std::sync::Arc;
 /// Parameters of a request that are taken away or have another value.
 type Changed<'a> = &'a [(&'a str, Option<&'a str>)];
 
+/// Proves SI-1.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
 fn a_wrong_request_is_answered_where_it_belongs() {
@@ -145,6 +146,7 @@ fn a_wrong_request_is_answered_where_it_belongs() {
     });
 }
 
+/// Proves SI-1.
 #[test]
 fn nobody_is_sent_to_a_place_that_is_not_registered() {
     each("sign_in_redirects", |first: Arc<App>| async move {
@@ -214,6 +216,7 @@ fn nobody_is_sent_to_a_place_that_is_not_registered() {
     });
 }
 
+/// Proves SI-3.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
 fn a_token_that_is_not_right_signs_nobody_in() {
@@ -330,6 +333,7 @@ fn a_token_that_is_not_right_signs_nobody_in() {
     });
 }
 
+/// Proves SI-3.
 #[test]
 fn an_answer_is_from_the_provider_that_was_asked() {
     each("sign_in_answers", |first: Arc<App>| async move {

@@ -6,6 +6,7 @@ use super::*;
 use crate::support::each;
 use std::sync::Arc;
 
+/// Proves SI-6.
 #[test]
 fn a_name_is_text_and_nothing_else() {
     each("sign_in_names", |first: Arc<App>| async move {
@@ -46,6 +47,7 @@ fn a_name_is_text_and_nothing_else() {
     });
 }
 
+/// Proves SI-6.
 #[test]
 fn the_form_leads_to_the_client_and_nowhere_in_clear() {
     each("sign_in_policy", |first: Arc<App>| async move {

@@ -106,6 +106,7 @@ impl Drop for Running {
     }
 }
 
+/// Proves SI-3.
 #[test]
 fn a_real_provider_signs_people_in() {
     let Some(provider) = Running::start() else { return };

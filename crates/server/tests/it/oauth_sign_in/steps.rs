@@ -119,6 +119,7 @@ fn who_denies_sends_an_error() {
     });
 }
 
+/// Proves SI-4.
 #[test]
 fn any_server_of_the_store_goes_on() {
     each("sign_in_replicas", |first: Arc<App>| async move {
@@ -152,6 +153,7 @@ fn any_server_of_the_store_goes_on() {
     });
 }
 
+/// Proves SI-4.
 #[test]
 fn a_consent_makes_one_code_however_often_it_is_sent_at_once() {
     each("sign_in_race", |first: Arc<App>| async move {
@@ -193,6 +195,7 @@ async fn futures_join<T>(futures: impl Iterator<Item = impl Future<Output = T>>)
     .await
 }
 
+/// Proves SI-2.
 #[test]
 fn a_step_belongs_to_one_browser_one_purpose_and_ten_minutes() {
     each("sign_in_browser", |first: Arc<App>| async move {
@@ -252,6 +255,7 @@ fn a_step_belongs_to_one_browser_one_purpose_and_ten_minutes() {
     });
 }
 
+/// Proves SI-2.
 #[test]
 fn an_answer_comes_from_a_page_of_this_server() {
     each("sign_in_forms", |first: Arc<App>| async move {
@@ -310,6 +314,7 @@ fn an_answer_comes_from_a_page_of_this_server() {
     });
 }
 
+/// Proves SI-5.
 #[test]
 fn nobody_gives_more_than_the_page_showed_and_the_user_has() {
     each("sign_in_rights", |first: Arc<App>| async move {
@@ -418,6 +423,7 @@ fn a_user_of_several_organizations_chooses() {
     });
 }
 
+/// Proves SI-3.
 #[test]
 fn several_providers_are_chosen_from() {
     each("sign_in_choice", |first: Arc<App>| async move {
@@ -458,6 +464,7 @@ fn several_providers_are_chosen_from() {
 }
 
 /// IL-2: consent that is open when a link is taken away gives nothing.
+/// Proves IL-2.
 #[test]
 fn whose_link_was_taken_away_allows_nothing() {
     each("sign_in_unlinked", |first: Arc<App>| async move {

@@ -1,6 +1,8 @@
 //! Edges by which something can be used that the caller did not hold, each with its reason.
 //!
 //! An edge that is found and does not stand here fails the net; one that stands here and is not found fails it too.
+//!
+//! Keeps GR-1.
 
 /// An edge.
 #[derive(Debug)]

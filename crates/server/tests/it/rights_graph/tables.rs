@@ -1,4 +1,6 @@
 //! What the rows of each table that decides rights are to this net.
+//!
+//! Keeps GR-4.
 
 /// A table.
 pub struct Table {

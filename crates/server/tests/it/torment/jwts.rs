@@ -405,6 +405,7 @@ struct Counts {
     asked: u64,
 }
 
+/// Proves OA-1.
 #[test]
 fn no_forged_jwt_is_accepted_and_no_odd_one_for_what_it_is_not() {
     let (seed, whole) = (seed("jwts"), run::count(20_000));

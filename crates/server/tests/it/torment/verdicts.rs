@@ -13,8 +13,8 @@
 //!                            └ imported as somebody else's past                ┴─► backtests: as strong, or unknown
 //! ```
 //!
-//! INVARIANT MV-1: the words and bytes of an event, whom its words name now, and the way by which it comes make no verdict weaker.
-//! Invariant: the change is drawn without a look at the policies, so that nothing is left out because it would matter.
+//! INVARIANT MV-1: neither another spelling, other bytes, a suspension, a namesake nor something missing makes a
+//! verdict weaker: live, in a batch, and recorded or imported and judged again by a backtest.
 //!
 //! Absent on purpose: what a change of meaning does (another command, another person); that is for the tests of each
 //! operator.
@@ -682,6 +682,7 @@ async fn trial(app: &App, world: &World, dice: &mut Dice, number: u64) -> Figure
     figures
 }
 
+/// Proves MV-1.
 #[test]
 fn no_other_words_or_bytes_make_a_verdict_weaker() {
     let (wanted, seed) = (run::count(SMALL), seed("verdicts"));

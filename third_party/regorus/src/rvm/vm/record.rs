@@ -11,6 +11,8 @@
 //! Failures. A built-in that refuses its operands, and a reference into a value that is no collection, have no value, as
 //! in OPA; the first of them is kept. One under `not`, or below a rule that has a default, is not: there the author said
 //! what then holds. A rule keeps its own failure beside its value, so that who asks it later hears of it too.
+//!
+//! Keeps RG-3, RG-4.
 
 use crate::rvm::instructions::{Instruction, LiteralOrRegister};
 use crate::rvm::program::Program;

@@ -3,6 +3,8 @@
 //! An instruction counts as one whether it compares two numbers or two documents. What walks values is therefore charged for
 //! their trees before it does, by the extents that they know, and the evaluation ends when it has walked more than the host
 //! allows: at the same instruction on every machine. A charge is an upper bound in the order of what happens, no exact count.
+//!
+//! Keeps RG-7.
 
 use super::errors::{Result, VmError};
 use super::machine::RegoVM;

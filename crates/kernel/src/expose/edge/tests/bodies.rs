@@ -111,6 +111,7 @@ async fn a_broken_chunk_is_refused() {
     }
 }
 
+/// Proves HT-1.
 #[tokio::test]
 async fn an_unread_body_never_becomes_a_request() {
     let running = start(EdgeSettings::default()).await;

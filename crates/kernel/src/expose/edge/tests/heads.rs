@@ -245,6 +245,7 @@ async fn no_mutation_of_a_head_gets_a_bare_answer() {
     }
 }
 
+/// Proves HT-1.
 #[tokio::test]
 async fn any_pipeline_in_any_pieces_is_answered_exactly() {
     let mut draw = dice(12);

@@ -35,6 +35,7 @@ async fn gone(client: &mut Raw) {
     assert!(matches!(read.await.expect("the server keeps it"), Ok(0) | Err(_)));
 }
 
+/// Proves SH-1.
 #[tokio::test]
 async fn the_oldest_request_of_a_full_share_makes_room() {
     let running = start(allowing(2, 64)).await;
@@ -47,6 +48,7 @@ async fn the_oldest_request_of_a_full_share_makes_room() {
     assert_eq!(second.answer().await.body, "slow");
 }
 
+/// Proves SH-1.
 #[tokio::test]
 async fn who_was_recognized_is_in_no_share() {
     let running = start(allowing(1, 64)).await;
@@ -61,6 +63,7 @@ async fn who_was_recognized_is_in_no_share() {
     assert_eq!(two.answer().await.body, "slow");
 }
 
+/// Proves SH-1.
 #[tokio::test]
 async fn the_oldest_connection_of_a_full_share_makes_room_and_no_recognized_one() {
     let running = start(allowing(32, 2)).await;
@@ -118,6 +121,7 @@ async fn some_places_are_kept_for_callers_that_were_recognized() {
     running.go_on.add_permits(4);
 }
 
+/// Proves RY-1.
 #[tokio::test]
 async fn what_is_not_counted_is_answered_by_a_full_server() {
     let running = start(EdgeSettings {

@@ -71,6 +71,7 @@ async fn shaken(running: &Running, trusted: &str, alpn: &[&[u8]]) -> std::io::Re
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
+/// Proves TC-1.
 #[tokio::test]
 async fn what_is_read_anew_is_used_from_the_next_connection_on_and_what_is_unusable_is_not() {
     let (cert, key) = (

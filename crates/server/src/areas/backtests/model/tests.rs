@@ -82,6 +82,7 @@ fn allowed(from: Status, to: Status) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
+    /// Proves BT-1, BT-3, BT-4.
     #[test]
     fn no_order_of_acts_breaks_a_rule(acts in acts()) {
         let mut now = START;
@@ -142,6 +143,7 @@ proptest! {
     }
 }
 
+/// Proves BT-2.
 #[test]
 fn every_state_that_is_not_terminal_accepts_cancel() {
     let mut queued = run();
@@ -210,6 +212,7 @@ fn a_run_is_partial_iff_it_ended_early_with_something_evaluated() {
     assert_eq!(succeeded.result_digest, None);
 }
 
+/// Proves BT-10.
 #[test]
 fn what_could_not_be_read_is_not_a_success() {
     for (errors, evaluated, succeeds) in [

@@ -10,7 +10,8 @@
 //! first. A login name that is the address of somebody who keeps it cannot be taken from its user, and to take the address away
 //! would make a guard weaker: both are meant by the word then, and the line is warned of.
 //!
-//! INVARIANT DI-15: no file gives a user a new address that is a word of another user of the directory when it is applied.
+//! Keeps DI-15: no file gives a user a new address that is a word of another user of the directory when it is
+//! applied.
 
 use super::super::model::User;
 use super::super::store::clashes;

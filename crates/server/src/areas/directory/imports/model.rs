@@ -407,6 +407,7 @@ pub struct ImportPath {
 mod tests {
     use super::*;
 
+    /// Proves DI-12.
     #[test]
     fn each_kind_alone_can_be_too_much_and_a_few_never_are() {
         let removal = |removed, of| Removal { removed, of };

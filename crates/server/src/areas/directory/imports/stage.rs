@@ -1,6 +1,6 @@
 //! Stages a chunk: writes the versions that the swap will show.
 //!
-//! INVARIANT DI-3: a refused line writes nothing, and an unchanged one stages nothing.
+//! Keeps DI-3.
 
 use super::super::held::model::{HeldChange, Picture};
 use super::super::model::{Group, GroupId, Status, SuspendedBy, User, Validity};

@@ -1,6 +1,6 @@
 //! What an import does in small units of work: marking, the swap, undoing, clearing away.
 //!
-//! INVARIANT DI-2: the swap is one row; before it nothing of an import is visible, behind it everything.
+//! Keeps DI-2: the swap is one row; before it nothing of an import is visible, behind it everything.
 
 use super::super::returning::{group_gone, user_gone};
 use super::super::store::upkeep::{self, Ended, Marked};

@@ -1,6 +1,8 @@
 //! The programs that a profile can be for: what they take, which files they read, what guards them.
 //!
 //! A module of one target is pure: a schema, the names of its files, a table of what weakens enforcement.
+//!
+//! Keeps MC-6.
 
 mod claude_code;
 mod codex;

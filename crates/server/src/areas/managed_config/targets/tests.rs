@@ -204,6 +204,7 @@ pub fn codex_invalid() -> Vec<(Value, &'static str)> {
     cases
 }
 
+/// Proves MC-6.
 #[test]
 fn what_the_programs_were_seen_to_take_is_taken() {
     for (target, valid) in [
@@ -224,6 +225,7 @@ fn what_the_programs_were_seen_to_take_is_taken() {
     }
 }
 
+/// Proves MC-6.
 #[test]
 fn what_the_programs_were_seen_to_refuse_is_refused_at_its_place() {
     for (target, invalid) in [
@@ -256,6 +258,7 @@ fn a_default_is_judged_like_a_default() {
     assert_eq!(found, expected);
 }
 
+/// Proves MC-5.
 #[test]
 fn no_refusal_quotes_a_value() {
     let secret = "hunter2-secret";

@@ -1,4 +1,7 @@
 //! `POST …/mcp/clients`
+//!
+//! INVARIANT OC-15: a client has a ceiling that is written when its scopes are given; what its account may do later
+//! adds nothing.
 
 use super::model::{AuthMethod, ClientView, GrantTypes, Jwks, RedirectUris, Registered, texts, words};
 use super::store;

@@ -1,4 +1,6 @@
 //! The words and rules of registered clients, without storage.
+//!
+//! INVARIANT OC-14: whoever gives a client something, or lets it in again, holds all that it can then be granted.
 
 use crate::areas::resources::definition::{AtMost, Line};
 use provost_kernel::auth::ScopeSet;

@@ -1,4 +1,7 @@
 //! `PATCH …/mcp/clients/{mcpClientId}`: absent members stay (D13).
+//!
+//! INVARIANT OC-16: what somebody takes away from a client who does not hold it makes the client no easier to take:
+//! its keys and targets are given by whoever holds what it could be granted before.
 
 use super::model::{ClientPath, ClientView, GrantTypes, Jwks, RedirectUris, Registered, texts, words, wrong};
 use super::store;

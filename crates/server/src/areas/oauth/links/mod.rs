@@ -8,13 +8,14 @@
 //!                      renamed within 90 days                              where an admin allowed it since
 //! ```
 //!
-//! INVARIANT IL-1: a user has one subject of an issuer; a second one, and the first one of a user who had another or was
-//!   renamed within 90 days, is linked by an admin, or once each where an admin allowed it since.
-//! INVARIANT IL-2: what came by a link that was taken away has ended: sessions, and codes that nobody used.
+//! INVARIANT IL-1: a user has one subject of an issuer; a second one, and the first one of a user who had another or
+//! was renamed within 90 days, is linked by an admin, or once each where an admin allowed it since.
+//! INVARIANT IL-2: what came by a link that was taken away has ended: sessions, codes, consents that are open.
 //! INVARIANT IL-3: a link ends with its user.
 //! INVARIANT IL-4: whoever links a subject, or allows it, holds all that its user may do.
-//! INVARIANT IL-5: and holds all that its user may do later: with a new role what was allowed ends, and a link is held whose
-//!   maker could not give that role, until an admin releases it.
+//! INVARIANT IL-5: a link is followed for roles that its maker could give, no further than who renamed its user
+//! since, or who released it: with another role what was allowed for the user ends, and the link is held, named in
+//! the answer and the audit entry.
 //!
 //! Absent on purpose: which issuers there are; the operator's configuration says that.
 

@@ -178,6 +178,7 @@ mod tests {
     use super::*;
     use provost_kernel::auth::ScopeSet;
 
+    /// Proves IL-5.
     #[test]
     fn a_reach_is_what_its_words_say() {
         let narrow = Permission::effective(Role::Admin, Some(ScopeSet::of(&["directory:write"])), None);
@@ -199,6 +200,7 @@ mod tests {
     type Set = fn(&mut Past, Option<Timestamp>);
 
     /// Each reason alone, each before and behind what an admin allowed.
+    /// Proves IL-1.
     #[test]
     fn who_was_somebody_before_is_linked_by_an_admin() {
         let at = |secs: i64| Some(Timestamp::EPOCH.plus_secs(secs));

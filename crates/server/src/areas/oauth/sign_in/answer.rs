@@ -2,12 +2,12 @@
 
 use super::browser::Browser;
 use super::page::{self, Notice};
-use crate::percent::encoded;
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{LOCATION, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE};
 use http::{HeaderValue, StatusCode};
 use provost_kernel::{Code, Error, Kernel};
+use provost_words::percent::encoded;
 use std::borrow::Cow;
 
 /// Why a step is not taken.

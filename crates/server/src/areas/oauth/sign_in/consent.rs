@@ -1,4 +1,6 @@
 //! `GET` and `POST /oauth/consent`: somebody is asked, and answers.
+//!
+//! Keeps SI-4.
 
 use super::answer::{Stop, stopped};
 use super::authorize::read;

@@ -12,14 +12,14 @@
 //! browser that began. Rows are written twice: a link and an audit entry when somebody has signed in, and the code.
 //!
 //! INVARIANT SI-1: nobody is sent to a URL that is not a registered redirect target of a known client.
-//! INVARIANT SI-2: a step is taken only in the browser that took the one before it, within ten minutes, and from a page
-//!   of this server.
-//! INVARIANT SI-3: who somebody is, an ID token says whose signature, issuer, audience, time, nonce and code were checked;
-//!   the answer came from the provider that was asked (RFC 9207).
-//! INVARIANT SI-4: one consent makes one code, at all servers of a store together; sent again it leads to the same one as
-//!   long as that can be used.
-//! INVARIANT SI-5: a code carries no more than the page showed, than the client may and than the user's role, which is read
-//!   in the transaction that makes the code.
+//! INVARIANT SI-2: a step is taken only in the browser that took the one before it, within ten minutes, and from a
+//! page of this server.
+//! INVARIANT SI-3: who somebody is, an ID token says that answers this request and whose signature, issuer, audience,
+//! time, nonce and code were checked; the answer came from the provider that was asked (RFC 9207).
+//! INVARIANT SI-4: one consent makes one code, at all servers of a store together; sent again it leads to the same
+//! one as long as that can be used.
+//! INVARIANT SI-5: a code carries no more than the page showed, than the client may and than the user's role, which
+//! is read in the transaction that makes the code.
 //! INVARIANT SI-6: a page shows what strangers wrote as text, runs nothing, asks for nothing, and stands in no frame.
 //!
 //! Absent on purpose: passwords and accounts of our own; a session of this server in the browser (the provider has one);

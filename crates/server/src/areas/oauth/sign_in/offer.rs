@@ -1,4 +1,6 @@
 //! What a person is asked to give: no more than was asked for, than the client may, and than they have themselves (SI-5).
+//!
+//! Keeps SI-5.
 
 use super::request::Asked;
 use super::words;
@@ -39,6 +41,7 @@ fn of(asked: ScopeSet, client: Option<ScopeSet>, role: Role) -> Offer {
 mod tests {
     use super::*;
 
+    /// Proves SI-5.
     #[test]
     fn an_offer_is_within_request_client_and_role() {
         let asked = ScopeSet::of(&["policies:write", "audit:export", "fleet:read"]);

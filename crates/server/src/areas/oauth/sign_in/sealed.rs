@@ -3,6 +3,8 @@
 //! The key is derived from the installation's sealing key, so that every server of it opens what another one sealed. What
 //! a text is bound to is authenticated with it: a text for another step or another browser does not open, exactly as one
 //! that was changed.
+//!
+//! Keeps SI-2.
 
 use super::browser::Browser;
 use base64::Engine;

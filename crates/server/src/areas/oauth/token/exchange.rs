@@ -1,4 +1,7 @@
 //! Token exchange (RFC 8693): a token of a trusted issuer for one of ours.
+//!
+//! INVARIANT OC-17: an exchange gives a token for resources of the subject token alone, unless the client proved
+//! itself.
 
 use super::super::form::Form;
 use super::super::opening::login;

@@ -1,4 +1,7 @@
 //! One subject token: what was given for it, and when nothing is any more.
+//!
+//! INVARIANT OC-12: a token whose session has ended is exchanged for nothing, also when that session is forgotten.
+//! INVARIANT OC-13: all exchanges of one subject token by one client belong to one session, whose end ends them all.
 
 use super::super::foreign::{Id, Keys, Named, hexadecimal};
 use super::super::store;

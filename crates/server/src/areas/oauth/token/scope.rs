@@ -1,7 +1,7 @@
 //! What a token is for: scopes and resources.
 //!
-//! INVARIANT OC-2: what an access token may do is never more than was asked for, than its client may, than its user's or
-//!   account's role, and than the assertion behind it says.
+//! Keeps OC-2: what an access token may do is never more than was asked for, than its client may, than its user's or
+//! account's role, and than the assertion behind it says.
 
 use super::super::state::Oauth;
 use provost_kernel::auth::{SCOPES, ScopeSet};

@@ -1,4 +1,6 @@
 //! `POST …/credentials/{credentialId}/verify`
+//!
+//! Keeps RC-9.
 
 use super::job;
 use super::model::{CheckId, State};

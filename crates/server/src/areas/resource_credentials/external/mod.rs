@@ -1,7 +1,6 @@
 //! Secret managers that keep secrets in our stead, as the operator declares them (D11.3).
 //!
-//! INVARIANT RC-7: the API never names an address: external secrets come from what the operator declared for the
-//! organization, below its prefix (D11.3).
+//! Keeps RC-7.
 
 mod address;
 mod file;

@@ -29,6 +29,7 @@ impl Drop for Folder {
     }
 }
 
+/// Proves RC-7.
 #[test]
 fn files_are_read_below_the_root_alone_and_no_link_is_followed() {
     let folder = Folder::new("files");
@@ -195,6 +196,7 @@ async fn every_refusal_has_its_reason() {
     assert_eq!(secret, Err(Reason::Unreachable));
 }
 
+/// Proves RC-7.
 #[tokio::test]
 async fn a_private_address_is_reached_only_when_it_is_allowed() {
     let folder = Folder::new("private");

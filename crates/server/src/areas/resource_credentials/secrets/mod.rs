@@ -1,7 +1,7 @@
 //! The secrets of credentials: sealing, opening, erasing, re-wrapping (D11.8).
 //!
-//! INVARIANT RC-2: a secret opens only as the secret of its organization, resource, credential and version.
-//! INVARIANT RC-3: a re-wrap that is killed anywhere loses no secret, and every secret opens at every moment of it.
+//! Keeps RC-2.
+//! Keeps RC-3.
 
 mod rewrap;
 mod store;

@@ -8,6 +8,8 @@
 //!
 //! Each step is one unit of work. Between any two, each secret names the version that wraps it and that version's
 //! row is there, so it opens (RC-3). Which step is next follows from the rows alone: a restart goes on by itself.
+//!
+//! Keeps RC-3.
 
 use super::{Place, StoredKey, make_key, store};
 use crate::areas::resource_credentials::fences;

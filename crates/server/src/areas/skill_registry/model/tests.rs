@@ -62,6 +62,7 @@ fn a_version_is_counted_up_from_the_highest() {
     );
 }
 
+/// Proves SK-1.
 #[test]
 fn a_published_version_keeps_its_content() {
     let all = [known("1.0.0", "a", 1, false)];
@@ -74,6 +75,7 @@ fn a_published_version_keeps_its_content() {
     assert_eq!(refused.code(), Code::AlreadyExists);
 }
 
+/// Proves SK-2.
 #[test]
 fn withdrawn_content_is_not_published_again() {
     let all = [known("1.0.0", "bad", 1, true), known("1.0.1", "good", 2, false)];
@@ -83,6 +85,7 @@ fn withdrawn_content_is_not_published_again() {
     }
 }
 
+/// Proves SK-5.
 #[test]
 fn places_differ_by_every_part() {
     let place = |client: &str, device: Option<&str>, path: Option<&str>| Place {

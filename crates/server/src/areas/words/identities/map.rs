@@ -1,4 +1,6 @@
 //! Maps a word of telemetry to a user.
+//!
+//! Keeps WD-4.
 
 use super::model::{MOST, Mapping, OneMapping};
 use super::store;

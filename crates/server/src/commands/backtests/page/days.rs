@@ -5,8 +5,8 @@
 use super::super::view::DayRow;
 use super::super::words::{date, number};
 use super::section;
-use crate::html::{Html, scaled, share};
 use provost_kernel::time::Timestamp;
+use provost_words::html::{Html, scaled, share};
 
 const DAY_MS: i64 = 86_400_000;
 /// More bars than these are too thin on a telephone; then one stands for several days.

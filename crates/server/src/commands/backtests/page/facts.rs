@@ -3,7 +3,7 @@
 use super::super::view::{PolicySet, RunView};
 use super::super::words::{instant, number};
 use super::section;
-use crate::html::Html;
+use provost_words::html::Html;
 
 /// Names listed one by one; of longer lists the number is said.
 const NAMED: usize = 12;

@@ -3,7 +3,7 @@
 use super::super::view::{Change, Direction, rank};
 use super::super::words::{action, number, percent};
 use super::section;
-use crate::html::{Html, scaled};
+use provost_words::html::{Html, scaled};
 
 /// Pixels: how tall all decisions together are for each direction and at most, how far groups lie apart, and what two
 /// lines of text need.

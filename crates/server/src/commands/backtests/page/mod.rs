@@ -8,8 +8,9 @@
 //! The same run is always the same page: nothing here reads a clock. Charts are SVG whose lengths are shares of
 //! the page's width, so that their text keeps its size on a telephone.
 //!
-//! INVARIANT PG-1: nothing of a run can be markup ([`crate::html`]).
-//! INVARIANT PG-2: the page asks for nothing and runs nothing; a browser is told so before the first content.
+//! Keeps PG-1: nothing of a run can be markup ([`provost_words::html`]).
+//! INVARIANT PG-2: the page of a run asks for nothing and runs nothing; a browser is told so before the first
+//! content. Proof: `cargo xtask page`.
 //!
 //! Absent on purpose: what the events held (the samples have ids and decisions only, D9.4), any link.
 
@@ -21,7 +22,7 @@ mod samples;
 
 use super::view::{Direction, Results, RunView};
 use super::words::{caveats, headline, number, percent};
-use crate::html::Html;
+use provost_words::html::Html;
 
 const BEFORE_TITLE: &str = "<!DOCTYPE html>
 <html lang=\"en\">
@@ -203,6 +204,7 @@ mod tests {
         markup
     }
 
+    /// Proves PG-1.
     #[test]
     fn whatever_a_run_says_its_markup_is_that_of_a_harmless_one() {
         // Words of one letter, so that a name is neither folded nor counted in another way.
@@ -227,6 +229,7 @@ mod tests {
         assert!(!long.contains("<<"));
     }
 
+    /// Proves PG-2.
     #[test]
     fn the_page_asks_for_nothing_and_runs_nothing() {
         let page = page_of("x");

@@ -3,7 +3,7 @@
 use super::super::view::Results;
 use super::super::words::{number, percent};
 use super::section;
-use crate::html::{Html, share};
+use provost_words::html::{Html, share};
 
 /// Rows that everybody sees; the others unfold.
 const SHOWN: usize = 10;

@@ -3,7 +3,7 @@
 use super::super::view::{Judged, Sample};
 use super::super::words::{self, action, instant, number};
 use super::section;
-use crate::html::Html;
+use provost_words::html::Html;
 
 /// Samples that everybody sees; the others unfold.
 const SHOWN: usize = 12;

@@ -6,10 +6,10 @@ use super::super::request::Asked;
 use super::super::words::{Group, groups};
 use super::{document, respond};
 use crate::areas::oauth::grants::{Client, User};
-use crate::html::Html;
 use axum::response::Response;
 use http::{StatusCode, Uri};
 use provost_kernel::auth::{OrganizationId, Role, ScopeSet};
+use provost_words::html::Html;
 use std::net::IpAddr;
 
 /// What is asked of whom.

@@ -1,7 +1,7 @@
 //! The pages of the sign-in: one column, no script, nothing from elsewhere, readable on a telephone and aloud.
 //!
-//! INVARIANT SI-6: names that strangers chose are text ([`crate::html`]); the policy that goes with a page forbids scripts,
-//!   images, frames and any style but the one below.
+//! Keeps SI-6: names that strangers chose are text ([`provost_words::html`]); the policy that goes with a page
+//! forbids scripts, images, frames and any style but the one below.
 
 mod consent;
 
@@ -9,7 +9,6 @@ pub use consent::{Asking, consent};
 
 use super::answer::with_query;
 use crate::areas::oauth::grants::User;
-use crate::html::Html;
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::body::Body;
 use axum::response::Response;
@@ -19,6 +18,7 @@ use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_FRA
 use http::{HeaderName, HeaderValue, StatusCode};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::expose::edge::Page;
+use provost_words::html::Html;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 

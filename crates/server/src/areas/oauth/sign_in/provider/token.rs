@@ -1,4 +1,6 @@
 //! The ID token of an answer (OpenID Connect Core 3.1.3.7).
+//!
+//! Keeps SI-3.
 
 use super::metadata::Metadata;
 use super::{Declared, Person};

@@ -1,0 +1,57 @@
+//! Text from elsewhere, made unable to steer a terminal.
+//!
+//! Keeps CL-3.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Control characters, and the invisible ones that reorder what a reader sees.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+}
+
+/// Returns the text on one line, with every steering character spelled out.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    replace(text, |_| false)
+}
+
+/// Returns the text with every steering character but newline spelled out.
+pub fn lines_visible(text: &str) -> Cow<'_, str> {
+    replace(text, |c| c == '\n')
+}
+
+fn replace(text: &str, keep: fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(|c| steers(c) && !keep(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if c == '\t' {
+            out.push(' ');
+        } else if steers(c) && !keep(c) {
+            // The spelling is that of JSON, so that escaped JSON stays JSON.
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves CL-3.
+    #[test]
+    fn nothing_that_is_shown_can_steer_a_terminal() {
+        assert_eq!(
+            visible("a\u{1b}[2Jb\u{9b}1m\u{202e}c\nd"),
+            "a\\u001b[2Jb\\u009b1m\\u202ec\\u000ad"
+        );
+        assert_eq!(lines_visible("a\nb\rc"), "a\nb\\u000dc");
+        assert!(matches!(visible("plain words, ünïcode"), Cow::Borrowed(_)));
+    }
+}
