@@ -25,6 +25,7 @@
 //! Absent on purpose: columns of these tables. All of them count, those of later migrations included, except for what only
 //! records what was seen. And areas that are switched on and off. What the binary holds it serves.
 
+use crate::announcement::Listener;
 use crate::cx::Cx;
 use crate::db::{Conn, Migration, RightsTable, Statement, Tx};
 use crate::doubt::SureTime;
@@ -83,6 +84,8 @@ pub struct Area {
     pub timers: &'static [Timer],
     /// Begins what is neither a job nor a timer.
     pub start: Option<Start>,
+    /// How it acts on what areas below it announce, in the same unit of work.
+    pub on: &'static [&'static dyn Listener],
     /// Writes what is buffered, before the kernel stops.
     pub finish: Option<Finish>,
     /// Its tables that decide what somebody may do.
@@ -222,6 +225,7 @@ impl Area {
             jobs: Vec::new,
             timers: &[],
             start: None,
+            on: &[],
             finish: None,
             rights: &[],
             records: &[],
@@ -328,6 +332,11 @@ impl Areas {
     /// Returns what the entries of the audit log say of rows.
     pub fn testimonies(&self) -> impl Iterator<Item = &'static Testimony> {
         self.iter().flat_map(|area| area.testimonies.iter().copied())
+    }
+
+    /// Returns who acts on announcements, in the order of the areas.
+    pub fn listeners(&self) -> impl Iterator<Item = &'static dyn Listener> {
+        self.iter().flat_map(|area| area.on.iter().copied())
     }
 
     /// Returns every way of taking away again.

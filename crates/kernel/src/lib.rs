@@ -4,6 +4,7 @@
 //! The kernel knows how a thing is exposed, authorized, stored, audited and repeated safely. It knows no
 //! area's word: what a service account or a backtest is, the areas say.
 
+pub mod announcement;
 pub mod area;
 pub mod arrival;
 pub mod audit;

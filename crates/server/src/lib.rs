@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 //! The composition root of Provost: areas, configuration, command line.
 
+pub mod announcements;
 pub mod app;
 pub mod areas;
 pub mod background;

@@ -4,6 +4,7 @@ use crate::areas::resources::{credential_body, make_check, make_credential, make
 use crate::support::{App, Dice, each, fresh_key};
 use provost_kernel::jobs::{self, Handler, Work};
 use provost_kernel::kernel::Extras;
+use provost_server::announcements::{Departure, PrincipalEnded};
 use provost_server::areas::resource_credentials::external::{Backend, Declared, ExternalManagers};
 use provost_server::areas::resource_credentials::{self, Asking};
 use provost_server::areas::resources::model::ResourceId;
@@ -187,7 +188,11 @@ fn a_deleted_subject_is_forgotten_everywhere() {
         let before = app.get(&path).await.json;
         let gone = one.clone();
         unit(&app, move |cx| {
-            resource_credentials::forget_subject(cx, SubjectKind::ServiceAccount, &gone)
+            cx.announce(&PrincipalEnded {
+                kind: SubjectKind::ServiceAccount,
+                id: gone.clone(),
+                how: Departure::Deleted,
+            })
         })
         .await
         .unwrap();

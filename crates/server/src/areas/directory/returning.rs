@@ -15,10 +15,11 @@ use super::model::{Group, GroupId, Status, SuspendedBy, User, UserId};
 use super::store::ended::{self, Ended, EndedRecords};
 use super::store::{groups, memberships, users};
 use super::users::orphans;
+use crate::announcements::{Departure, PrincipalEnded};
 use crate::areas::directory::fences;
 use crate::areas::policies::{NamedKind, Record};
 use crate::areas::subjects::SubjectKind;
-use crate::areas::{mcp_sessions, oauth, resource_credentials, skill_registry, words};
+use crate::areas::words;
 use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Result, params};
 use serde_json::json;
@@ -133,10 +134,11 @@ pub fn user_gone(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
     let org = cx.org();
     words::end_memberships(cx, id.as_str())?;
     cx.queue(&memberships::DELETE_OF_USER, params![org, id.as_str()])?;
-    resource_credentials::forget_subject(cx, SubjectKind::User, id.as_str())?;
-    mcp_sessions::user_left(cx, id.as_str())?;
-    oauth::user_gone(cx, id.as_str())?;
-    skill_registry::revoke_tokens_of(cx, id.as_str(), "principal_deleted")?;
+    cx.announce(&PrincipalEnded {
+        kind: SubjectKind::User,
+        id: id.as_str().to_owned(),
+        how: Departure::Deleted,
+    })?;
     cx.emit(&fences::USER_DELETED, json!({ "userId": id }));
     orphans(cx, id)
 }
@@ -145,7 +147,11 @@ pub fn user_gone(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
 pub fn group_gone(cx: &mut Cx<'_>, id: &GroupId) -> Result<()> {
     let org = cx.org();
     cx.queue(&memberships::DELETE_OF_GROUP, params![org, id.as_str()])?;
-    resource_credentials::forget_subject(cx, SubjectKind::Group, id.as_str())?;
+    cx.announce(&PrincipalEnded {
+        kind: SubjectKind::Group,
+        id: id.as_str().to_owned(),
+        how: Departure::Deleted,
+    })?;
     cx.emit(&fences::GROUP_DELETED, json!({ "groupId": id }));
     Ok(())
 }

@@ -11,8 +11,9 @@ use super::model::{
     ACCOUNT_DISABLED, Cut, Ended, SUPERSEDED, SessionId, State, Subject, USER_SUSPENDED, last_seq,
 };
 use super::store;
+use crate::announcements::{PrincipalEnded, SessionsEnded, TokenRevoked, TokenSuperseded};
 use crate::areas::mcp_sessions::fences;
-use crate::areas::skill_registry;
+use crate::areas::subjects::SubjectKind;
 use provost_kernel::error::Error;
 use provost_kernel::jobs::{Handler, NewJob, Work};
 use provost_kernel::{Cx, Result, Timestamp, params};
@@ -94,28 +95,25 @@ pub fn end_all_of_client(cx: &mut Cx<'_>, client_id: &str, reason: &str) -> Resu
     end_all(cx, &Subject::Client(client_id.to_owned()), reason)
 }
 
-/// Notes that a user was suspended or deleted. Its tokens are refused by what it is now (D2.9); this is the record.
-pub fn user_left(cx: &mut Cx<'_>, user_id: &str) -> Result<()> {
-    end_all_of_user(cx, user_id, USER_SUSPENDED).map(drop)
-}
-
-/// Notes that an account was disabled or deleted.
-pub fn account_left(cx: &mut Cx<'_>, id: &str) -> Result<()> {
-    end_all_of_service_account(cx, id, ACCOUNT_DISABLED).map(drop)
+/// Ends the sessions of a user or an account that acts no more. Its tokens are refused by what it is now (D2.9); this is the
+/// record.
+pub fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
+    match ended.kind {
+        SubjectKind::User => end_all_of_user(cx, &ended.id, USER_SUSPENDED).map(drop),
+        SubjectKind::ServiceAccount => end_all_of_service_account(cx, &ended.id, ACCOUNT_DISABLED).map(drop),
+        SubjectKind::Group => Ok(()),
+    }
 }
 
 /// Ends the sessions of a token that was revoked.
-pub fn token_revoked(cx: &mut Cx<'_>, token_id: &str, revoke_reason: &str) -> Result<()> {
-    let reason = match revoke_reason {
+pub fn token_revoked(cx: &mut Cx<'_>, revoked: &TokenRevoked) -> Result<()> {
+    let token_id = revoked.id.as_str();
+    let reason = match revoked.reason.as_str() {
         "rotated" => SUPERSEDED,
         "token_reuse" => "token_reuse",
         "account_deleted" => ACCOUNT_DISABLED,
         _ => super::model::ADMIN_REVOKED,
     };
-    // A rotation replaces the token of somebody who goes on; every other end takes with it what was made by the token (SK-8).
-    if reason != SUPERSEDED {
-        skill_registry::revoke_tokens_by(cx, token_id, revoke_reason)?;
-    }
     let (org, now) = (cx.org(), cx.now());
     let cuts = store::cuts(&mut cx.tx(), org)?;
     let mut before = i64::MAX;
@@ -149,14 +147,19 @@ fn end_children(cx: &mut Cx<'_>, at: Timestamp, reason: &str) -> Result<()> {
         Ok(SessionId::from_store(row.get(0)?))
     })?;
     tell(cx, &children, reason);
-    // INVARIANT SK-8: so do the gateway tokens that came by any of them.
-    skill_registry::revoke_tokens_of_ended(cx, at, reason)
+    cx.announce(&SessionsEnded {
+        at,
+        reason: reason.to_owned(),
+    })
 }
 
 /// Lets the sessions of a token live until its grace ends.
-pub fn token_in_grace(cx: &mut Cx<'_>, token_id: &str, until: Timestamp) -> Result<()> {
+pub fn token_superseded(cx: &mut Cx<'_>, superseded: &TokenSuperseded) -> Result<()> {
     let org = cx.org();
-    cx.queue(&store::SHORTEN_TOKEN, params![org, token_id, until])
+    cx.queue(
+        &store::SHORTEN_TOKEN,
+        params![org, superseded.id.as_str(), superseded.until],
+    )
 }
 
 /// Ends every session of the organization, in the unit that restores it (D12.9).

@@ -46,10 +46,7 @@ mod view;
 
 pub(crate) use credential::cut;
 pub use credential::{LOOKUP, credential};
-pub use end::{
-    account_left, end, end_all_of_client, end_all_of_service_account, end_all_of_user, end_every,
-    token_in_grace, token_revoked, user_left,
-};
+pub use end::{end, end_all_of_client, end_all_of_service_account, end_all_of_user, end_every};
 pub use model::{
     ABSOLUTE_SECS, IDLE_SECS, LASTING_GRANT, NewSession, Session, SessionActor, SessionId, searched, seq,
 };
@@ -59,6 +56,7 @@ pub use open::{
 pub use store::{rename, touch};
 pub use upkeep::{broken_invariants, retain, sweep};
 
+use provost_kernel::announcement::Hears;
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -96,6 +94,11 @@ pub static AREA: Area = Area {
         }),
     ],
     check: Check::Find(|tx, _| upkeep::broken_invariants(tx)),
+    on: &[
+        &Hears(end::principal_ended),
+        &Hears(end::token_revoked),
+        &Hears(end::token_superseded),
+    ],
     restore: Some(end_every),
     guides: &[guide!("mcp-sessions", "Sessions of MCP clients")],
     ..Area::named("mcp_sessions", "Sessions of MCP clients: delegated grants")

@@ -47,8 +47,9 @@ pub use checks::handler;
 pub use port::{asking, credential_for, open_secret};
 pub use store::PRUNE_CHECKS;
 
-use crate::areas::resources::model::{Protocol, ResourceId};
+use crate::announcements::{Departure, PrincipalEnded, ProtocolChanges, ResourceGoes};
 use crate::areas::subjects::SubjectKind;
+use provost_kernel::announcement::Hears;
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::Entry;
@@ -68,6 +69,11 @@ pub static AREA: Area = Area {
         Box::pin(async move { secrets::rewrap(&kernel).await.map(drop) })
     })],
     check: Check::Nothing("a secret says by its own seal whose it is when it is opened"),
+    on: &[
+        &Hears(principal_ended),
+        &Hears(resource_goes),
+        &Hears(protocol_changes),
+    ],
     prune: Some(prune_checks),
     sealing_keys: Some(secrets::sealing_keys_in_use),
     ..Area::named(
@@ -89,8 +95,11 @@ fn operations() -> Vec<Entry> {
 }
 
 /// Removes a deleted subject from every assignment (D13).
-pub fn forget_subject(cx: &mut Cx<'_>, kind: SubjectKind, id: &str) -> Result<()> {
-    store::forget(cx, kind, id)
+pub fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
+    match ended.how {
+        Departure::Deleted => store::forget(cx, ended.kind, &ended.id),
+        Departure::Stopped => Ok(()),
+    }
 }
 
 /// Returns the ids of the credentials that are assigned to a subject, sorted.
@@ -98,21 +107,26 @@ pub fn assigned_to(cx: &mut Cx<'_>, kind: SubjectKind, id: &str) -> Result<Vec<S
     store::assigned_to(cx, kind, id)
 }
 
-/// Returns how many credentials a resource has.
-pub fn count(cx: &mut Cx<'_>, resource: &ResourceId) -> Result<i64> {
-    Ok(store::kinds_of(cx, resource)?
-        .iter()
-        .map(|(_, count)| count)
-        .sum())
+/// Refuses the end of a resource that has credentials: none outlives it, and none goes away with it silently (RS-2).
+///
+/// Errors: `Conflict`.
+pub fn resource_goes(cx: &mut Cx<'_>, resource: &ResourceGoes) -> Result<()> {
+    let kinds = store::kinds_of(cx, &resource.id)?;
+    let count: i64 = kinds.iter().map(|(_, count)| count).sum();
+    if count == 0 {
+        return Ok(());
+    }
+    let message = format!("the resource still has credentials ({count}); delete them first");
+    Err(Error::new(Code::Conflict, message).with("credentials", count))
 }
 
 /// Refuses a protocol that a credential of the resource does not fit.
 ///
 /// Errors: `Conflict`.
-pub fn fit(cx: &mut Cx<'_>, resource: &ResourceId, protocol: Protocol) -> Result<()> {
-    for (kind, count) in store::kinds_of(cx, resource)? {
-        if !kind.fits(protocol) {
-            let (kind, protocol) = (kind.as_str(), protocol.as_str());
+pub fn protocol_changes(cx: &mut Cx<'_>, change: &ProtocolChanges) -> Result<()> {
+    for (kind, count) in store::kinds_of(cx, &change.id)? {
+        if !kind.fits(change.protocol) {
+            let (kind, protocol) = (kind.as_str(), change.protocol.as_str());
             let message =
                 format!("{count} credentials of the kind {kind} do not fit {protocol}; change them first");
             return Err(Error::new(Code::Conflict, message));

@@ -3,13 +3,12 @@
 use super::model::{Resource, ResourcePath};
 use super::ownership::Owner;
 use super::store;
+use crate::announcements::ResourceGoes;
 use crate::areas::policies::{NamedKind, Record};
-use crate::areas::resource_credentials;
 use crate::areas::resources::fences;
 use crate::areas::subjects::{Deleted, losing, weighed};
 use crate::areas::words::{self, Kind};
 use provost_kernel::auth::Role::Admin;
-use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
 use serde_json::Value;
@@ -46,12 +45,8 @@ impl Operation for DeleteResource {
         let resource = store::get(cx, id)?;
         let writer = Owner::calling(cx, input.manager.as_ref());
         resource.owner.admit(cx, writer)?;
-        // INVARIANT RS-2: no credential outlives its resource, and none goes away with it silently.
-        let count = resource_credentials::count(cx, id)?;
-        if count > 0 {
-            let message = format!("the resource still has credentials ({count}); delete them first");
-            return Err(Error::new(Code::Conflict, message).with("credentials", count));
-        }
+        // INVARIANT RS-2: whoever needs the resource refuses here.
+        cx.announce(&ResourceGoes { id: id.clone() })?;
         let deleted = losing(cx, record(&resource))?;
         let had = [resource.name.as_str(), resource.access_name.as_str()];
         words::end(cx, Kind::Resource, id.as_str(), had)?;

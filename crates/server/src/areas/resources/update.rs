@@ -4,7 +4,7 @@ use super::definition::Line;
 use super::model::{Resource, ResourceBody, ResourcePath, ResourceView, view};
 use super::ownership::Owner;
 use super::{gateways, store};
-use crate::areas::resource_credentials;
+use crate::announcements::ProtocolChanges;
 use crate::areas::resources::fences;
 use aws_lc_rs::digest::{SHA256, digest};
 use provost_kernel::audit::hex;
@@ -45,7 +45,10 @@ impl Operation for UpdateResource {
         let gateway_exists = gateway == before.gateway_id.as_deref() || gateways::exists(cx, gateway)?;
         body.breaches(gateway_exists).refuse()?;
         if body.protocol != before.protocol {
-            resource_credentials::fit(cx, id, body.protocol)?;
+            cx.announce(&ProtocolChanges {
+                id: id.clone(),
+                protocol: body.protocol,
+            })?;
         }
         let mut after = before.clone();
         after.apply(body);

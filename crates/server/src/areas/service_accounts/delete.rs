@@ -4,11 +4,11 @@
 
 use super::model::{AccountPath, KEPT_AFTER_DELETION_SECS, ServiceAccount, not_oneself};
 use super::store::{self, Ending};
+use crate::announcements::{Departure, PrincipalEnded};
 use crate::areas::policies::{NamedKind, Record};
 use crate::areas::service_accounts::fences;
 use crate::areas::subjects::{Deleted, SubjectKind, losing, weighed};
 use crate::areas::words::{self, Kind};
-use crate::areas::{mcp_sessions, resource_credentials, skill_registry};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::jobs::NewJob;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -58,12 +58,14 @@ impl Operation for DeleteServiceAccount {
                 },
             )?;
         }
-        skill_registry::revoke_tokens_of(cx, id.as_str(), "principal_deleted")?;
-        mcp_sessions::account_left(cx, id.as_str())?;
+        cx.announce(&PrincipalEnded {
+            kind: SubjectKind::ServiceAccount,
+            id: id.as_str().to_owned(),
+            how: Departure::Deleted,
+        })?;
         let (org, at) = (cx.org(), account.changed_at(cx.now()));
         words::end(cx, Kind::ServiceAccount, id.as_str(), [account.name.as_str()])?;
         cx.queue(&store::DELETE, params![org, id.as_str(), at])?;
-        resource_credentials::forget_subject(cx, SubjectKind::ServiceAccount, id.as_str())?;
         cx.enqueue(NewJob {
             kind: super::worker::PURGE,
             payload: json!({ "serviceAccountId": id }),

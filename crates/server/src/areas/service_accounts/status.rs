@@ -2,8 +2,9 @@
 
 use super::model::{AccountPath, OneAccount, ServiceAccount, Status, Token, not_oneself, view};
 use super::store;
+use crate::announcements::{Departure, PrincipalEnded};
 use crate::areas::service_accounts::fences;
-use crate::areas::{mcp_sessions, skill_registry};
+use crate::areas::subjects::SubjectKind;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
@@ -101,8 +102,11 @@ pub(super) fn disable(cx: &mut Cx<'_>, account: &mut ServiceAccount, tokens: &[T
     for token in tokens.iter().filter(|t| t.is_usable(now)) {
         cx.erase_replay(token.id.as_str())?;
     }
-    skill_registry::erase_replays(cx, account.id.as_str())?;
-    mcp_sessions::account_left(cx, account.id.as_str())?;
+    cx.announce(&PrincipalEnded {
+        kind: SubjectKind::ServiceAccount,
+        id: account.id.as_str().to_owned(),
+        how: Departure::Stopped,
+    })?;
     cx.emit(&fences::DISABLED, json!({ "serviceAccountId": account.id }));
     Ok(())
 }

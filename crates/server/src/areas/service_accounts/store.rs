@@ -3,8 +3,8 @@
 //! Keeps SA-4, SA-6, SA-9.
 
 use super::model::{Rights, ServiceAccount, ServiceAccountId, Status, Token, TokenId};
+use crate::announcements::{TokenRevoked, TokenSuperseded};
 use crate::areas::directory::joined_user;
-use crate::areas::mcp_sessions;
 use provost_kernel::auth::{Role, ScopeSet};
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
@@ -401,7 +401,10 @@ pub fn revoke(cx: &mut Cx<'_>, token: &mut Token, ending: &Ending<'_>) -> Result
         ],
     )?;
     cx.erase_replay(&id)?;
-    mcp_sessions::token_revoked(cx, &id, ending.reason)?;
+    cx.announce(&TokenRevoked {
+        id,
+        reason: ending.reason.to_owned(),
+    })?;
     token.revoked_at = Some(now);
     token.updated_at = now;
     token.revoke_reason = Some(ending.reason.to_owned());
@@ -420,7 +423,7 @@ pub fn grace(cx: &mut Cx<'_>, token: &mut Token, until: Timestamp, successor: &T
         params![org, id.as_str(), until, now, successor.as_str(), false],
     )?;
     cx.erase_replay(&id)?;
-    mcp_sessions::token_in_grace(cx, &id, until)?;
+    cx.announce(&TokenSuperseded { id, until })?;
     token.expires_at = until;
     token.updated_at = now;
     token.superseded_by_id = Some(successor.as_str().to_owned());

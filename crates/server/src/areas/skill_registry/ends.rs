@@ -1,7 +1,9 @@
 //! What takes away from skills and gateway tokens, and how it is taken away again (EN-3).
 
 use super::model::SkillItemId;
-use super::store;
+use super::{install_store, store};
+use crate::announcements::{Departure, PrincipalEnded, SessionsEnded, TokenRevoked};
+use crate::areas::subjects::SubjectKind;
 use crate::ends::{unclear, works_until};
 use provost_kernel::area::Right;
 use provost_kernel::db::Tx;
@@ -17,6 +19,36 @@ statements! {
     REVOKE = "UPDATE gateway_tokens SET revoked_at = ?3, updated_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
     /// Whether a version is offered.
     OFFERED = "SELECT 1 FROM skill_versions WHERE organization_id = ?1 AND item_id = ?2 AND version = ?3 AND withdrawn_at IS NULL";
+}
+
+/// Ends the gateway tokens of a user or an account that acts no more. What ended for a person stays ended when she comes back;
+/// an account that is disabled keeps its tokens, which do not work meanwhile, and what could be replayed of them goes (D4.8).
+pub fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
+    let id = ended.id.as_str();
+    match (ended.kind, ended.how) {
+        (SubjectKind::Group, _) => Ok(()),
+        (_, Departure::Deleted) => install_store::revoke_of_principal(cx, id, "principal_deleted").map(drop),
+        (SubjectKind::User, Departure::Stopped) => {
+            install_store::revoke_of_principal(cx, id, "user_suspended").map(drop)
+        }
+        (SubjectKind::ServiceAccount, Departure::Stopped) => install_store::erase_replays(cx, id),
+    }
+}
+
+// INVARIANT SK-8
+/// Revokes the gateway tokens that came by a token of an account which is revoked. A rotation replaces the token of somebody
+/// who goes on; every other end takes with it what was made by the token.
+pub fn token_revoked(cx: &mut Cx<'_>, revoked: &TokenRevoked) -> Result<()> {
+    if revoked.reason == "rotated" {
+        return Ok(());
+    }
+    install_store::revoke_of_origin(cx, &revoked.id, &revoked.reason).map(drop)
+}
+
+// INVARIANT SK-8
+/// Revokes the gateway tokens that came by sessions which ended.
+pub fn sessions_ended(cx: &mut Cx<'_>, ended: &SessionsEnded) -> Result<()> {
+    install_store::revoke_of_ended(cx, ended.at, &ended.reason).map(drop)
 }
 
 /// The tables that decide what somebody may do.

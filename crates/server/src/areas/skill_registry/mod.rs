@@ -54,10 +54,11 @@ mod withdraw;
 pub use credentials::TokenCredentials;
 pub use upkeep::{broken_invariants, revoke_every_token};
 
+use provost_kernel::announcement::Hears;
 use provost_kernel::area::{Area, Check};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{Cx, Result};
 
 /// The area.
 pub static AREA: Area = Area {
@@ -75,6 +76,11 @@ pub static AREA: Area = Area {
     retakings: ends::RETAKINGS,
     records: &[("skill_contents", "named by the digests in signed manifests")],
     check: Check::Find(|tx, _| upkeep::broken_invariants(tx)),
+    on: &[
+        &Hears(ends::principal_ended),
+        &Hears(ends::token_revoked),
+        &Hears(ends::sessions_ended),
+    ],
     restore: Some(upkeep::revoke_every_token),
     guides: &[guide!("skills", "The skill registry")],
     ..Area::named(
@@ -110,25 +116,4 @@ pub fn find_exact(cx: &mut Cx<'_>, selector: &str) -> Result<Vec<(String, String
 /// Says whether an item of this id is there and not withdrawn.
 pub fn is_offered(cx: &mut Cx<'_>, id: &str) -> Result<bool> {
     store::is_offered(cx, id)
-}
-
-/// Erases what could be replayed of a principal's gateway tokens, when the principal is disabled (D4.8).
-pub fn erase_replays(cx: &mut Cx<'_>, principal_id: &str) -> Result<()> {
-    install_store::erase_replays(cx, principal_id)
-}
-
-/// Revokes every gateway token of a principal that is deleted, or of a user that is suspended: what ended for a person
-/// stays ended when she comes back.
-pub fn revoke_tokens_of(cx: &mut Cx<'_>, principal_id: &str, reason: &str) -> Result<()> {
-    install_store::revoke_of_principal(cx, principal_id, reason).map(drop)
-}
-
-/// Revokes the gateway tokens that came by a token of an account which is revoked (SK-8).
-pub fn revoke_tokens_by(cx: &mut Cx<'_>, credential: &str, reason: &str) -> Result<()> {
-    install_store::revoke_of_origin(cx, credential, reason).map(drop)
-}
-
-/// Revokes the gateway tokens that came by sessions which were ended at an instant for a reason (SK-8).
-pub fn revoke_tokens_of_ended(cx: &mut Cx<'_>, at: Timestamp, reason: &str) -> Result<()> {
-    install_store::revoke_of_ended(cx, at, reason).map(drop)
 }

@@ -4,8 +4,10 @@ use super::super::model::{ChangedUser, OneUser, Status, SuspendedBy, User, UserI
 use super::super::rights::may_change;
 use super::super::store::users;
 use super::update::follow;
+use crate::announcements::{Departure, PrincipalEnded};
 use crate::areas::directory::fences;
-use crate::areas::{mcp_sessions, service_accounts, skill_registry};
+use crate::areas::service_accounts;
+use crate::areas::subjects::SubjectKind;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
@@ -109,8 +111,11 @@ fn first(versions: Vec<User>) -> OneUser {
 pub fn suspended(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
     cx.change("/status", Status::Active.as_str(), Status::Suspended.as_str());
     cx.emit(&fences::USER_SUSPENDED, json!({ "userId": id }));
-    mcp_sessions::user_left(cx, id.as_str())?;
-    skill_registry::revoke_tokens_of(cx, id.as_str(), "user_suspended")?;
+    cx.announce(&PrincipalEnded {
+        kind: SubjectKind::User,
+        id: id.as_str().to_owned(),
+        how: Departure::Stopped,
+    })?;
     orphans(cx, id)
 }
 

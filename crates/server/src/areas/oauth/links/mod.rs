@@ -30,7 +30,7 @@ pub(super) use create::may_be_role;
 pub use model::HeldLink;
 pub(super) use model::Reach;
 pub use store::{
-    STATEMENTS, close_first_link, get, is_linked, link, link_of_itself, role_given, tidy, user_gone,
+    STATEMENTS, close_first_link, get, is_linked, link, link_of_itself, principal_ended, role_given, tidy,
     user_renamed, users_renamed,
 };
 

@@ -3,9 +3,11 @@
 use super::super::foreign::hexadecimal;
 use super::super::grants::User;
 use super::model::{HeldLink, LinkView, Past, REMEMBERED_SECS, Reach};
+use crate::announcements::{Departure, PrincipalEnded};
 use crate::areas::directory::model::UserId;
 use crate::areas::mcp_sessions;
 use crate::areas::oauth::fences;
+use crate::areas::subjects::SubjectKind;
 use provost_kernel::auth::Role;
 use provost_kernel::db::Row;
 use provost_kernel::{Cx, Result, SureTime, Timestamp, params, statements};
@@ -222,8 +224,11 @@ pub fn allow(cx: &mut Cx<'_>, issuer: &str, user_id: &str, until: Timestamp) -> 
 }
 
 /// Ends the links of a user that is deleted (IL-3).
-pub fn user_gone(cx: &mut Cx<'_>, user_id: &str) -> Result<()> {
-    let org = cx.org();
+pub fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
+    if ended.kind != SubjectKind::User || ended.how != Departure::Deleted {
+        return Ok(());
+    }
+    let (org, user_id) = (cx.org(), ended.id.as_str());
     for link in of_user(cx, user_id)? {
         unlink(cx, &link)?;
         cx.change(
