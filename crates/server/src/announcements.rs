@@ -24,6 +24,30 @@ pub struct PrincipalEnded {
     pub how: Departure,
 }
 
+/// A user or an account is shown under another name.
+pub struct PrincipalRenamed {
+    /// What it is.
+    pub kind: SubjectKind,
+    /// Its id.
+    pub id: String,
+    /// As it was shown.
+    pub before: String,
+    /// As it is shown from now on.
+    pub after: String,
+}
+
+/// A user of the directory has another login name.
+pub struct LoginNameChanged {
+    /// The user's id.
+    pub user_id: String,
+}
+
+/// A generation of the directory that an import staged is visible, whomever it renames.
+pub struct ImportApplied {
+    /// Its number.
+    pub generation: i64,
+}
+
 /// A token of a service account was revoked.
 pub struct TokenRevoked {
     /// Its id.
@@ -68,3 +92,6 @@ impl Announcement for TokenSuperseded {}
 impl Announcement for SessionsEnded {}
 impl Announcement for ResourceGoes {}
 impl Announcement for ProtocolChanges {}
+impl Announcement for PrincipalRenamed {}
+impl Announcement for LoginNameChanged {}
+impl Announcement for ImportApplied {}

@@ -10,6 +10,7 @@ pub mod closing;
 pub mod commands;
 pub mod config;
 pub mod ends;
+pub mod held;
 pub mod identity;
 pub mod mcp;
 pub mod modules;

@@ -6,7 +6,7 @@
 use super::model::{FOR_GOOD, GroupId, Status, SuspendedBy, UserId};
 use super::store::{memberships, users};
 use super::users::suspended;
-use crate::areas::oauth;
+use crate::announcements::LoginNameChanged;
 use crate::ends::{by_hand, unclear};
 use provost_kernel::area::Right;
 use provost_kernel::auth::{Permission, Role, may_mint};
@@ -181,7 +181,9 @@ fn user_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
     let id = UserId::from_store(id.clone());
     let mut versions = users::versions(cx, &id)?;
     if how == RENAMED {
-        oauth::user_renamed(cx, id.as_str())?;
+        cx.announce(&LoginNameChanged {
+            user_id: id.as_str().to_owned(),
+        })?;
         return Ok(Again::Done(
             "nobody is linked to it by its login name alone; give it its new words by hand",
         ));

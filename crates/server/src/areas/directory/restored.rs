@@ -2,7 +2,7 @@
 
 use super::model::SuspendedBy;
 use super::store::{live, visible};
-use crate::areas::restore::Held;
+use crate::held::Held;
 use provost_kernel::auth::{Permission, Role, may_mint};
 use provost_kernel::{Cx, Error, Result, params, statements};
 

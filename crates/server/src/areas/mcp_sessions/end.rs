@@ -8,10 +8,11 @@
 //! INVARIANT MS-4: what was ended is refused and listed as ended from the next request on, however many they are.
 
 use super::model::{
-    ACCOUNT_DISABLED, Cut, Ended, SUPERSEDED, SessionId, State, Subject, USER_SUSPENDED, last_seq,
+    ACCOUNT_DISABLED, Cut, Ended, SUPERSEDED, SessionActor, SessionId, State, Subject, USER_SUSPENDED,
+    last_seq,
 };
 use super::store;
-use crate::announcements::{PrincipalEnded, SessionsEnded, TokenRevoked, TokenSuperseded};
+use crate::announcements::{PrincipalEnded, PrincipalRenamed, SessionsEnded, TokenRevoked, TokenSuperseded};
 use crate::areas::mcp_sessions::fences;
 use crate::areas::subjects::SubjectKind;
 use provost_kernel::error::Error;
@@ -103,6 +104,17 @@ pub fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
         SubjectKind::ServiceAccount => end_all_of_service_account(cx, &ended.id, ACCOUNT_DISABLED).map(drop),
         SubjectKind::Group => Ok(()),
     }
+}
+
+/// Shows a user or an account under its new name.
+pub fn principal_renamed(cx: &mut Cx<'_>, renamed: &PrincipalRenamed) -> Result<()> {
+    let (id, display) = (renamed.id.clone(), renamed.before.clone());
+    let before = match renamed.kind {
+        SubjectKind::User => SessionActor::ConsoleUser { id, display },
+        SubjectKind::ServiceAccount => SessionActor::ServiceAccount { id, display },
+        SubjectKind::Group => return Ok(()),
+    };
+    store::rename(cx, &before, &renamed.after)
 }
 
 /// Ends the sessions of a token that was revoked.

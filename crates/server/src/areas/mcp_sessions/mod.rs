@@ -53,7 +53,7 @@ pub use model::{
 pub use open::{
     admit_at_mcp, descend, extend, has_ended_under, is_cut, open, open_at_mcp, standing, take_over, widen,
 };
-pub use store::{rename, touch};
+pub use store::touch;
 pub use upkeep::{broken_invariants, retain, sweep};
 
 use provost_kernel::announcement::Hears;
@@ -96,6 +96,7 @@ pub static AREA: Area = Area {
     check: Check::Find(|tx, _| upkeep::broken_invariants(tx)),
     on: &[
         &Hears(end::principal_ended),
+        &Hears(end::principal_renamed),
         &Hears(end::token_revoked),
         &Hears(end::token_superseded),
     ],

@@ -6,7 +6,7 @@
 use super::clients::may_be_known;
 use super::links::{Reach, may_be_role};
 use crate::areas::directory::store::visible;
-use crate::areas::restore::Held;
+use crate::held::Held;
 use provost_kernel::auth::Role;
 use provost_kernel::{Cx, Error, Result, params, statements};
 

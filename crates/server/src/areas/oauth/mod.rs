@@ -63,7 +63,7 @@ pub use held::{
     count_held_clients, count_held_links, forget_allowed, held_clients, held_links, hold_every,
     release_client, release_every_client, release_every_link, release_links_of,
 };
-pub use links::{HeldLink, role_given, user_renamed, users_renamed};
+pub use links::{HeldLink, role_given};
 pub use settings::Settings;
 pub use state::Oauth;
 pub use token::audiences;
@@ -112,7 +112,11 @@ pub static AREA: Area = Area {
         "what a token may do is computed from its session, client and user at every request",
     ),
     notes: Some(wider_than_granted),
-    on: &[&Hears(links::principal_ended)],
+    on: &[
+        &Hears(links::principal_ended),
+        &Hears(links::login_name_changed),
+        &Hears(links::import_applied),
+    ],
     prune: Some(tidy),
     ..Area::named(
         "oauth",

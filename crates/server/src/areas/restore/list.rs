@@ -1,8 +1,9 @@
 //! Lists who is held back since a restore.
 
-use super::model::{Held, HeldView, Kind};
+use super::model::{HeldView, Kind};
 use crate::areas::restore::fences;
 use crate::areas::{directory, oauth, service_accounts};
+use crate::held::Held;
 use provost_kernel::auth::Role::{Admin, Auditor};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Limit, Offset};

@@ -21,8 +21,6 @@ mod list;
 mod model;
 mod release;
 
-pub use model::Held;
-
 use crate::areas::{directory, oauth, service_accounts};
 use crate::proofs::entries;
 use provost_kernel::area::{Area, Check};

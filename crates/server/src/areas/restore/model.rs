@@ -1,5 +1,6 @@
 //! The words of the area, without storage.
 
+use crate::held::Held;
 use provost_kernel::Timestamp;
 use provost_kernel::auth::Role;
 use schemars::JsonSchema;
@@ -28,19 +29,6 @@ impl Kind {
         Self::McpClient,
         Self::IdentityLink,
     ];
-}
-
-/// Somebody who is held, without the kind.
-#[derive(Clone, Debug)]
-pub struct Held {
-    /// Its id; of an identity link the user's.
-    pub id: String,
-    /// A name for people; of an identity link its issuer and subject.
-    pub name: String,
-    /// What it may do once it is released.
-    pub role: Option<Role>,
-    /// When it last changed before the restore.
-    pub last_changed_at: Timestamp,
 }
 
 /// Somebody who is held.

@@ -2,7 +2,7 @@
 
 use super::model::{Rights, may_be_held};
 use super::store::{former, role, scopes};
-use crate::areas::restore::Held;
+use crate::held::Held;
 use provost_kernel::{Cx, Result, params, statements};
 
 /// Why an account is disabled that a restore holds back.

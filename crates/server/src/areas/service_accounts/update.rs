@@ -3,8 +3,9 @@
 use super::create::is_orphaned_by;
 use super::model::{AccountPath, OneAccount, ScopeList, ServiceAccount, may_list, not_oneself, view};
 use super::store;
-use crate::areas::mcp_sessions::{self, SessionActor};
+use crate::announcements::PrincipalRenamed;
 use crate::areas::service_accounts::fences;
+use crate::areas::subjects::SubjectKind;
 use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::auth::may_mint;
 use provost_kernel::error::Error;
@@ -106,11 +107,12 @@ impl Operation for UpdateServiceAccount {
         }
         note_changes(cx, &before, &after);
         if after.name != before.name {
-            let actor = SessionActor::ServiceAccount {
+            cx.announce(&PrincipalRenamed {
+                kind: SubjectKind::ServiceAccount,
                 id: id.as_str().to_owned(),
-                display: before.name.clone(),
-            };
-            mcp_sessions::rename(cx, &actor, &after.name)?;
+                before: before.name.clone(),
+                after: after.name.clone(),
+            })?;
         }
         let now = cx.now();
         if cx.has_changes() {

@@ -3,7 +3,7 @@
 use super::super::imports::model::{
     AbortReason, Format, Import, ImportId, MAX_KEPT_REFUSALS, Mode, RefusedLine, State,
 };
-use crate::areas::oauth;
+use crate::announcements::ImportApplied;
 use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::text::name_key;
@@ -131,7 +131,9 @@ pub fn save(cx: &mut Cx<'_>, import: &Import) -> Result<()> {
 pub fn swap(cx: &mut Cx<'_>, import: &Import) -> Result<()> {
     let org = cx.org();
     if cx.execute(&SWAP, params![org, import.generation])? == 1 {
-        return oauth::users_renamed(cx, import.generation);
+        return cx.announce(&ImportApplied {
+            generation: import.generation,
+        });
     }
     Err(Error::internal("the generation of an import is not a later one"))
 }

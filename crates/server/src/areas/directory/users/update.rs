@@ -4,9 +4,10 @@ use super::super::model::{ChangedUser, User, UserPath};
 use super::super::rights::may_change;
 use super::super::store::users;
 use super::create::may_hand_out;
+use crate::announcements::{LoginNameChanged, PrincipalRenamed};
 use crate::areas::directory::fences;
-use crate::areas::mcp_sessions::{self, SessionActor};
 use crate::areas::oauth::{self, HeldLink};
+use crate::areas::subjects::SubjectKind;
 use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -147,15 +148,18 @@ fn keep_words_free(cx: &mut Cx<'_>, before: &[User], after: &[User]) -> Result<(
 /// identity links that are held from now on (IL-5).
 pub fn follow(cx: &mut Cx<'_>, before: &User, after: &User) -> Result<Vec<HeldLink>> {
     if name_key(&before.login_name) != name_key(&after.login_name) {
-        oauth::user_renamed(cx, before.id.as_str())?;
+        cx.announce(&LoginNameChanged {
+            user_id: before.id.as_str().to_owned(),
+        })?;
     }
     let shown = |user: &User| user.display_name.as_ref().unwrap_or(&user.login_name).clone();
     if shown(before) != shown(after) {
-        let actor = SessionActor::ConsoleUser {
+        cx.announce(&PrincipalRenamed {
+            kind: SubjectKind::User,
             id: before.id.as_str().to_owned(),
-            display: shown(before),
-        };
-        mcp_sessions::rename(cx, &actor, &shown(after))?;
+            before: shown(before),
+            after: shown(after),
+        })?;
     }
     match after.role {
         Some(role) if before.role != after.role || before.is_revived(after) => {

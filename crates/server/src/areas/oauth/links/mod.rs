@@ -30,8 +30,8 @@ pub(super) use create::may_be_role;
 pub use model::HeldLink;
 pub(super) use model::Reach;
 pub use store::{
-    STATEMENTS, close_first_link, get, is_linked, link, link_of_itself, principal_ended, role_given, tidy,
-    user_renamed, users_renamed,
+    STATEMENTS, close_first_link, get, import_applied, is_linked, link, link_of_itself, login_name_changed,
+    principal_ended, role_given, tidy,
 };
 
 use provost_kernel::operation::Entry;

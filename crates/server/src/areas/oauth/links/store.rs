@@ -3,7 +3,7 @@
 use super::super::foreign::hexadecimal;
 use super::super::grants::User;
 use super::model::{HeldLink, LinkView, Past, REMEMBERED_SECS, Reach};
-use crate::announcements::{Departure, PrincipalEnded};
+use crate::announcements::{Departure, ImportApplied, LoginNameChanged, PrincipalEnded};
 use crate::areas::directory::model::UserId;
 use crate::areas::mcp_sessions;
 use crate::areas::oauth::fences;
@@ -242,7 +242,8 @@ pub fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
 
 /// Notes that a user's login name is another one: who comes under it may be somebody new (IL-1), and whoever is linked may have
 /// been somebody else: the links reach no more than who renamed the user can give (IL-5).
-pub fn user_renamed(cx: &mut Cx<'_>, user_id: &str) -> Result<()> {
+pub fn login_name_changed(cx: &mut Cx<'_>, change: &LoginNameChanged) -> Result<()> {
+    let user_id = change.user_id.as_str();
     let (org, now, renamer) = (cx.org(), cx.now(), Reach::of(cx.actor().permission));
     cx.queue(&RENAME, params![org, user_id, now])?;
     for link in of_user(cx, user_id)? {
@@ -270,8 +271,8 @@ pub fn close_first_link(cx: &mut Cx<'_>, user_id: &str) -> Result<bool> {
 
 /// Notes the same of everybody whom an import renames that is made visible now. Its lines were judged for those who had a role;
 /// for the others it counts as made by somebody who could give nothing.
-pub fn users_renamed(cx: &mut Cx<'_>, generation: i64) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
+pub fn import_applied(cx: &mut Cx<'_>, applied: &ImportApplied) -> Result<()> {
+    let (org, now, generation) = (cx.org(), cx.now(), applied.generation);
     cx.queue(&IMPORT_RENAMED, params![org, generation, now])?;
     cx.queue(&IMPORT_NARROWED, params![org, generation])
 }
