@@ -13,6 +13,7 @@
 //!     rights: &[Right::lasting("notes", "a note gives nobody anything")],
 //!     timers: &[every(60, "notes", |kernel, _| Box::pin(sweep(kernel)))],
 //!     check: Check::Find(broken_invariants),
+//!     floor: 3,
 //!     ..Area::named("notes", "Short texts that people keep")
 //! };
 //! ```
@@ -70,6 +71,8 @@ pub struct Area {
     pub name: &'static str,
     /// What it is for, in one sentence.
     pub says: &'static str,
+    /// Its layer: it knows areas of lower floors, and of its own. Those above it hear what it announces.
+    pub floor: u8,
     /// Its steps of the schema; those of all areas together are numbered without a gap.
     pub migrations: &'static [Migration],
     /// Makes its operations.
@@ -218,6 +221,7 @@ impl Area {
         Self {
             name,
             says,
+            floor: 0,
             migrations: &[],
             operations: Vec::new,
             fences: None,

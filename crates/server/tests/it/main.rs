@@ -5,6 +5,7 @@
 mod account_rights;
 mod accounts;
 mod areas;
+mod areas_graph;
 mod audit_complete;
 mod backtests;
 mod backtests_inspect;

@@ -74,6 +74,7 @@ pub static AREA: Area = Area {
     })],
     check: Check::Nothing("the command reads the chains and their checkpoints itself"),
     guides: &[guide!("audit", "The audit log")],
+    floor: 1,
     ..Area::named(
         "audit",
         "The audit log, read: what happened, and the proof that nobody changed the record",

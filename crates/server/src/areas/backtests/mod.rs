@@ -71,6 +71,7 @@ pub static AREA: Area = Area {
     check: Check::Nothing("a run names its data by digest and changes nothing that lives"),
     prune: Some(prune),
     guides: &[guide!("backtests", "Backtests")],
+    floor: 6,
     ..Area::named(
         "backtests",
         "What other policies would have decided on the recorded past",

@@ -22,6 +22,7 @@ pub static AREA: Area = Area {
     operations,
     fences: Some(&fences::FENCES),
     check: Check::Nothing("it owns no table"),
+    floor: 1,
     ..Area::named(
         "capabilities",
         "What the caller may do, as the server sees it now",

@@ -49,6 +49,7 @@ pub static AREA: Area = Area {
     })],
     check: Check::Nothing("it owns no table"),
     guides: &[guide!("decisions", "Decisions")],
+    floor: 6,
     ..Area::named("decisions", "What the live policies say of an event, now")
 };
 

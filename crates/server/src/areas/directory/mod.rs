@@ -118,6 +118,7 @@ pub static AREA: Area = Area {
     })],
     check: Check::Nothing("versions, memberships and generations are held by keys and checks of the schema"),
     guides: &[guide!("directory", "Users and groups")],
+    floor: 2,
     ..Area::named(
         "directory",
         "Users and groups of an organization, and their import from files",

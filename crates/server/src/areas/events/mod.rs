@@ -46,6 +46,7 @@ pub static AREA: Area = Area {
         ("outbox", "events that were told"),
     ],
     check: Check::Nothing("the counter of events stands in the chain heads, which the command reads"),
+    floor: 1,
     ..Area::named("events", "Outgoing events, pulled by whoever consumes them")
 };
 

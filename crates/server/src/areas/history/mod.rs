@@ -110,6 +110,7 @@ pub static AREA: Area = Area {
     finish: Some(|kernel| Box::pin(async move { recorder(&kernel).close().await })),
     check: Check::Nothing("the command compares the segments with the place that they lie in"),
     guides: &[guide!("history", "Recorded history")],
+    floor: 3,
     ..Area::named(
         "history",
         "The event history of every organization: decisions and imported events as they were judged",

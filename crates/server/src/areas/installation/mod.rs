@@ -94,5 +94,6 @@ pub static AREA: Area = Area {
         guide!("getting-started", "Getting started"),
         guide!("api", "The HTTP API"),
     ],
+    floor: 0,
     ..Area::named("installation", "The store, its keys and its upkeep")
 };

@@ -101,6 +101,7 @@ pub static AREA: Area = Area {
     prepare: Some(upgrade::give_pull),
     check: Check::Nothing("releases are signed, and contents are named by their digests"),
     guides: &[guide!("managed-config", "Managed configuration")],
+    floor: 3,
     ..Area::named(
         "managed_config",
         "Managed configuration of machines: released, rolled back and watched",

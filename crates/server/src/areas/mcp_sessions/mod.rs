@@ -102,6 +102,7 @@ pub static AREA: Area = Area {
     ],
     restore: Some(end_every),
     guides: &[guide!("mcp-sessions", "Sessions of MCP clients")],
+    floor: 3,
     ..Area::named("mcp_sessions", "Sessions of MCP clients: delegated grants")
 };
 

@@ -118,6 +118,7 @@ pub static AREA: Area = Area {
         &Hears(links::import_applied),
     ],
     prune: Some(tidy),
+    floor: 5,
     ..Area::named(
         "oauth",
         "Delegated access tokens, and what clients need to get them",

@@ -26,6 +26,7 @@ pub static AREA: Area = Area {
     fences: Some(&fences::FENCES),
     check: Check::Nothing("it owns no table"),
     guides: &[guide!("telemetry", "Telemetry of agents")],
+    floor: 4,
     ..Area::named("otlp", "Telemetry of agents, received as events")
 };
 

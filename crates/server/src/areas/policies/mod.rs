@@ -78,6 +78,7 @@ pub static AREA: Area = Area {
     ),
     notes: Some(ids_no_path_carries),
     guides: &[guide!("policies", "Policies")],
+    floor: 5,
     ..Area::named(
         "policies",
         "Policies, their revisions, and the versions of the set that decides",

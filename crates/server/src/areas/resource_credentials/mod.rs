@@ -76,6 +76,7 @@ pub static AREA: Area = Area {
     ],
     prune: Some(prune_checks),
     sealing_keys: Some(secrets::sealing_keys_in_use),
+    floor: 4,
     ..Area::named(
         "resource_credentials",
         "Credentials of resources, and the secrets behind them",

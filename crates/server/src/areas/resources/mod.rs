@@ -49,6 +49,7 @@ pub static AREA: Area = Area {
     testimonies: &[&fences::GATEWAYS, &fences::RESOURCES],
     check: Check::Nothing("names and owners are held by keys and checks of the schema"),
     guides: &[guide!("resources", "Resources and their credentials")],
+    floor: 3,
     ..Area::named("resources", "Resources and the gateways in front of them")
 };
 

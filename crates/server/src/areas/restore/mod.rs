@@ -34,6 +34,7 @@ pub static AREA: Area = Area {
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0017_restore_held"],
     check: Check::Nothing("it owns no table"),
+    floor: 6,
     ..Area::named("restore", "Who a restore holds back, and letting them act again")
 };
 

@@ -64,6 +64,7 @@ pub static AREA: Area = Area {
     check: Check::Find(broken_invariants),
     restore: Some(revoke_every_token),
     guides: &[guide!("service-accounts", "Service accounts and tokens")],
+    floor: 2,
     ..Area::named("service_accounts", "Service accounts and their tokens")
 };
 

@@ -45,6 +45,7 @@ pub static AREA: Area = Area {
     check: Check::Nothing(
         "a value out of its bounds cannot be read, and a member that is missing has its factory value",
     ),
+    floor: 1,
     ..Area::named("settings", "How automation behaves in an organization")
 };
 

@@ -83,6 +83,7 @@ pub static AREA: Area = Area {
     ],
     restore: Some(upkeep::revoke_every_token),
     guides: &[guide!("skills", "The skill registry")],
+    floor: 4,
     ..Area::named(
         "skill_registry",
         "Skills, their versions, and who has installed them",

@@ -33,6 +33,7 @@ pub static AREA: Area = Area {
     fences: Some(&fences::FENCES),
     statements: &[store::STATEMENTS],
     check: Check::Nothing("it owns no table"),
+    floor: 2,
     ..Area::named(
         "subjects",
         "Who can be named: users, groups and service accounts, found by their exact names",

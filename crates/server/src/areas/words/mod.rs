@@ -120,6 +120,7 @@ pub static AREA: Area = Area {
     check: Check::Nothing("a word that is written without its match key is folded at the next start"),
     notes: Some(addresses_of_others),
     prune: Some(prune),
+    floor: 2,
     ..Area::named("words", "Whom and what the texts of events and definitions mean")
 };
 
