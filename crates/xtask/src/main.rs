@@ -37,6 +37,7 @@ mod suite;
 mod supply;
 mod torment;
 mod tour;
+mod traffic;
 
 use std::process::ExitCode;
 
