@@ -19,10 +19,10 @@
 //!
 //! Absent on purpose: taking a line back whose commit failed. It takes away too much at most, and only after a loss.
 
-use crate::audit::hex;
 use crate::auth::OrganizationId;
 use crate::db::{Conn, TouchedRow, Tx};
 use crate::error::{Error, Result};
+use crate::hex::hex;
 use crate::keys::Keys;
 use crate::time::Timestamp;
 use crate::witness::Place;

@@ -4,6 +4,7 @@
 //! The kernel knows how a thing is exposed, authorized, stored, audited and repeated safely. It knows no
 //! area's word: what a service account or a backtest is, the areas say.
 
+pub mod answer;
 pub mod arrival;
 pub mod audit;
 pub mod auth;
@@ -16,7 +17,9 @@ pub mod doubt;
 pub mod ends;
 pub mod expose;
 pub mod fence;
+pub mod hex;
 pub mod idempotency;
+pub mod job;
 pub mod jobs;
 pub mod kernel;
 pub mod keys;
@@ -31,10 +34,13 @@ pub mod rate;
 pub mod readiness;
 #[cfg(test)]
 mod schedules;
+pub mod services;
 pub mod supervisor;
 mod sync;
 pub mod threads;
 pub mod token;
+pub mod traces;
+pub mod upkeep;
 pub mod wire;
 pub mod witness;
 pub mod work;
@@ -47,4 +53,5 @@ pub use doubt::SureTime;
 pub use error::{Code, Error, Result};
 pub use kernel::Kernel;
 pub use secret::Secret;
+pub use services::Services;
 pub use time::Timestamp;

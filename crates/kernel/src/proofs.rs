@@ -18,10 +18,11 @@
 //! commit adds to its table.
 //! Keeps KY-1.
 
-use crate::audit::hex;
 use crate::auth::OrganizationId;
+pub use crate::db::Deciding;
 use crate::db::{Call, Param, Row, TouchedRow};
 use crate::error::{Error, Result};
+use crate::hex::hex;
 use crate::keys::{Keys, MacPurpose, missing};
 use crate::merkle::Hash;
 use serde_json::Value;
@@ -38,17 +39,6 @@ crate::statements! {
         sqlite: "DELETE FROM right_proofs WHERE (organization_id, table_name, row_key) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1))",
         postgres: "DELETE FROM right_proofs WHERE (organization_id, table_name, row_key) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_array_elements(CAST(CAST(?1 AS TEXT) AS JSONB)) AS e (value))",
     };
-}
-
-/// A table that decides what somebody may do.
-#[derive(Clone, Copy, Debug)]
-pub struct Deciding {
-    /// Its name.
-    pub table: &'static str,
-    /// Columns whose content another column names by a digest.
-    pub without: &'static [&'static str],
-    /// Columns that only say what was seen: they decide nothing, and no proof is over them.
-    pub loose: &'static [&'static str],
 }
 
 /// A sum modulo 2^256, the highest byte first.

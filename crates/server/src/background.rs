@@ -39,7 +39,7 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
     });
     rotation::start(kernel, supervisor);
     every(supervisor, "counts", 60, kernel, |kernel| async move {
-        ledger::flush_counts(&kernel);
+        kernel.flush_counts();
         Ok(())
     });
     every(supervisor, "unresolved", 60, kernel, |kernel| async move {
@@ -50,7 +50,7 @@ pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
         "uses",
         ledger::USE_FLUSH_SECS,
         kernel,
-        |kernel| async move { ledger::flush_uses(&kernel).await },
+        |kernel| async move { kernel.flush_uses().await },
     );
     every(supervisor, "checkpoints", 15, kernel, |kernel| async move {
         audit::make_checkpoints(&kernel).await.map(drop)
@@ -175,8 +175,8 @@ pub async fn finish(kernel: &Arc<Kernel>) {
     if let Err(error) = words::flush(kernel).await {
         tracing::warn!(cause = ?error.private(), "some counts of unresolved events were not written: {error}");
     }
-    ledger::flush_counts(kernel);
-    if let Err(error) = ledger::flush_uses(kernel).await {
+    kernel.flush_counts();
+    if let Err(error) = kernel.flush_uses().await {
         tracing::warn!(cause = ?error.private(), "the last uses of some tokens were not written: {error}");
     }
 }

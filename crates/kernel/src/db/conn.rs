@@ -8,10 +8,9 @@ use super::postgres::Postgres;
 use super::row::{Row, Rows};
 use super::sqlite::Sqlite;
 use super::statement::{Call, Statement};
-use super::touched::{self, TouchedRow};
+use super::touched::{self, Deciding, TouchedRow};
 use super::{Access, Engine, Location};
 use crate::error::{Class, Error, Result};
-use crate::proofs::Deciding;
 use std::sync::Arc;
 
 /// What watches over the connections of a running server.

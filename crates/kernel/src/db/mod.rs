@@ -50,7 +50,7 @@ pub use readers::Readers;
 pub use row::{FromColumn, Row, Rows, Value};
 pub use statement::{Call, Statement, to_postgres};
 pub use surroundings::look_around;
-pub use touched::{Column, ColumnKind, TouchedRow, columns, content_of, key_of};
+pub use touched::{Column, ColumnKind, Deciding, TouchedRow, columns, content_of, key_of};
 pub use url::PostgresUrl;
 
 pub use crate::{params, statements};

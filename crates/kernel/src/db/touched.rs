@@ -17,8 +17,18 @@ use super::conn::{Conn, Tx};
 use super::statement::Statement;
 use super::{Engine, Param, Row};
 use crate::error::Result;
-use crate::proofs::Deciding;
 use std::fmt::Write;
+
+/// A table that decides what somebody may do.
+#[derive(Clone, Copy, Debug)]
+pub struct Deciding {
+    /// Its name.
+    pub table: &'static str,
+    /// Columns whose content another column names by a digest.
+    pub without: &'static [&'static str],
+    /// Columns that only say what was seen: they decide nothing, and no proof is over them.
+    pub loose: &'static [&'static str],
+}
 
 crate::statements! {
     /// The columns of a table: name, type, and a number above 0 that grows along the primary key, or 0.

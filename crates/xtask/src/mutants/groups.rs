@@ -61,18 +61,10 @@ pub const GROUPS: &[Group] = &[
         sources: &[
             file("crates/kernel/src/auth.rs"),
             part(
-                "crates/kernel/src/operation.rs",
-                &[
-                    "access",
-                    "rule",
-                    "previews",
-                    "accepts_gateway_token",
-                    "authorize",
-                    "authorize_performance",
-                    "may_call",
-                    "scoped",
-                ],
+                "crates/kernel/src/operation/meta.rs",
+                &["access", "rule", "previews", "accepts_gateway_token"],
             ),
+            file("crates/kernel/src/operation/authorize.rs"),
             file("crates/kernel/src/dispatch/identify.rs"),
             part(
                 "crates/kernel/src/dispatch/mod.rs",

@@ -74,7 +74,8 @@ pub fn forget_subject(cx: &mut Cx<'_>, kind: SubjectKind, id: &str) -> Result<()
 
 /// Returns the ids of the credentials that are assigned to a subject, sorted.
 pub fn assigned_to(cx: &mut Cx<'_>, kind: SubjectKind, id: &str) -> Result<Vec<String>> {
-    store::assigned_to(cx, kind, id)
+    let org = cx.org();
+    store::assigned_to(&mut cx.tx(), org, kind, id)
 }
 
 /// Returns how many credentials a resource has.
