@@ -36,15 +36,3 @@ impl<A: Announcement> Listener for Hears<A> {
         }
     }
 }
-
-impl Cx<'_> {
-    /// Tells every area that acts on an announcement, in the order of the areas.
-    ///
-    /// Errors: those of the first that fails or refuses.
-    pub fn announce<A: Announcement>(&mut self, announcement: &A) -> Result<()> {
-        for listener in self.kernel().areas.listeners() {
-            listener.hear(self, announcement)?;
-        }
-        Ok(())
-    }
-}

@@ -26,17 +26,18 @@
 //! Absent on purpose: columns of these tables. All of them count, those of later migrations included, except for what only
 //! records what was seen. And areas that are switched on and off. What the binary holds it serves.
 
-use crate::announcement::Listener;
+use crate::announcement::{Announcement, Listener};
 use crate::cx::Cx;
 use crate::db::{Conn, Migration, RightsTable, Statement, Tx};
 use crate::doubt::SureTime;
-use crate::ends::{Find, Retaking};
+use crate::ends::{Endings, Find, StoreOf};
 use crate::error::Result;
 use crate::fence::Fences;
 use crate::jobs::{BoxFuture, Handler};
 use crate::kernel::Kernel;
 use crate::operation::{Entry, Registry};
 use crate::proofs::Testimony;
+use crate::services::Services;
 use crate::supervisor::Supervisor;
 use crate::time::Timestamp;
 use std::sync::{Arc, OnceLock};
@@ -168,6 +169,28 @@ pub const fn now_and_every(secs: u64, name: &'static str, run: Round) -> Timer {
     }
 }
 
+/// What became of something that is to be taken away again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It is taken away; the words say how.
+    Done(&'static str),
+    /// It is away already.
+    Already,
+    /// The store that went back has nothing of this id.
+    Gone,
+    /// Nobody but a person can: the words say what is to be done.
+    ByHand(String),
+}
+
+/// How something is taken away again.
+#[derive(Clone, Copy)]
+pub struct Retaking {
+    /// What, as the line says it.
+    pub what: &'static str,
+    /// Takes it away, by what became of it and its ids, in a unit of its organization.
+    pub again: fn(&mut Cx<'_>, &str, &[String]) -> Result<Again>,
+}
+
 /// A table that decides what somebody may do, and what its changes take away: neither can be declared without the other, nor
 /// the reason why nothing is taken away.
 #[derive(Clone, Copy)]
@@ -268,8 +291,25 @@ pub struct Areas {
     migrations: OnceLock<Vec<Migration>>,
 }
 
-/// No area at all.
-pub static NO_AREAS: Areas = Areas::of(&[]);
+impl Services {
+    /// Returns the areas of the running program, which its start gave as an extra; none where it gave none.
+    pub fn areas(&self) -> &'static Areas {
+        static NONE: Areas = Areas::of(&[]);
+        self.extra::<&'static Areas>().copied().unwrap_or(&NONE)
+    }
+}
+
+impl Cx<'_> {
+    /// Tells every area that acts on an announcement, in the order of the areas.
+    ///
+    /// Errors: those of the first that fails or refuses.
+    pub fn announce<A: Announcement>(&mut self, announcement: &A) -> Result<()> {
+        for listener in self.services().areas().listeners() {
+            listener.hear(self, announcement)?;
+        }
+        Ok(())
+    }
+}
 
 impl Areas {
     /// Returns a program of these areas.
@@ -324,12 +364,16 @@ impl Areas {
         self.iter().flat_map(|area| area.records.iter().copied())
     }
 
-    /// Returns what says which of a table's changes take away, where any can.
-    pub fn ends_of(&self, table: &str) -> Option<Find> {
-        let mut rights = self.iter().flat_map(|area| area.rights);
-        match rights.find(|right| right.table.table == table)?.ends {
-            Ends::By(find) => Some(find),
+    /// Returns what says which changes take away, and of which store.
+    pub fn endings(&self, store: StoreOf) -> Endings {
+        let rights = self.iter().flat_map(|area| area.rights);
+        let tables = rights.filter_map(|right| match right.ends {
+            Ends::By(find) => Some((right.table.table, find)),
             Ends::Never(_) => None,
+        });
+        Endings {
+            tables: tables.collect(),
+            store,
         }
     }
 

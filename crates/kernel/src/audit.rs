@@ -13,14 +13,15 @@
 //! that is a hash under a key.
 
 use crate::auth::{Actor, OrganizationId, Origin};
-use crate::cx::{Change, Event};
 use crate::db::{Call, Param, Row};
 use crate::error::{Error, Result};
 use crate::fence::TargetKind;
+pub use crate::hex::hex;
 use crate::keys::{Keys, MacPurpose};
 use crate::merkle::Hash;
 use crate::proofs::{self, Account, Sum};
 use crate::time::Timestamp;
+use crate::traces::{Change, Event};
 use crate::witness::Place;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -252,17 +253,6 @@ impl Note {
         };
         serde_json::to_string(&canonical).map_err(Error::internal)
     }
-}
-
-/// Returns lower-case hexadecimal text.
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
 }
 
 /// Returns the hash of an entry whose predecessor has `previous`.

@@ -14,99 +14,23 @@ use crate::entropy::UnitRng;
 use crate::error::{Class, Code, Error, Result};
 use crate::fence::{EventKind, TargetKind};
 use crate::id::TypedId;
-use crate::kernel::Kernel;
+use crate::job::NewJob;
 use crate::rate::Bucket;
 use crate::secret::Secret;
+use crate::services::Services;
 use crate::time::Timestamp;
+use crate::traces::{Later, Reveal, Traces};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
-use std::pin::Pin;
 use std::time::Duration;
 
-/// The rest of an answer, once it is there.
-pub(crate) struct Later {
-    /// The media type of the bytes, where it is not the one that the operation declares.
-    pub media_type: Option<&'static str>,
-    pub bytes: Pin<Box<dyn Future<Output = Result<Bytes>> + Send>>,
-}
-
-/// What one run of an operation leaves behind beside its rows.
-#[derive(Default)]
-pub(crate) struct Traces {
-    pub target: Option<(&'static TargetKind, String)>,
-    pub changes: Vec<Change>,
-    pub events: Vec<Event>,
-    /// Events that are emitted if the unit is refused.
-    pub alarms: Vec<Event>,
-    /// Whose request the program's own unit serves, and where that came from.
-    pub served: Option<(Actor, Option<Origin>)>,
-    pub jobs: Vec<crate::jobs::NewJob>,
-    pub wakes: Vec<&'static str>,
-    pub headers: Vec<(&'static str, String)>,
-    pub action: Option<&'static str>,
-    pub status: Option<u16>,
-    pub content: Option<Bytes>,
-    pub later: Option<Later>,
-    pub reveal: Option<Reveal>,
-    pub secret_at: Option<usize>,
-    /// The unit changed what more callers may do than its target.
-    pub stale_callers: bool,
-    /// Tokens whose replay cells the unit erased.
-    pub erased: Vec<String>,
-}
-
-/// One changed member of a record, for the audit entry. Values are for people; secrets never stand here.
-#[derive(Clone, Debug, Serialize)]
-pub struct Change {
-    #[serde(skip_serializing_if = "Value::is_null")]
-    pub(crate) after: Value,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    pub(crate) before: Value,
-    pub(crate) path: &'static str,
-}
-
-/// One outgoing event; becomes an outbox row of the same transaction (D12.2).
-#[derive(Clone, Debug)]
-pub struct Event {
-    pub(crate) kind: &'static EventKind,
-    pub(crate) data: Value,
-}
-
-/// A secret that the answer shows once, and how long a replay may repeat it (D4.8).
-pub(crate) struct Reveal {
-    pub token_id: String,
-    pub secret: Secret<String>,
-    pub mark: String,
-    pub replay_secs: i64,
-}
-
-/// The place in an answer where a secret will stand. Serializes as a mark that the framework replaces.
-#[derive(Clone, Debug)]
-pub struct Revealed(String);
-
-impl Serialize for Revealed {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
-
-impl schemars::JsonSchema for Revealed {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Revealed".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "minLength": 1 })
-    }
-}
+pub use crate::traces::{Change, Event, Revealed};
 
 /// See the module's text.
 pub struct Cx<'a> {
     tx: Tx<'a>,
-    kernel: &'a Kernel,
+    services: &'a Services,
     actor: &'a Actor,
     /// Where the request came from, in a read.
     pub(crate) origin: Option<&'a Origin>,
@@ -119,7 +43,7 @@ pub struct Cx<'a> {
 impl<'a> Cx<'a> {
     pub(crate) fn new(
         tx: Tx<'a>,
-        kernel: &'a Kernel,
+        services: &'a Services,
         actor: &'a Actor,
         now: Timestamp,
         seed: [u8; 32],
@@ -127,7 +51,7 @@ impl<'a> Cx<'a> {
     ) -> Self {
         Self {
             tx,
-            kernel,
+            services,
             actor,
             origin: None,
             now,
@@ -164,12 +88,12 @@ impl<'a> Cx<'a> {
 
     /// Returns the instant by which what ends by time has ended: the later of this unit's and the last kept one (CK-3).
     pub fn latest(&self) -> Timestamp {
-        self.kernel.clockwatch.latest(self.now)
+        self.services.clockwatch.latest(self.now)
     }
 
-    /// Returns the installation's mechanisms: keys, registry, settings.
-    pub fn kernel(&self) -> &'a Kernel {
-        self.kernel
+    /// Returns the installation's keys, clock and settings, and what areas keep in the process.
+    pub fn services(&self) -> &'a Services {
+        self.services
     }
 
     /// Returns a new id.
@@ -262,11 +186,11 @@ impl<'a> Cx<'a> {
     }
 
     /// Enqueues a durable job with the transaction.
-    pub fn enqueue(&mut self, job: crate::jobs::NewJob) {
+    pub fn enqueue(&mut self, job: NewJob) {
         self.traces.jobs.push(job);
     }
 
-    /// Wakes the worker of this name in this server once the transaction is durable ([`Kernel::woken`]).
+    /// Wakes the worker of this name in this server once the transaction is durable ([`crate::Kernel::woken`]).
     pub fn wake(&mut self, worker: &'static str) {
         self.traces.wakes.push(worker);
     }
@@ -337,7 +261,7 @@ impl<'a> Cx<'a> {
     ///
     /// Errors: `RateLimited` with `Retry-After`.
     pub fn limit(&mut self, bucket: &Bucket, key: &[&str]) -> Result<()> {
-        self.kernel.limit(bucket, key).map(|_| ())
+        self.services.limit(bucket, key).map(|_| ())
     }
 
     /// Shows a secret in the answer, once, at the place of the returned mark. For `replay_secs` seconds a
@@ -402,7 +326,7 @@ impl<'a> Cx<'a> {
 
     fn check_deadline(&self) -> Result<()> {
         match self.deadline {
-            Some(deadline) if self.kernel.clock.monotonic() > deadline => Err(Error::new(
+            Some(deadline) if self.services.clock.monotonic() > deadline => Err(Error::new(
                 Code::Unavailable,
                 "this took longer than one unit of work may; try again later or with less",
             )

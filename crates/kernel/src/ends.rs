@@ -19,12 +19,10 @@
 //!
 //! Absent on purpose: taking a line back whose commit failed. It takes away too much at most, and only after a loss.
 
-use crate::area::Areas;
-use crate::audit::hex;
 use crate::auth::OrganizationId;
-use crate::cx::Cx;
 use crate::db::{Conn, TouchedRow, Tx};
 use crate::error::{Error, Result};
+use crate::hex::hex;
 use crate::keys::Keys;
 use crate::time::Timestamp;
 use crate::witness::Place;
@@ -137,26 +135,26 @@ pub type StoreName = (String, i64);
 /// Returns the store that a transaction is in; nothing for one of which there are no lines.
 pub type StoreOf = fn(&mut Tx<'_>, &Keys) -> Result<Option<StoreName>>;
 
-/// What became of something that is to be taken away again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Again {
-    /// It is taken away; the words say how.
-    Done(&'static str),
-    /// It is away already.
-    Already,
-    /// The store that went back has nothing of this id.
-    Gone,
-    /// Nobody but a person can: the words say what is to be done.
-    ByHand(String),
+/// What the product says of what takes away.
+#[derive(Clone)]
+pub struct Endings {
+    /// The tables whose changes can take something away, each with what says it of one change.
+    pub tables: Vec<(&'static str, Find)>,
+    /// Returns the store that the transaction is in.
+    pub store: StoreOf,
 }
 
-/// How something is taken away again.
-#[derive(Clone, Copy)]
-pub struct Retaking {
-    /// What, as the line says it.
-    pub what: &'static str,
-    /// Takes it away, by what became of it and its ids, in a unit of its organization.
-    pub again: fn(&mut Cx<'_>, &str, &[String]) -> Result<Again>,
+impl Endings {
+    /// Nothing takes away: for a store that is not served.
+    pub const NONE: Self = Self {
+        tables: Vec::new(),
+        store: |_, _| Ok(None),
+    };
+
+    fn of(&self, table: &str) -> Option<Find> {
+        let mut all = self.tables.iter();
+        all.find(|(name, _)| *name == table).map(|(_, find)| *find)
+    }
 }
 
 /// A line of `ends.jsonl`.
@@ -253,8 +251,7 @@ pub(crate) struct CommitRevocations {
 ///
 /// Errors: those of the connection, and `Internal` for a row that cannot be read.
 pub(crate) fn find(
-    areas: &Areas,
-    store_of: StoreOf,
+    endings: &Endings,
     keys: &Keys,
     conn: &mut Conn,
     touched: &[TouchedRow],
@@ -267,9 +264,7 @@ pub(crate) fn find(
     }
     let mut ended: BTreeMap<_, BTreeSet<Vec<String>>> = BTreeMap::new();
     for ((organization, table, _), [mut was, mut is]) in rows {
-        let Some(find) = areas.ends_of(table) else {
-            continue;
-        };
+        let Some(find) = endings.of(table) else { continue };
         // What was undone within the transaction is on both sides.
         was.retain(|content| match is.iter().position(|other| other == content) {
             Some(place) => {
@@ -295,7 +290,7 @@ pub(crate) fn find(
     if ended.is_empty() {
         return Ok(None);
     }
-    let store = store_of(&mut conn.tx(), keys)?;
+    let store = (endings.store)(&mut conn.tx(), keys)?;
     Ok(store.map(|store| CommitRevocations { store, ended }))
 }
 

@@ -14,7 +14,7 @@
 //! of its kind, except for records that are assigned to the reader.
 
 use crate::auth::{Actor, Role};
-use crate::cx::Cx;
+use crate::db::Tx;
 use crate::error::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ pub struct Assignment {
     /// The member of an event's data that holds the record's id.
     pub member: &'static str,
     /// Returns the ids of all records that are assigned to the caller.
-    pub of_caller: fn(&mut Cx<'_>) -> Result<BTreeSet<String>>,
+    pub of_caller: fn(&mut Tx<'_>, &Actor) -> Result<BTreeSet<String>>,
 }
 
 /// A kind of record that audit entries are about.
@@ -168,7 +168,7 @@ fences! {
 }
 
 /// What all areas declare.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Declared {
     acts: BTreeMap<&'static str, Readers>,
     fences: Vec<&'static Fences>,
@@ -246,38 +246,38 @@ impl Declared {
 
 /// What one caller may read. What is assigned to the caller is asked once, when it is first needed.
 #[derive(Debug)]
-pub struct Reader {
-    oversees: bool,
+pub struct Reader<'a> {
+    actor: &'a Actor,
     assigned: Vec<(&'static Assignment, BTreeSet<String>)>,
 }
 
-impl Reader {
+impl<'a> Reader<'a> {
     /// Returns the reader that an actor is.
-    pub fn of(actor: &Actor) -> Self {
+    pub fn of(actor: &'a Actor) -> Self {
         Self {
-            oversees: oversees(actor.permission.role),
+            actor,
             assigned: Vec::new(),
         }
     }
 
     /// Says whether nothing is withheld.
     pub fn oversees(&self) -> bool {
-        self.oversees
+        oversees(self.actor.permission.role)
     }
 
     /// Says whether details for these readers are for this one; `record` is the id of the record that they are about.
-    pub fn admits(&mut self, cx: &mut Cx<'_>, readers: Readers, record: Option<&str>) -> Result<bool> {
-        if self.oversees {
+    pub fn admits(&mut self, tx: &mut Tx<'_>, readers: Readers, record: Option<&str>) -> Result<bool> {
+        if self.oversees() {
             return Ok(true);
         }
         Ok(match (readers, record) {
             (Readers::Everybody, _) => true,
             (Readers::Overseers, _) | (Readers::Assignees(_), None) => false,
-            (Readers::Assignees(assignment), Some(id)) => self.assigned(cx, assignment)?.contains(id),
+            (Readers::Assignees(assignment), Some(id)) => self.assigned(tx, assignment)?.contains(id),
         })
     }
 
-    fn assigned(&mut self, cx: &mut Cx<'_>, assignment: &'static Assignment) -> Result<&BTreeSet<String>> {
+    fn assigned(&mut self, tx: &mut Tx<'_>, assignment: &'static Assignment) -> Result<&BTreeSet<String>> {
         let known = self.assigned.iter();
         let place = known
             .enumerate()
@@ -286,7 +286,8 @@ impl Reader {
         let place = if let Some(place) = place {
             place
         } else {
-            self.assigned.push((assignment, (assignment.of_caller)(cx)?));
+            let ids = (assignment.of_caller)(tx, self.actor)?;
+            self.assigned.push((assignment, ids));
             self.assigned.len() - 1
         };
         Ok(&self.assigned[place].1)

@@ -10,14 +10,14 @@
 //! INVARIANT ID-3: after its cell ends, the store holds nothing from which the secret could be computed.
 //! Keeps CX-3.
 
+use crate::answer::Answer;
 use crate::auth::Actor;
-use crate::cx::{Reveal, Traces};
 use crate::db::{Call, Param, Row};
 use crate::error::{Code, Error, Result};
 use crate::keys::{Keys, MacPurpose};
-use crate::operation::Answer;
 use crate::secret::Secret;
 use crate::time::Timestamp;
+use crate::traces::{Reveal, Traces};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;

@@ -12,27 +12,21 @@
 
 use crate::auth::OrganizationId;
 use crate::cx::Cx;
-use crate::db::{Call, Param};
 use crate::error::{Error, Result};
-use crate::id::TypedId;
 use crate::kernel::Kernel;
-use crate::time::Timestamp;
 use serde_json::Value;
 use std::pin::Pin;
 use std::sync::Arc;
 
 mod worker;
 
+pub use crate::job::NewJob;
 pub use worker::{STATEMENTS as WORKER_STATEMENTS, serve};
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-crate::id!(JobId, "job", "A durable job.");
-
 crate::statements! {
-    /// Stores a job.
-    INSERT = "INSERT INTO jobs (organization_id, id, kind, payload, run_at, attempts, lease_until, lease_epoch, state, last_error, created_at) VALUES (?1, ?2, ?3, ?4, ?5, 0, NULL, 0, 'queued', NULL, ?6)";
     /// Removes a job that is done, if the lease is still ours.
     FINISH = "DELETE FROM jobs WHERE organization_id = ?1 AND id = ?2 AND lease_epoch = ?3";
     /// Puts a failed job back, or aside.
@@ -44,33 +38,6 @@ pub const MAX_ATTEMPTS: i64 = 8;
 const LEASE_SECS: i64 = 60;
 /// Within the lease, so that a slow answer is not asked for twice at a time.
 const ASK_SECS: u64 = 30;
-
-/// A job to be enqueued.
-#[derive(Clone, Debug)]
-pub struct NewJob {
-    /// Which handler runs it.
-    pub kind: &'static str,
-    /// What it is about: ids, no secrets.
-    pub payload: Value,
-    /// Not before.
-    pub run_at: Timestamp,
-}
-
-impl NewJob {
-    pub(crate) fn insert(&self, organization: &OrganizationId, id: &JobId, now: Timestamp) -> Call<'static> {
-        Call {
-            statement: &INSERT,
-            params: vec![
-                Param::from(organization.as_str().to_owned()),
-                Param::from(id.as_str().to_owned()),
-                Param::from(self.kind),
-                Param::from(self.payload.to_string()),
-                Param::from(self.run_at),
-                Param::from(now),
-            ],
-        }
-    }
-}
 
 /// Runs the jobs of one kind.
 pub struct Handler {
@@ -177,9 +144,4 @@ async fn work(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>, place: usize, 
             }
         })
         .await
-}
-
-/// Returns a new job id; used by the writer only.
-pub(crate) fn mint(now: Timestamp, rng: &mut crate::entropy::UnitRng) -> JobId {
-    JobId::mint(now, rng)
 }

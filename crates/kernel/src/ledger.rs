@@ -14,17 +14,16 @@ mod notes;
 
 use crate::audit::{Decision, Note};
 use crate::auth::OrganizationId;
-use crate::credential::{Kind, Use};
-use crate::error::{Code, Result};
+use crate::credential::Use;
+use crate::error::Code;
 use crate::fence;
-use crate::kernel::Kernel;
 use crate::sync;
 use crate::time::Timestamp;
 use counts::Counter;
 use notes::NoteBuffer;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// LIMIT: notes of one organization that may wait for the writer.
 const MAX_NOTES: usize = 65_536;
@@ -39,7 +38,7 @@ pub const USE_FLUSH_SECS: u64 = 3;
 
 /// What one line of the access summary counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Counted {
+pub(crate) enum Counted {
     Read {
         organization: OrganizationId,
         principal: String,
@@ -134,11 +133,18 @@ impl Ledger {
         reused.insert(token_id.to_owned(), minute) != Some(minute)
     }
 
-    fn take_counts(&self) -> Vec<(Counted, u64)> {
+    /// Takes what was counted.
+    pub fn take_counts(&self) -> Vec<(Counted, u64)> {
         lock(&self.counts).take()
     }
 
-    fn take_uses(&self) -> Vec<Use> {
+    /// Counts again what could not be written.
+    pub fn put_back(&self, what: Counted, count: u64) {
+        lock(&self.counts).add(what, count);
+    }
+
+    /// Takes the uses that wait.
+    pub fn take_uses(&self) -> Vec<Use> {
         lock(&self.uses).drain().map(|(_, used)| used).collect()
     }
 }
@@ -156,33 +162,8 @@ pub fn network(ip: IpAddr) -> String {
     }
 }
 
-/// Writes the access summary: one entry for every counted thing (D12.4). Runs every minute and at the end.
-pub fn flush_counts(kernel: &Kernel) {
-    // Counts wait while their entries would get a false date (CK-2).
-    if kernel.disagreement().is_some() {
-        return;
-    }
-    let now = kernel.clock.now();
-    for (what, count) in kernel.ledger.take_counts() {
-        let mut note = summary_note(what.clone(), now);
-        note.count = Some(count);
-        let organization = note.organization.clone();
-        match kernel.ledger.notes.add(note) {
-            Ok(_) => kernel.nudge(&organization),
-            // The audit log takes nothing now: the count goes on into the next minute.
-            Err(error) => {
-                tracing::warn!("an access summary waits: {error}");
-                lock(&kernel.ledger.counts).add(what, count);
-            }
-        }
-    }
-    // Notes that could not be written when they were taken have nobody else who asks for them again.
-    for organization in kernel.ledger.notes.chains() {
-        kernel.nudge(&organization);
-    }
-}
-
-fn summary_note(what: Counted, now: Timestamp) -> Note {
+/// Returns the entry that a count becomes.
+pub(crate) fn summary_note(what: Counted, now: Timestamp) -> Note {
     match what {
         Counted::Read {
             organization,
@@ -214,44 +195,10 @@ fn summary_note(what: Counted, now: Timestamp) -> Note {
     }
 }
 
-/// Writes the last use of tokens in batches. Runs every few seconds and at the end.
-///
-/// Errors: as writing does; what could not be written waits for the next time, and the other organizations' is written.
-pub async fn flush_uses(kernel: &Arc<Kernel>) -> Result<()> {
-    let mut failed = Ok(());
-    let mut by_organization: BTreeMap<OrganizationId, Vec<Use>> = BTreeMap::new();
-    for used in kernel.ledger.take_uses() {
-        by_organization
-            .entry(used.organization.clone())
-            .or_default()
-            .push(used);
-    }
-    for (organization, uses) in by_organization {
-        for chunk in uses.chunks(200) {
-            let (waiting, chunk, shared) = (chunk, chunk.to_vec(), kernel.clone());
-            let written = kernel
-                .system(organization.clone(), None, move |cx| {
-                    chunk
-                        .iter()
-                        .try_for_each(|used| match (used.kind, shared.credentials.sessions()) {
-                            (Kind::Session, Some(sessions)) => sessions.touch(cx, used),
-                            (Kind::Session, None) => Ok(()),
-                            (Kind::ServiceAccount | Kind::Gateway, _) => shared.credentials.touch(cx, used),
-                        })
-                })
-                .await;
-            if let Err(error) = written {
-                waiting.iter().cloned().for_each(|used| kernel.ledger.used(used));
-                failed = Err(error);
-            }
-        }
-    }
-    failed
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::credential::Kind;
 
     #[test]
     fn failures_are_counted_by_network() {

@@ -5,6 +5,7 @@
 //! area's word: what a service account or a backtest is, the areas say.
 
 pub mod announcement;
+pub mod answer;
 pub mod area;
 pub mod arrival;
 pub mod audit;
@@ -18,7 +19,9 @@ pub mod doubt;
 pub mod ends;
 pub mod expose;
 pub mod fence;
+pub mod hex;
 pub mod idempotency;
+pub mod job;
 pub mod jobs;
 pub mod kernel;
 pub mod keys;
@@ -33,10 +36,13 @@ pub mod rate;
 pub mod readiness;
 #[cfg(test)]
 mod schedules;
+pub mod services;
 pub mod supervisor;
 mod sync;
 pub mod threads;
 pub mod token;
+pub mod traces;
+pub mod upkeep;
 pub mod wire;
 pub mod witness;
 pub mod work;
@@ -49,4 +55,5 @@ pub use doubt::SureTime;
 pub use error::{Code, Error, Result};
 pub use kernel::Kernel;
 pub use secret::Secret;
+pub use services::Services;
 pub use time::Timestamp;

@@ -4,9 +4,10 @@
 //! the chain head's lock, lets consumers order them. Rows are pruned after seven days.
 
 use crate::auth::OrganizationId;
-use crate::cx::Event;
+
 use crate::db::{Call, Param};
 use crate::time::Timestamp;
+use crate::traces::Event;
 
 crate::statements! {
     /// Appends an event.

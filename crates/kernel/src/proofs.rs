@@ -18,10 +18,10 @@
 //! commit adds to its table.
 //! Keeps KY-1.
 
-use crate::audit::hex;
 use crate::auth::OrganizationId;
 use crate::db::{Call, Param, RightsTable, Row, TouchedRow};
 use crate::error::{Error, Result};
+use crate::hex::hex;
 use crate::keys::{Keys, MacPurpose, missing};
 use crate::merkle::Hash;
 use serde_json::Value;

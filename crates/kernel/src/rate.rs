@@ -6,6 +6,7 @@
 //!
 //! Absent on purpose: sharing between processes. Each server counts for itself.
 
+pub mod buckets;
 mod limiter;
 
 use crate::sync;

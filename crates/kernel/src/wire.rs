@@ -3,8 +3,8 @@
 //! The published client of this API family sends two of them under names of its own. Those names are wire
 //! constants of that client and stand in this file alone.
 
-use crate::error::{Code, Error, Result};
-use crate::operation::{Consent, Kind, Manager, Meta};
+use crate::error::{Error, Result};
+use crate::operation::{Consent, Kind, Manager, Meta, unconfirmed};
 use crate::text::{IdempotencyKey, Reason};
 use http::HeaderMap;
 use serde_json::{Map, Value};
@@ -140,12 +140,6 @@ fn header(headers: &HeaderMap, names: &[&str]) -> Result<Option<String>> {
         }
     }
     Ok(found)
-}
-
-/// Returns the refusal of an act that nothing can undo and that was not confirmed.
-pub(crate) fn unconfirmed() -> Error {
-    let message = "this cannot be undone: say so with confirm: true (or the header X-Confirm: true)";
-    Error::new(Code::ConfirmationRequired, message)
 }
 
 fn confirm_header(headers: &HeaderMap) -> Result<Option<bool>> {

@@ -51,10 +51,7 @@ fn said(error: provost_kernel::Error) -> String {
 
 /// Bits that look like chance and follow from a number.
 fn mixed(number: usize) -> u64 {
-    let mut x = (number as u64).wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
+    provost_history::grow::mixed(number as u64)
 }
 
 /// A few common things and many rare ones.

@@ -76,7 +76,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
     });
     prepared.unwrap_or_else(|_| Err(Error::internal("preparing the store panicked")))?;
     let keys = keys.timed_by(clock.clone());
-    let extras = oauth::prepare(extras, &keys, &clock, &settings)?;
+    let extras = oauth::prepare(extras.with(areas), &keys, &clock, &settings)?;
     Kernel::start(Parts {
         registry: areas.registry(),
         credentials: Box::new(oauth::credentials()),
@@ -86,8 +86,8 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
         entropy,
         settings,
         extras,
-        areas,
-        store_of: crate::ends::store_of,
+        rights: areas.rights(),
+        endings: areas.endings(crate::ends::store_of),
     })
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 ///
 /// Errors: `Internal` when the system has no thread left.
 pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) -> Result<()> {
-    for area in kernel.areas.iter() {
+    for area in kernel.areas().iter() {
         if let Some(start) = area.start {
             start(kernel, supervisor)?;
         }
@@ -47,7 +47,7 @@ fn run(supervisor: &Supervisor, kernel: &Arc<Kernel>, timer: Timer) {
 
 /// Writes what is buffered, before the kernel stops: the areas that stand on others first.
 pub async fn finish(kernel: &Arc<Kernel>) {
-    for area in kernel.areas.iter().rev() {
+    for area in kernel.areas().iter().rev() {
         if let Some(finish) = area.finish {
             finish(kernel.clone()).await;
         }
@@ -71,7 +71,7 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
         .await?;
     let keys_go = removal::may_go(kernel, "idempotency".to_owned(), keys, now).await?;
     let events_go = removal::may_go(kernel, "events".to_owned(), events, now).await?;
-    let areas = kernel.areas;
+    let areas = kernel.areas();
     kernel
         .system(OrganizationId::installation(), None, move |cx| {
             cx.queue(&idempotency::ERASE_EXPIRED_CELLS, params![now.instant()])?;

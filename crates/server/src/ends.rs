@@ -7,8 +7,9 @@
 //! can stand in a line has its way of being taken away again.
 
 use crate::identity::{self, State};
+use provost_kernel::area::Again;
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Again, Side, StoreName, is_kept};
+use provost_kernel::ends::{Side, StoreName, is_kept};
 use provost_kernel::keys::Keys;
 use provost_kernel::{Code, Cx, Kernel, Result, Timestamp};
 use std::sync::Arc;
@@ -26,8 +27,8 @@ pub fn store_of(tx: &mut Tx<'_>, keys: &Keys) -> Result<Option<StoreName>> {
 /// Errors: those of the store. What the rules of an area refuse is left to a person.
 pub fn take_again(cx: &mut Cx<'_>, what: &str, how: &str, ids: &[String]) -> Result<Again> {
     let Some(retaking) = cx
-        .kernel()
-        .areas
+        .services()
+        .areas()
         .retakings()
         .find(|retaking| retaking.what == what)
     else {

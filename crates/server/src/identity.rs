@@ -88,14 +88,14 @@ impl Identity {
 
     /// Writes it into the store, in a unit of work.
     pub fn set(&self, cx: &mut Cx<'_>) -> Result<()> {
-        let value = self.value(&cx.kernel().keys);
+        let value = self.value(&cx.services().keys);
         store::set_fact(cx, IDENTITY, &value)?;
         store::set_fact(cx, EPOCH, &self.epoch.to_string())
     }
 
     /// Writes it into a store that has none, in a unit of work. Another server may be first.
     pub fn add(&self, cx: &mut Cx<'_>) -> Result<()> {
-        let value = self.value(&cx.kernel().keys);
+        let value = self.value(&cx.services().keys);
         cx.queue(&ADD_FACT, provost_kernel::params![IDENTITY, value])
     }
 

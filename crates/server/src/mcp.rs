@@ -61,7 +61,7 @@ pub fn router(kernel: &Arc<Kernel>) -> Router {
 }
 
 fn documents(kernel: &Kernel) -> Vec<Document> {
-    let guides = kernel.areas.iter().flat_map(|area| area.guides);
+    let guides = kernel.areas().iter().flat_map(|area| area.guides);
     let guides = guides.map(|guide| Document {
         uri: format!("provost://guide/{}", guide.name),
         name: guide.name.to_owned(),

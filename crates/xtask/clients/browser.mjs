@@ -110,11 +110,25 @@ export async function walk(url, target, choice = "allow") {
   throw new Error(`the way has no end: ${seen.join(", ")}`);
 }
 
+/** Visits the client's own address. A client may show where to go a moment before it listens there. */
+async function arrive(url) {
+  const end = Date.now() + 30_000;
+  for (;;) {
+    try {
+      return await fetch(url);
+    } catch (error) {
+      // Refused, so that nothing of the answer can have arrived yet.
+      if (error.cause?.code !== "ECONNREFUSED" || Date.now() > end) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await run(async () => {
     const url = new URL(process.argv[2]);
     const end = await walk(url, url.searchParams.get("redirect_uri"));
-    const answer = await fetch(end.url);
+    const answer = await arrive(end.url);
     say("arrived", { path: end.url.pathname, parameters: [...end.url.searchParams.keys()], status: answer.status, steps: end.seen.length });
   });
 }

@@ -34,6 +34,9 @@ use install::Tools;
 pub struct Arguments {
     /// Only these parts, in this order; all of them when none is named
     parts: Vec<Part>,
+    /// Leave this part out
+    #[arg(long, value_name = "PART", conflicts_with = "parts")]
+    without: Vec<Part>,
     /// The engines that the server stores in
     #[arg(long, value_enum, default_value_t = Engine::Sqlite)]
     engine: Engine,
@@ -83,7 +86,7 @@ impl Part {
 }
 
 /// What cannot be installed is said and left out; parts that were named must run.
-fn installed(named: &[Part]) -> Outcome<Option<(Tools, Vec<Part>)>> {
+fn installed(named: &[Part], without: &[Part]) -> Outcome<Option<(Tools, Vec<Part>)>> {
     let tools = match Tools::install() {
         Err(why) if named.is_empty() => {
             println!("the MCP clients are not installed and could not be: nothing of this was run ({why})");
@@ -92,7 +95,8 @@ fn installed(named: &[Part]) -> Outcome<Option<(Tools, Vec<Part>)>> {
         tools => tools?,
     };
     let mut parts = Vec::new();
-    for &part in if named.is_empty() { &ALL } else { named } {
+    let wanted = if named.is_empty() { &ALL } else { named };
+    for &part in wanted.iter().filter(|part| !without.contains(part)) {
         match tools.install_for(part) {
             Err(why) if named.is_empty() => {
                 println!(
@@ -110,7 +114,7 @@ fn installed(named: &[Part]) -> Outcome<Option<(Tools, Vec<Part>)>> {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let Some((tools, parts)) = installed(&arguments.parts)? else {
+    let Some((tools, parts)) = installed(&arguments.parts, &arguments.without)? else {
         return Ok(());
     };
     let binary = arguments

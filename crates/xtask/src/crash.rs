@@ -17,18 +17,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
-
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::postgres::{self, Cluster, Durability};
 use crate::product::{self, Installation, Server, Store, Workplace};
 use crate::random::{self, Random};
 use crate::record::Record;
-use crate::{Engine, clock};
+use crate::{Engine, clock, traffic};
 use decider::Decider;
 use keeper::Keeper;
-pub use keeper::archive as skill_archive;
 use ledger::Ledger;
 use model::issued;
 use worker::{Counts, Scene, Worker, lifetime_in};
@@ -257,11 +254,9 @@ fn drive(
 /// Creates the account that everybody rotates and reads the settings that one connection changes.
 fn set_scene(bootstrap: product::Bootstrap, seed: u64, ledger: Ledger, server: &Server) -> Outcome<Scene> {
     let mut connection = Connection::new(server.address);
-    let create =
-        Request::new("POST", bootstrap.path("service-accounts"), &bootstrap.token).with_body(json!({
-            "name": "Shared", "permissionRole": "viewer", "allOfRole": true,
-            "reason": "crash driver", "idempotencyKey": format!("crash-{seed:016x}-shared"),
-        }));
+    let key = format!("crash-{seed:016x}-shared");
+    let shared = traffic::account("Shared", "viewer");
+    let create = bootstrap.change("POST", "service-accounts", shared, &key, "crash driver");
     let created = connection.fetch(&create)?;
     let (account, token) = issued(&created)?;
     let began = account["createdAt"]

@@ -9,12 +9,10 @@
 //! checkpoints, segments) are the same on both engines.
 
 pub mod base;
-pub mod catalogue;
 mod command;
 mod fault;
 mod journal;
 mod judge;
-pub mod maker;
 mod sealing;
 mod state;
 mod station;
@@ -29,9 +27,9 @@ use crate::failure::{Context, Failure, Outcome};
 use crate::product::Workplace;
 use crate::random::{self, Random};
 use crate::record::Record;
+use crate::traffic::catalogue::{self, Operation};
 use crate::{clock, product};
 use base::Base;
-use catalogue::Operation;
 use command::Bench;
 use fault::{Chosen, Point};
 use journal::{Entry, Journal};

@@ -19,6 +19,7 @@ mod fuzz;
 mod http;
 mod journal;
 mod mutants;
+mod nightly;
 mod oidc;
 mod page;
 mod postgres;
@@ -37,6 +38,7 @@ mod suite;
 mod supply;
 mod torment;
 mod tour;
+mod traffic;
 
 use std::process::ExitCode;
 
@@ -93,6 +95,8 @@ enum Task {
     Fuzz(fuzz::Arguments),
     /// Storm the whole application with hostile requests, and look for what must not be
     Torment(torment::Arguments),
+    /// Run every long net, one after the other, and keep how each ended
+    Nightly(nightly::Arguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Measure the release binary
@@ -206,6 +210,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Fuzz(arguments) => fuzz::run(arguments)?,
         Task::Mutants(arguments) => mutants::run(arguments)?,
         Task::Torment(arguments) => torment::run(arguments)?,
+        Task::Nightly(arguments) => nightly::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,

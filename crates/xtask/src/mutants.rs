@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         if !status.code().is_some_and(|code| JUDGED.contains(&code)) {
             return Err(Failure::new(format!("cargo-mutants failed ({status})")));
         }
-        let count = Count::read(&folder.join("mutants.out"))?;
+        let count = Count::read(&folder.join("mutants.out"), group)?;
         figures.push(count.words(group));
         if count.percent() < group.goal {
             below.push(format!("{} ({} %)", group.name, group.goal));
@@ -140,12 +140,12 @@ struct Count {
 }
 
 impl Count {
-    /// Reads the lists of a finished run, a mutant on each line.
-    fn read(folder: &Path) -> Outcome<Self> {
+    /// Reads the lists of a finished run, a mutant of the group on each line.
+    fn read(folder: &Path, group: &Group) -> Outcome<Self> {
         let lines = |name: &str| {
             let file = folder.join(name);
             let text = std::fs::read_to_string(&file).context(file.display())?;
-            Outcome::Ok(text.lines().filter(|line| !line.trim().is_empty()).count())
+            Outcome::Ok(text.lines().filter(|line| group.has(line)).count())
         };
         Ok(Self {
             caught: lines("caught.txt")?,

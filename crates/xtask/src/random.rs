@@ -2,6 +2,16 @@
 
 use std::time::Duration;
 
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Bits that look like chance and follow from a number.
+pub fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(STEP);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
 /// `SplitMix64`: one addition and three mixes, and any seed is a good one.
 pub struct Random(u64);
 
@@ -17,11 +27,9 @@ impl Random {
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        let drawn = mixed(self.0);
+        self.0 = self.0.wrapping_add(STEP);
+        drawn
     }
 
     /// A number from `low` to `high`, both included.

@@ -53,7 +53,7 @@ impl Record {
         let mut records = read()?;
         records.insert(name.to_owned(), self);
         let file = file();
-        std::fs::write(&file, text(&records)?).context(format_args!("cannot write {}", file.display()))?;
+        std::fs::write(&file, lines(&records)?).context(format_args!("cannot write {}", file.display()))?;
         println!("Recorded as {name} in {}.", file.display());
         Ok(())
     }
@@ -70,14 +70,14 @@ pub fn read() -> Outcome<Records> {
     serde_json::from_str(&text).context(format_args!("{} holds no records", file.display()))
 }
 
-/// One record on each line, so that a later run changes one line.
-fn text(records: &Records) -> Outcome<String> {
-    let line = |(name, record): (&String, &Record)| {
+/// One member on each line, so that a later run changes one line.
+pub fn lines<T: Serialize>(members: &BTreeMap<String, T>) -> Outcome<String> {
+    let line = |(name, member): (&String, &T)| {
         let name = serde_json::to_string(name)?;
-        Ok(format!("{name}: {}", serde_json::to_string(record)?))
+        Ok(format!("{name}: {}", serde_json::to_string(member)?))
     };
-    let lines: Result<Vec<String>, serde_json::Error> = records.iter().map(line).collect();
-    let lines = lines.context("cannot write the records")?;
+    let lines: Result<Vec<String>, serde_json::Error> = members.iter().map(line).collect();
+    let lines = lines.context("cannot write what was reached")?;
     Ok(format!("{{\n{}\n}}\n", lines.join(",\n")))
 }
 
@@ -88,6 +88,6 @@ mod tests {
     #[test]
     fn the_records_are_one_to_a_line() {
         let there = std::fs::read_to_string(file()).unwrap();
-        assert!(there == text(&read().unwrap()).unwrap());
+        assert!(there == lines(&read().unwrap()).unwrap());
     }
 }

@@ -10,6 +10,7 @@
 mod random;
 mod recording;
 
+pub use random::mixed;
 pub use recording::Recording;
 
 use crate::batch::Value;

@@ -1,5 +1,16 @@
 //! Random choices that repeat for the same seed.
 
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Returns bits that look like chance and follow from a number (the finalizer of `SplitMix64`).
+#[must_use]
+pub fn mixed(number: u64) -> u64 {
+    let mixed = number.wrapping_add(STEP);
+    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
 /// The generator `SplitMix64`: quick, seeded, for test data alone.
 #[derive(Debug)]
 pub(super) struct Random(pub(super) u64);
@@ -7,10 +18,9 @@ pub(super) struct Random(pub(super) u64);
 impl Random {
     /// Returns 64 random bits.
     pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        let drawn = mixed(self.0);
+        self.0 = self.0.wrapping_add(STEP);
+        drawn
     }
 
     /// Returns a number below `count`.

@@ -50,7 +50,7 @@ pub(super) fn decode(
         let mut fingerprint = Value::Object(body.clone());
         if let Some(content) = &content {
             fingerprint["mediaType"] = content.media_type.as_str().into();
-            fingerprint["content"] = crate::audit::hex(&sha256(&content.bytes)).into();
+            fingerprint["content"] = crate::hex::hex(&sha256(&content.bytes)).into();
         }
         fingerprint["reason"] = json!(trio.reason.as_ref().map(crate::text::Reason::as_str));
         fingerprint["confirm"] = trio.confirm.into();
@@ -120,7 +120,7 @@ fn precondition(meta: &Meta, request: &Request, precondition: Precondition) -> R
 
 /// The client's key, where it may go without one: every write has a key, so that it can be run again (WK-3).
 fn made_key(kernel: &Kernel) -> IdempotencyKey {
-    let text = crate::audit::hex(&kernel.entropy.seed());
+    let text = crate::hex::hex(&kernel.entropy.seed());
     #[expect(clippy::expect_used, reason = "64 hexadecimal digits are a key")]
     text.parse().expect("a key")
 }

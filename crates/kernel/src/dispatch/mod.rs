@@ -10,17 +10,15 @@
 
 mod decode;
 mod identify;
-mod in_flight;
 mod record;
 
 pub use crate::credential::{McpClient, Presented, Surface};
 pub use decode::percent_decode;
 pub use identify::{Identity, Knock, identify_and_call, recognize};
-pub(crate) use in_flight::InFlight;
 
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::credential::{self, Caller, Credential, Credentials, Kind, Verified};
-use crate::cx::{Cx, Later, Traces};
+use crate::cx::Cx;
 use crate::db::{Conn, Param, Tx};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, buckets};
@@ -28,6 +26,7 @@ use crate::operation::{self, Answer, Entry, authorize};
 use crate::rate::{Bucket, Taken};
 use crate::supervisor::catch_panic;
 use crate::threads::Turn;
+use crate::traces::{Later, Traces};
 use crate::work::{Call, Run, Unit};
 use bytes::Bytes;
 use decode::{Decoded, decode, path_of};
@@ -449,7 +448,7 @@ type Rate = Option<(&'static Bucket, Taken)>;
 
 /// Step 6: the buckets of the principal and of its organization.
 fn take_rate(kernel: &Kernel, entry: &Entry, actor: &Actor) -> std::result::Result<Rate, (Error, Rate)> {
-    let (own, organization) = Kernel::class_buckets(entry.meta.rate);
+    let (own, organization) = entry.meta.rate.buckets();
     let org = actor.organization.as_str();
     let key = [org, actor.id.as_str()];
     match kernel.limit(own, &key) {
@@ -464,7 +463,7 @@ fn take_rate(kernel: &Kernel, entry: &Entry, actor: &Actor) -> std::result::Resu
 
 /// What the principal's bucket holds, for an answer that takes nothing from it (D1.11).
 fn peek_rate(kernel: &Kernel, entry: &Entry, actor: &Actor) -> Rate {
-    let (own, _) = Kernel::class_buckets(entry.meta.rate);
+    let (own, _) = entry.meta.rate.buckets();
     let key = [actor.organization.as_str(), actor.id.as_str()];
     kernel
         .settings
@@ -533,7 +532,7 @@ fn queue(
     if kernel.is_broken() {
         return refused(kernel.brokenness(), rate);
     }
-    let in_flight = match InFlight::take(kernel, &actor) {
+    let in_flight = match kernel.take_flight(&actor) {
         Ok(in_flight) => in_flight,
         Err(error) => return refused(error, rate),
     };

@@ -6,13 +6,13 @@ use super::{Outcome, Request};
 use crate::audit::{Decision, Note};
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::credential::{Credential, Kind, Use};
-use crate::cx::{Cx, Traces};
+use crate::cx::Cx;
 use crate::error::{Code, Error, Result};
 use crate::fence;
 use crate::kernel::{Kernel, buckets};
 use crate::ledger::{USE_PRECISION_MS, network};
 use crate::operation::{Answer, Entry};
-use crate::work::Unit;
+use crate::traces::Traces;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ pub(super) fn known_but_dead(
         } else {
             "service_account.token.reuse_detected"
         });
-        let unit = Unit::system(kernel, organization.clone(), action, Box::new(run), None);
+        let unit = kernel.unit(organization.clone(), action, Box::new(run), None);
         if let Err(error) = kernel.submit(unit) {
             tracing::warn!("the reuse of a revoked token could not be recorded: {error}");
         }

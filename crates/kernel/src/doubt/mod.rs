@@ -25,16 +25,13 @@ mod model;
 pub use model::Doubt;
 pub(crate) use model::Reading;
 
-use crate::auth::OrganizationId;
-use crate::cx::Cx;
 use crate::db::{Conn, Engine, Tx, Watch};
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
 use crate::params;
 use crate::time::{Clock, Timestamp};
 use crate::witness::Witness;
 use model::{Mind, Record};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 crate::statements! {
@@ -52,7 +49,7 @@ crate::statements! {
 }
 
 /// An instant that a clock said which nobody doubts. Whatever removes by time takes one, and there is no other way to it
-/// than [`Kernel::undoubted`] (CK-1).
+/// than [`crate::services::Services::undoubted`] (CK-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SureTime(Timestamp);
 
@@ -142,7 +139,7 @@ impl Clockwatch {
     }
 
     /// Reads what the store says and judges the clock.
-    fn look(&self, tx: &mut Tx<'_>, is_first: bool) -> Result<Reading> {
+    pub fn look(&self, tx: &mut Tx<'_>, is_first: bool) -> Result<Reading> {
         self.ask(tx)?;
         let (record, newest) = (kept(tx)?, newest(tx)?);
         let now = Reading::of(self.clock.as_ref());
@@ -158,6 +155,72 @@ impl Clockwatch {
         tell(before, mind.reason);
         Ok(now)
     }
+
+    /// Returns the instant that was just read, if the clock is not doubted.
+    pub fn sure(&self, now: Reading) -> Option<SureTime> {
+        match self.lock().reason {
+            None => Some(SureTime(now.wall)),
+            Some(doubt) => {
+                tracing::debug!("a round was left out, because the clock is doubted: {doubt}");
+                None
+            }
+        }
+    }
+
+    /// Returns why the clock is doubted, by what was last heard of the store and the database.
+    pub fn doubt(&self) -> Option<Doubt> {
+        self.lock().doubt(Reading::of(self.clock.as_ref()))
+    }
+
+    /// Counts the time since the last count; there is nothing to be kept beside a database that says another time.
+    pub fn count(&self, now: Reading) -> Option<Count> {
+        let mut mind = self.lock();
+        let (ran_ms, is_even) = mind.count(now);
+        let reason = mind.reason;
+        (!matches!(reason, Some(Doubt::Database(_)))).then_some(Count {
+            now,
+            reason,
+            ran_ms,
+            is_even,
+        })
+    }
+
+    /// Keeps the present in the store, or how long the clock has been doubted. Says whether doubt has ended with that.
+    pub fn keep(&self, tx: &mut Tx<'_>, count: Count) -> Result<bool> {
+        let Count {
+            now,
+            reason,
+            ran_ms,
+            is_even,
+        } = count;
+        let record = kept(tx)?;
+        let waiting = record.after_doubt(now.wall, ran_ms, is_even);
+        let (is_patient, newest) = {
+            let mind = self.lock();
+            (mind.is_patient_enough(waiting), mind.newest)
+        };
+        let record = match reason {
+            None => record.after_undoubted(now.wall),
+            Some(_) if is_patient => waiting.after_patience(now.wall, newest),
+            Some(_) => waiting,
+        };
+        tx.queue(&KEEP, params![record.to_text().as_str()])?;
+        Ok(reason.is_some() && is_patient)
+    }
+
+    /// Believes the clock from a reading on.
+    pub fn believe(&self, now: Reading) {
+        self.lock().believe(now);
+    }
+}
+
+/// What a round counted: how long the clock ran since the last one, and whether evenly.
+#[derive(Clone, Copy)]
+pub(crate) struct Count {
+    now: Reading,
+    reason: Option<Doubt>,
+    ran_ms: i64,
+    is_even: bool,
 }
 
 fn refusal(doubt: Doubt) -> Error {
@@ -199,84 +262,6 @@ fn tell(before: Option<Doubt>, after: Option<Doubt>) {
     }
 }
 
-impl Kernel {
-    /// Returns the present if the clock is not doubted. Asked before each round that removes something.
-    ///
-    /// Errors: those of a read.
-    pub async fn undoubted(&self) -> Result<Option<SureTime>> {
-        let watch = self.clockwatch.clone();
-        let now = self.read_system(move |tx| watch.look(tx, false)).await?;
-        let reason = self.clockwatch.lock().reason;
-        match reason {
-            None => Ok(Some(SureTime(now.wall))),
-            Some(doubt) => {
-                tracing::debug!("a round was left out, because the clock is doubted: {doubt}");
-                Ok(None)
-            }
-        }
-    }
-
-    /// Returns why the clock is doubted, by what was last heard of the store and the database.
-    pub fn doubt(&self) -> Option<Doubt> {
-        self.clockwatch.lock().doubt(Reading::of(self.clock.as_ref()))
-    }
-
-    /// Returns why no change can be made now, because the clock and that of the database disagree.
-    pub fn disagreement(&self) -> Option<Error> {
-        self.clockwatch.refusal()
-    }
-
-    /// Returns the later of the clock and the last kept instant: by it, what ends by time has ended (CK-3).
-    pub fn latest(&self) -> Timestamp {
-        self.clockwatch.latest(self.clock.now())
-    }
-
-    /// Looks at the clock for the first time, before anything is served.
-    pub(crate) fn begin_to_watch(&self) -> Result<()> {
-        let watch = self.clockwatch.clone();
-        self.read_blocking(move |tx| watch.look(tx, true).map(drop))
-    }
-
-    /// Keeps the present in the store, or counts how long the clock has been doubted. A reconciler, once a minute.
-    ///
-    /// Errors: those of a unit of work, which there is none of beside a database that says another time.
-    pub async fn keep_time(&self) -> Result<()> {
-        let watch = self.clockwatch.clone();
-        let now = self.read_system(move |tx| watch.look(tx, false)).await?;
-        let (reason, (ran, is_even)) = {
-            let mut mind = self.clockwatch.lock();
-            let counted = mind.count(now);
-            (mind.reason, counted)
-        };
-        if matches!(reason, Some(Doubt::Database(_))) {
-            return Ok(());
-        }
-        let (watch, is_over) = (self.clockwatch.clone(), Arc::new(AtomicBool::new(false)));
-        let over = is_over.clone();
-        let keep = move |cx: &mut Cx<'_>| {
-            let record = kept(&mut cx.tx())?;
-            let waiting = record.after_doubt(now.wall, ran, is_even);
-            let (is_patient, newest) = {
-                let mind = watch.lock();
-                (mind.is_patient_enough(waiting), mind.newest)
-            };
-            let record = match reason {
-                None => record.after_undoubted(now.wall),
-                Some(_) if is_patient => waiting.after_patience(now.wall, newest),
-                Some(_) => waiting,
-            };
-            over.store(reason.is_some() && is_patient, Ordering::SeqCst);
-            cx.queue(&KEEP, params![record.to_text().as_str()])
-        };
-        self.system(OrganizationId::installation(), None, keep).await?;
-        if is_over.load(Ordering::SeqCst) {
-            self.clockwatch.lock().believe(now);
-        }
-        let watch = self.clockwatch.clone();
-        self.read_system(move |tx| watch.look(tx, false).map(drop)).await
-    }
-}
-
 /// What watches over the connections of a server: that the store has not gone back, and what time its machine has.
 pub(crate) struct Guard {
     pub witness: Arc<Witness>,
@@ -295,8 +280,8 @@ impl Watch for Guard {
 }
 
 /// Says that the clock is right, in the unit of an operator's command: doubt ends, and the kept instant is the present.
-pub fn accept(cx: &mut Cx<'_>) -> Result<()> {
-    let (record, newest) = (kept(&mut cx.tx())?, newest(&mut cx.tx())?);
-    let accepted = record.after_acceptance(cx.now(), newest);
-    cx.queue(&KEEP, params![accepted.to_text().as_str()])
+pub fn accept(tx: &mut Tx<'_>, now: Timestamp) -> Result<()> {
+    let (record, newest) = (kept(tx)?, newest(tx)?);
+    let accepted = record.after_acceptance(now, newest);
+    tx.queue(&KEEP, params![accepted.to_text().as_str()])
 }

@@ -16,9 +16,9 @@
 use super::key::{Key, Purpose, parse_id};
 use super::ring::Ring;
 use super::{Keys, check_value, folder, setup};
-use crate::audit::hex;
 use crate::entropy::Entropy;
 use crate::error::{Error, Result};
+use crate::hex::hex;
 use crate::time::Timestamp;
 use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError};

@@ -1,7 +1,8 @@
 //! The decision of [`authorize`], cell by cell.
 
 use super::*;
-use crate::auth::{OrganizationId, Permission, ScopeSet, TokenRef};
+use crate::auth::{Actor, OrganizationId, Permission, Role, ScopeSet, TokenRef};
+use crate::error::Code;
 use serde_json::json;
 
 const SCOPE: &str = "service_accounts:read";

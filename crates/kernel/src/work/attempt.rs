@@ -6,7 +6,7 @@ use super::{Call, Run, Unit};
 use crate::audit::{self, Decision, Head, Note};
 use crate::auth::{Actor, OrganizationId};
 use crate::credential::{self, Admission, Caller, Credential, Kind, Surface};
-use crate::cx::{Cx, Traces};
+use crate::cx::Cx;
 use crate::db::{self, Conn, Param, Rows};
 use crate::ends::{self, ChainEnd, CommitRevocations};
 use crate::entropy::UnitRng;
@@ -19,6 +19,7 @@ use crate::operation::{Answer, authorize, authorize_performance};
 use crate::proofs;
 use crate::threads::Moment;
 use crate::time::Timestamp;
+use crate::traces::Traces;
 use crate::witness::Place;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,7 +70,7 @@ pub(super) fn run(kernel: &Kernel, conn: &mut Conn, units: &[Unit], notes: &[Not
         if outcome.result.is_ok() {
             batch.refresh(conn, place, &outcome.traces)?;
         }
-        let is_due = |job: &crate::jobs::NewJob| job.run_at <= kernel.clock.now();
+        let is_due = |job: &crate::job::NewJob| job.run_at <= kernel.clock.now();
         let has_due_job = outcome.result.is_ok() && outcome.traces.jobs.iter().any(is_due);
         let wakes = std::mem::take(&mut outcome.traces.wakes);
         let result = batch.record(place, outcome)?;
@@ -259,7 +260,7 @@ impl Batch<'_> {
                 call.bound.recheck(cx)?;
                 let media_types = [call.meta.produces];
                 stored.replay(
-                    &cx.kernel().keys,
+                    &cx.services().keys,
                     cx.actor(),
                     call.meta.id,
                     &call.key,
@@ -470,7 +471,7 @@ impl Batch<'_> {
         }
         if result.is_ok() {
             for job in &traces.jobs {
-                let id = crate::jobs::mint(unit.now, &mut rng);
+                let id = crate::job::mint(unit.now, &mut rng);
                 self.calls.push(job.insert(&unit.organization, &id, unit.now));
             }
         }
@@ -507,16 +508,9 @@ impl Batch<'_> {
         }
         let now = self.kernel.latest();
         if !self.kernel.settings.staged {
-            self.taken = ends::find(
-                self.kernel.areas,
-                self.kernel.store_of,
-                &self.kernel.keys,
-                conn,
-                &touched,
-                now,
-            )?;
+            self.taken = ends::find(&self.kernel.endings, &self.kernel.keys, conn, &touched, now)?;
         }
-        let proven = proofs::prove(&self.kernel.keys, self.kernel.areas.rights(), touched)?;
+        let proven = proofs::prove(&self.kernel.keys, self.kernel.rights, touched)?;
         for (organization, change) in &proven.changes {
             // A unit of the installation may end what other organizations hold: it is booked where the lock is.
             let own = self.heads.contains_key(organization);

@@ -22,9 +22,11 @@
 //! Absent on purpose: a timer that waits for fuller batches; cancellation of a running unit.
 
 mod attempt;
+mod in_flight;
 mod queue;
 mod writer;
 
+pub(crate) use in_flight::{Flights, InFlight};
 pub(crate) use writer::Writers;
 
 use crate::auth::{OrganizationId, Origin};
@@ -32,7 +34,6 @@ use crate::credential::{Caller, Surface};
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::idempotency::KeyUse;
-use crate::kernel::Kernel;
 use crate::operation::{Answer, Bound, Meta};
 use crate::sync;
 use crate::time::Timestamp;
@@ -43,7 +44,7 @@ use tokio::sync::oneshot;
 /// What a dispatcher hears back.
 pub(crate) type Reply = oneshot::Sender<Result<Answer>>;
 
-type SystemRun = Box<dyn Fn(&mut Cx<'_>) -> Result<()> + Send>;
+pub(crate) type SystemRun = Box<dyn Fn(&mut Cx<'_>) -> Result<()> + Send>;
 
 /// What a unit runs.
 pub(crate) enum Run {
@@ -68,7 +69,7 @@ pub(crate) struct Call {
     pub key: KeyUse,
     pub origin: Origin,
     /// Counts the principal's units in flight; released when the unit is answered.
-    pub _in_flight: crate::dispatch::InFlight,
+    pub _in_flight: InFlight,
 }
 
 /// One unit of work.
@@ -81,24 +82,4 @@ pub(crate) struct Unit {
     pub expires: Duration,
     /// Absent when nobody waits for the outcome.
     pub reply: Option<Reply>,
-}
-
-impl Unit {
-    /// Returns a unit of the program's own work.
-    pub fn system(
-        kernel: &Kernel,
-        organization: OrganizationId,
-        action: Option<&'static str>,
-        run: SystemRun,
-        reply: Option<Reply>,
-    ) -> Self {
-        Self {
-            organization,
-            run: Run::System { action, run },
-            now: kernel.clock.now(),
-            seed: kernel.entropy.seed(),
-            expires: kernel.clock.monotonic() + kernel.settings.queue_deadline * 4,
-            reply,
-        }
-    }
 }

@@ -50,7 +50,7 @@ impl Writers {
         for place in 0..count {
             let (lane, queue) = queue::queue(limits(kernel));
             let (ready, opened) = flume::bounded(1);
-            let (rights, location) = (kernel.areas.rights(), location.clone());
+            let (rights, location) = (kernel.rights, location.clone());
             let kernel = Arc::downgrade(kernel);
             let watch = Arc::clone(&watch);
             let body = move || match Conn::open(&location, Access::Write) {
@@ -99,7 +99,7 @@ impl Writers {
     fn start_inline(&mut self, kernel: &Arc<Kernel>, location: &Location) -> Result<()> {
         let (lane, queue) = queue::queue(limits(kernel));
         let mut conn = Conn::open(location, Access::Write)?;
-        conn.track(kernel.areas.rights())?;
+        conn.track(kernel.rights)?;
         let writer = Writer {
             kernel: Arc::downgrade(kernel),
             conn: conn.watched(kernel.watch.clone()),

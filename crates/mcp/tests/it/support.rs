@@ -145,8 +145,8 @@ impl App {
             });
         });
         let kernel = Kernel::start(Parts {
-            areas: &provost_kernel::area::NO_AREAS,
-            store_of: |_, _| Ok(None),
+            rights: &[],
+            endings: provost_kernel::ends::Endings::NONE,
             registry: area::registry(more),
             credentials: Box::new(area::Tokens::default()),
             keys,

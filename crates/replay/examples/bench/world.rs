@@ -2,7 +2,7 @@
 
 use super::measure::count;
 use super::policies::{LABELS, SERVERS, World};
-use provost_history::grow::{Grown, Recording, Shape};
+use provost_history::grow::{Grown, Recording, Shape, mixed};
 use provost_history::{Recorder, Sealer, Storage, Value};
 use provost_policy::{Action, Event, Field, Occasion, Symbols, Value as Attribute};
 use provost_replay::record::{self, Decision, Mode, Owned};
@@ -180,7 +180,7 @@ fn owned(grown: &Grown, number: u64, distinct: Distinct, symbols: &mut Symbols) 
         set("tool.id", Attribute::Text(symbols.intern(tool)));
         set("llm.model", Attribute::Text(symbols.intern(model)));
         set("tool.input", Attribute::Text(symbols.intern(arguments)));
-        let kind = usize::try_from(mix(tool.bytes().map(u64::from).sum()) % 16).unwrap_or(0);
+        let kind = usize::try_from(mixed(tool.bytes().map(u64::from).sum()) % 16).unwrap_or(0);
         set(
             "mcp.server_id",
             Attribute::Text(symbols.intern(SERVERS[kind % 4])),
@@ -192,7 +192,7 @@ fn owned(grown: &Grown, number: u64, distinct: Distinct, symbols: &mut Symbols) 
         );
         let tokens = match distinct {
             Distinct::Nothing => 100 + 25 * arguments.len() as u64,
-            Distinct::Tokens | Distinct::Arguments => 1 + mix(number) % 2_000_000,
+            Distinct::Tokens | Distinct::Arguments => 1 + mixed(number) % 2_000_000,
         };
         set("llm.input_tokens", Attribute::Number(count(tokens)));
         let mut owned = Owned::of(&event, symbols);
@@ -227,14 +227,6 @@ fn hash(event: &Owned, all: bool) -> u64 {
         }
     }
     hasher.finish()
-}
-
-/// Returns a number that looks like chance (the finalizer of `SplitMix64`).
-fn mix(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
 }
 
 /// Returns the first events of a history, as policies judge them.

@@ -275,7 +275,7 @@ pub fn note_loss(cx: &mut Cx<'_>) -> Result<()> {
 }
 
 fn note(cx: &mut Cx<'_>, side: impl Fn(&mut Beginning) -> &mut BTreeMap<String, i64>) -> Result<()> {
-    let (kernel, org) = (cx.kernel(), cx.org());
+    let (kernel, org) = (cx.services(), cx.org());
     let (known, ends) = {
         let mut tx = cx.tx();
         (Beginning::read(&mut tx, &kernel.keys)?, chain_ends(&mut tx)?)

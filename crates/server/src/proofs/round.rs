@@ -36,12 +36,12 @@ pub async fn verify(kernel: &Arc<Kernel>) -> Result<Vec<Finding>> {
         return Err(keys::missing(label));
     }
     let mut found = Vec::new();
-    for deciding in kernel.areas.rights() {
+    for deciding in kernel.areas().rights() {
         let mut after = None;
         loop {
             let (shared, start) = (kernel.clone(), after);
             let page = kernel
-                .read_system(move |tx| page(shared.areas, tx, &shared.keys, deciding, start.as_deref()))
+                .read_system(move |tx| page(shared.areas(), tx, &shared.keys, deciding, start.as_deref()))
                 .await?;
             found.extend(page.found);
             after = page.last;
@@ -54,7 +54,7 @@ pub async fn verify(kernel: &Arc<Kernel>) -> Result<Vec<Finding>> {
     let shared = kernel.clone();
     found.extend(
         kernel
-            .read_system(move |tx| ends(shared.areas, tx, &shared.keys))
+            .read_system(move |tx| ends(shared.areas(), tx, &shared.keys))
             .await?,
     );
     found.sort();

@@ -1,8 +1,8 @@
 //! The audit log is the driver's own list, entry by entry (R36; D12.4, D12.5, D2.5, D2.10).
 
 use crate::support::{App, Dice, Reply, each, fresh_key, number, with_trio};
+use provost_kernel::Timestamp;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::{Timestamp, ledger};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -356,7 +356,7 @@ fn the_log_is_the_drivers_own_list() {
     each("audit_complete", |app: Arc<App>| async move {
         let mut driver = driver(&app).await;
         assert_eq!(driver.admin.token, app.admin);
-        ledger::flush_counts(&app.kernel);
+        app.kernel.flush_counts();
         settle_notes(&app).await;
         let begin = app.entries(&app.organization, 0).await.len();
         let (begin_all, begin_installation) = (i64::try_from(begin).unwrap(), installation(&app).await.len());
@@ -462,7 +462,7 @@ async fn installation(app: &App) -> Vec<Value> {
 }
 
 async fn summaries(app: &App, done: &Done, after: i64, installed: usize) {
-    ledger::flush_counts(&app.kernel);
+    app.kernel.flush_counts();
     settle_notes(app).await;
     let (mut reads, mut dead) = (BTreeMap::new(), BTreeMap::new());
     for entry in app.entries(&app.organization, after).await {
@@ -522,7 +522,7 @@ fn the_last_use_is_kept_to_45_seconds_and_never_goes_back() {
     each("last_use", |app: Arc<App>| async move {
         let (id, token) = app.account("deploy", "auditor", &["audit:read"]).await;
         let flushed = async || {
-            ledger::flush_uses(&app.kernel).await.unwrap();
+            app.kernel.flush_uses().await.unwrap();
             let seen = app.seen(&id).await;
             assert_eq!(seen.get("lastUsedAt"), seen["tokens"][0].get("lastUsedAt"));
             seen.get("lastUsedAt").cloned()
@@ -572,7 +572,7 @@ fn the_last_use_that_is_shown_is_never_a_minute_behind() {
                 last = app.now().as_ms();
             }
             if second % 3 == 2 {
-                ledger::flush_uses(&app.kernel).await.unwrap();
+                app.kernel.flush_uses().await.unwrap();
             }
             let seen = app.seen(&id).await;
             let shown = seen["lastUsedAt"]

@@ -7,7 +7,7 @@ use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::doubt::Doubt;
 use provost_kernel::kernel::Extras;
 use provost_kernel::time::{Clock, ManualClock, SystemClock};
-use provost_kernel::{Timestamp, doubt, params};
+use provost_kernel::{Cx, Result, Timestamp, doubt, params};
 use provost_server::areas::{directory, history, mcp_sessions, service_accounts};
 use provost_server::{background, removal};
 use serde_json::json;
@@ -71,6 +71,11 @@ async fn run(app: &App, times: u32) {
         app.advance(600);
         app.kernel.keep_time().await.unwrap();
     }
+}
+
+fn accept(cx: &mut Cx<'_>) -> Result<()> {
+    let now = cx.now();
+    doubt::accept(&mut cx.tx(), now)
 }
 
 /// Proves CK-1.
@@ -141,7 +146,7 @@ fn an_operator_ends_the_doubt_of_every_server() {
             .system(
                 OrganizationId::installation(),
                 Some("store.clock_accepted"),
-                doubt::accept,
+                accept,
             )
             .await
             .unwrap();
@@ -172,7 +177,7 @@ fn what_had_run_out_by_a_kept_instant_stays_so_until_an_operator_sets_it_back() 
         assert_eq!(app.used(&token).await, (401, "token_expired".into()));
         let unit = app
             .kernel
-            .system(OrganizationId::installation(), Some("test"), doubt::accept);
+            .system(OrganizationId::installation(), Some("test"), accept);
         unit.await.unwrap();
         app.kernel.keep_time().await.unwrap();
         assert_eq!(app.used(&token).await.0, 200);
@@ -262,7 +267,7 @@ fn an_account_is_not_purged_by_a_doubted_clock() {
             .header("idempotency-key", &fresh_key());
         gone.send().await.ok();
         app.clock.step_ms(401 * DAY_MS);
-        let handlers = Arc::new(app.kernel.areas.jobs());
+        let handlers = Arc::new(app.kernel.areas().jobs());
         assert!(
             provost_kernel::jobs::run_due(&app.kernel, &handlers)
                 .await

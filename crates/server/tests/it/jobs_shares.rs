@@ -82,7 +82,7 @@ fn checks_of_a_vault_that_hangs_hold_up_nobody_else() {
         let theirs = make_resource(&neighbour).await;
         let credential = make_credential(&neighbour, &theirs).await;
         let (kernel, stop) = (server.kernel.clone(), CancellationToken::new());
-        let handlers = Arc::new(app.kernel.areas.jobs());
+        let handlers = Arc::new(app.kernel.areas().jobs());
         let worker = tokio::spawn({
             let stop = stop.clone();
             async move { jobs::serve(&kernel, &handlers, stop).await }
@@ -135,7 +135,7 @@ fn a_credential_has_one_open_check() {
         let second = make_check(&app, &resource, &credential).await;
         assert_ne!(second, first);
         assert_eq!(make_check(&app, &resource, &credential).await, second);
-        let handlers = Arc::new(app.kernel.areas.jobs());
+        let handlers = Arc::new(app.kernel.areas().jobs());
         assert_eq!(jobs::run_due(&app.kernel, &handlers).await.unwrap(), 3);
         assert_ne!(
             make_check(&app, &resource, &credential).await,

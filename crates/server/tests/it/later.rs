@@ -6,7 +6,7 @@ use provost_kernel::fence::{EventKind, Readers, TargetKind};
 use provost_kernel::kernel::Settings;
 use provost_kernel::operation::{Access, Empty, Entry, Input, Meta, Method, Operation};
 use provost_kernel::time::SystemClock;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{Cx, Kernel, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -28,7 +28,7 @@ struct Given {
 }
 
 fn fulfil(cx: &mut Cx<'_>, wish: &str) -> Given {
-    let (wish, kernel) = (wish.to_owned(), cx.kernel().shared());
+    let (wish, kernel) = (wish.to_owned(), Kernel::behind(cx.services()));
     cx.later(async move {
         // The snapshot is released: the kernel reads and writes anew.
         let count = kernel?

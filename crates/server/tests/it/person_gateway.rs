@@ -222,7 +222,7 @@ fn what_a_persons_gateway_token_does_is_audited_as_hers() {
             .send()
             .await
             .ok();
-        provost_kernel::ledger::flush_counts(&app.kernel);
+        app.kernel.flush_counts();
         app.settle().await;
         let entries = app.entries(&app.organization, 0).await;
         let hers: Vec<&Value> = entries

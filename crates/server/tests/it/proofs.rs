@@ -21,7 +21,7 @@ fn beside(app: &App, sql: &str) {
 pub async fn found(app: &App) -> Vec<Finding> {
     let kernel = app.kernel.clone();
     app.kernel
-        .read_system(move |tx| proofs::findings(kernel.areas, tx, &kernel.keys))
+        .read_system(move |tx| proofs::findings(kernel.areas(), tx, &kernel.keys))
         .await
         .unwrap()
 }
@@ -201,7 +201,7 @@ fn take_as_it_is(app: &App) -> u64 {
     let renewed = std::thread::scope(|scope| {
         let run = scope.spawn(|| {
             let mut conn = Conn::open(&location, Access::Write).unwrap();
-            proofs::renew(kernel.areas, &mut conn, &kernel.keys, kernel.clock.now())
+            proofs::renew(kernel.areas(), &mut conn, &kernel.keys, kernel.clock.now())
         });
         run.join().unwrap()
     });

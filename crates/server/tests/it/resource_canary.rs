@@ -287,7 +287,7 @@ impl Canary {
             _ => {
                 self.send("PUT", &one, Self::body(n)).await.ok();
                 make_check(&app, &self.resource, &self.credential).await;
-                jobs::run_due(&app.kernel, &Arc::new(app.kernel.areas.jobs()))
+                jobs::run_due(&app.kernel, &Arc::new(app.kernel.areas().jobs()))
                     .await
                     .unwrap();
             }

@@ -340,7 +340,7 @@ provost_kernel::statements! {
 }
 
 async fn run_jobs(app: &App) {
-    let handlers = Arc::new(app.kernel.areas.jobs());
+    let handlers = Arc::new(app.kernel.areas().jobs());
     while jobs::run_due(&app.kernel, &handlers).await.unwrap() > 0 {}
 }
 

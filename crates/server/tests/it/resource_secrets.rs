@@ -207,7 +207,7 @@ fn without_its_keys_an_organization_has_no_secrets() {
             .unwrap();
         assert_eq!(open(&app, &id).await.unwrap_err().code().status(), 503);
         let check = make_check(&app, &resource, &id).await;
-        jobs::run_due(&app.kernel, &Arc::new(app.kernel.areas.jobs()))
+        jobs::run_due(&app.kernel, &Arc::new(app.kernel.areas().jobs()))
             .await
             .unwrap();
         let path = format!("/resources/{resource}/credentials");

@@ -10,7 +10,7 @@ use crate::areas::oauth::{public_client, register};
 use crate::oauth::{answer, code, post, redeeming, user};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::{Cx, Result, ledger, params};
+use provost_kernel::{Cx, Result, params};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -230,7 +230,7 @@ fn who_was_disabled_or_lost_the_token_opens_no_session() {
             late.refused(401, code);
             let sessions = app.get("/mcp/sessions").await.ok().clone();
             assert_eq!(sessions["total"], 0, "{act}: {sessions}");
-            ledger::flush_counts(&app.kernel);
+            app.kernel.flush_counts();
             app.settle().await;
             let entries = app.entries(&app.organization, 0).await;
             let failed = entries.iter().filter(|entry| {

@@ -5,7 +5,6 @@ use axum::body::Body;
 use http::Request;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::expose::edge::Peer;
-use provost_kernel::ledger;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -19,7 +18,7 @@ const NETWORKS: u32 = 10_050;
 fn reads_stand_in_the_summary_however_many_networks_strangers_come_from() {
     each("summary_networks", |app: Arc<App>| async move {
         let (viewer, token) = app.account("viewer", "viewer", &["policies:read"]).await;
-        ledger::flush_counts(&app.kernel);
+        app.kernel.flush_counts();
         app.settle().await;
         let before = app.entries(&app.organization, 0).await.len();
         for number in 0..NETWORKS {
@@ -35,7 +34,7 @@ fn reads_stand_in_the_summary_however_many_networks_strangers_come_from() {
             let call = app.request("GET", "/policies").token(&token);
             call.send().await.ok();
         }
-        ledger::flush_counts(&app.kernel);
+        app.kernel.flush_counts();
         // The writer takes so many notes a commit.
         for _ in 0..=NETWORKS / 1_000 {
             app.settle().await;

@@ -95,7 +95,7 @@ impl App {
         let kernel = self.kernel.clone();
         let found = self
             .kernel
-            .read_system(move |tx| entries::every_contradiction(kernel.areas, tx, &kernel.keys))
+            .read_system(move |tx| entries::every_contradiction(kernel.areas(), tx, &kernel.keys))
             .await;
         if let Ok(found) = found {
             assert_eq!(found, []);
@@ -189,9 +189,11 @@ impl App {
     ) -> Self {
         let entropy = Arc::new(SystemEntropy);
         let kernel = Kernel::start(Parts {
-            extras: Extras::default().with(segments(&self.keys_dir)),
-            areas: self.kernel.areas,
-            store_of: provost_server::ends::store_of,
+            extras: Extras::default()
+                .with(segments(&self.keys_dir))
+                .with(self.kernel.areas()),
+            rights: self.kernel.rights,
+            endings: self.kernel.endings.clone(),
             registry: app::registry().with(more),
             credentials: Box::new(provost_server::areas::oauth::credentials()),
             keys: Keys::open(&self.keys_dir).unwrap(),

@@ -524,7 +524,7 @@ fn a_job_whose_lease_passed_on_has_no_effect() {
 #[test]
 fn a_deleted_account_is_removed_after_thirty_days() {
     each("purge", |app: Arc<App>| async move {
-        let handlers = Arc::new(app.kernel.areas.jobs());
+        let handlers = Arc::new(app.kernel.areas().jobs());
         let (id, _) = app.account("deploy", "auditor", &["audit:read"]).await;
         let rows = async || {
             let (org, id) = (app.organization.clone(), id.clone());

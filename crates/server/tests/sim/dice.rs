@@ -1,5 +1,7 @@
 //! The choices of a run, from its seed alone.
 
+use provost_history::grow::mixed;
+
 /// `SplitMix64`: any seed is a good one.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
@@ -12,11 +14,9 @@ impl Dice {
     }
 
     fn next(&mut self) -> u64 {
+        let drawn = mixed(self.0);
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        drawn
     }
 
     /// Returns a number from `low` to `high`, both included.

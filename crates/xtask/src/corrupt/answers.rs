@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::failure::{Context, Failure, Outcome};
-use crate::faults::maker::trio;
 use crate::http::{Connection, Request};
 use crate::product::Bootstrap;
 
@@ -32,8 +31,8 @@ impl Known {
         let mut count = 0;
         let mut ask = |method: &'static str, path: &str, body: Option<Value>| -> Outcome<Value> {
             count += 1;
-            let mut request = Request::new(method, bootstrap.path(path), &bootstrap.token);
-            request.headers = trio(&format!("the-key-of-change-{count}"), "a store to be spoilt");
+            let key = format!("the-key-of-change-{count}");
+            let mut request = bootstrap.act(method, path, &key, "a store to be spoilt");
             request.body = body;
             let answer = connection.send(&request).map_err(|lost| lost.why).context(path)?;
             if !answer.is_success() {

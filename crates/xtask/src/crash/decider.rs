@@ -13,6 +13,7 @@ use super::worker::{Counts, Scene};
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::random::Random;
+use crate::traffic::{event, recorded};
 
 /// So many events of earlier cycles are read again after every kill.
 const EARLIER: usize = 20;
@@ -29,8 +30,7 @@ struct Decided {
 /// An import, by what tells it from others.
 #[derive(Clone, Debug)]
 struct Imported {
-    lines: String,
-    count: usize,
+    events: Vec<Value>,
     acknowledged: bool,
 }
 
@@ -94,7 +94,7 @@ impl Decider {
             if is_import {
                 let imported = self.imported.last_mut().context("an import without lines")?;
                 imported.acknowledged = true;
-                if body["accepted"] != json!(imported.count) || body["duplicate"] != json!(false) {
+                if body["accepted"] != json!(imported.events.len()) || body["duplicate"] != json!(false) {
                     return Err(Failure::new(format!(
                         "a new import was answered {}",
                         answer.summary()
@@ -113,9 +113,8 @@ impl Decider {
         wanted.extend((0..EARLIER).filter_map(|_| self.random.pick(earlier).cloned()));
         for decided in wanted {
             let path = format!("policies/history/{}", decided.event_id);
-            let request = Request::get(scene.bootstrap.path(&path), &scene.bootstrap.token);
             let answer = connection
-                .send(&request)
+                .send(&scene.bootstrap.get(&path))
                 .map_err(|lost| lost.why)
                 .context(&path)?;
             if !answer.is_success() {
@@ -134,17 +133,18 @@ impl Decider {
         }
         if let Some(imported) = self.imported.last().cloned() {
             let answer = connection
-                .send(&import(scene, self.number, imported.lines.clone()))
+                .send(&self.send(scene, &imported.events))
                 .map_err(|lost| lost.why)
                 .context("a repeated import")?;
             let body = answer.json()?;
             let is_duplicate = body["duplicate"] == json!(true);
             if imported.acknowledged && !is_duplicate {
-                verdict
-                    .lost
-                    .push(format!("an import of {} was new once more", imported.count));
+                verdict.lost.push(format!(
+                    "an import of {} was new once more",
+                    imported.events.len()
+                ));
             }
-            if body["accepted"] != json!(imported.count) {
+            if body["accepted"] != json!(imported.events.len()) {
                 verdict
                     .half_applied
                     .push(format!("an import was answered {}", answer.summary()));
@@ -167,37 +167,30 @@ impl Decider {
         let count = self.random.between(1, 3);
         let events: Vec<Value> = (0..count)
             .map(|at| {
-                json!({
-                    "occasion": "pre_tool",
-                    "callId": format!("{}-{}-{at}", self.number, self.asked),
-                    "attributes": { "tool.id": format!("tool-{}", self.random.between(1, 4)) },
-                })
+                let tool = format!("tool-{}", self.random.between(1, 4));
+                event("pre_tool", &format!("{}-{}-{at}", self.number, self.asked), &tool)
             })
             .collect();
-        Request::new(
-            "POST",
-            scene.bootstrap.path("policies/decisions"),
-            &scene.bootstrap.token,
-        )
-        .with_body(json!({ "events": events }))
+        scene.bootstrap.decide(&events)
     }
 
     fn import(&mut self, scene: &Scene) -> Request {
-        let count = usize::try_from(self.random.between(1, 50)).unwrap_or(1);
-        let line = |at: usize| {
-            json!({
-                "id": format!("{}-{}-{at}", self.number, self.asked), "at": scene.began,
-                "occasion": "post_tool", "attributes": { "tool.id": "imported" },
+        let events: Vec<Value> = (0..self.random.between(1, 50))
+            .map(|at| {
+                let id = format!("{}-{}-{at}", self.number, self.asked);
+                recorded(&id, &scene.began, "imported")
             })
-        };
-        let lines: Vec<String> = (0..count).map(|at| line(at).to_string()).collect();
-        let lines = lines.join("\n");
+            .collect();
+        let request = self.send(scene, &events);
         self.imported.push(Imported {
-            lines: lines.clone(),
-            count,
+            events,
             acknowledged: false,
         });
-        import(scene, self.number, lines)
+        request
+    }
+
+    fn send(&self, scene: &Scene, events: &[Value]) -> Request {
+        scene.bootstrap.import(&format!("crash-{}", self.number), events)
     }
 
     fn remember(&mut self, body: &Value) -> Outcome {
@@ -215,11 +208,4 @@ impl Decider {
         }
         Ok(())
     }
-}
-
-fn import(scene: &Scene, number: usize, lines: String) -> Request {
-    let path = format!("policies/history/import?source=crash-{number}");
-    let mut request = Request::new("POST", scene.bootstrap.path(&path), &scene.bootstrap.token);
-    request.content = Some(("application/x-ndjson", lines.into_bytes()));
-    request
 }

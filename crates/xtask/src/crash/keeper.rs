@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
@@ -14,8 +13,8 @@ use super::verdict::Verdict;
 use super::worker::{Counts, Scene};
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Answer, Connection, Request};
-use crate::process;
 use crate::random::Random;
+use crate::traffic::{archive, credential, resource};
 
 const REASON: &str = "crash driver";
 /// Beyond so many records of a kind the oldest is deleted.
@@ -87,6 +86,15 @@ struct Step {
     about: Option<String>,
 }
 
+impl Step {
+    fn about(self, path: String) -> Self {
+        Self {
+            about: Some(path),
+            ..self
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 enum Belief {
     Shown(Kind, Value),
@@ -118,13 +126,8 @@ impl Keeper {
     /// Publishes a skill of its own.
     pub fn begin(scene: &Scene, number: usize, connection: &mut Connection, folder: &Path) -> Outcome<Self> {
         let skill = format!("crash-{number}");
-        let mut publish = Request::new(
-            "POST",
-            scene.bootstrap.path("skill-registry"),
-            &scene.bootstrap.token,
-        );
-        publish.content = Some(("application/gzip", archive(&skill, folder)?));
-        publish.headers = headers(&format!("crash-{:016x}-publish-{number}", scene.seed));
+        let key = format!("crash-{:016x}-publish-{number}", scene.seed);
+        let publish = scene.bootstrap.publish(archive(&skill, folder, 0)?, &key, REASON);
         connection.fetch(&publish).context("publishing a skill")?;
         Ok(Self {
             number,
@@ -324,34 +327,28 @@ impl Keeper {
 
     fn person(&mut self, scene: &Scene, key: &str) -> Step {
         let users = "directory/users";
+        let shows = Effect::Shows(Kind::User, users.into());
         let Some(path) = self.pick(Kind::User) else {
             let body = json!({ "loginName": format!("{key}@example.com") });
-            return self.write(
+            return write(scene, key, "POST", users, body, shows);
+        };
+        let step = match self.random.between(1, 10) {
+            1..=2 => return self.end(scene, key, path),
+            3..=5 => write(scene, key, "POST", &format!("{path}/suspend"), json!({}), shows),
+            6..=7 => write(
                 scene,
                 key,
                 "POST",
-                users,
-                body,
-                Effect::Shows(Kind::User, users.into()),
-                None,
-            );
-        };
-        let shows = Effect::Shows(Kind::User, users.into());
-        match self.random.between(1, 10) {
-            1..=2 => self.end(scene, key, path),
-            3..=5 => {
-                let rest = format!("{path}/suspend");
-                self.write(scene, key, "POST", &rest, json!({}), shows, Some(path))
-            }
-            6..=7 => {
-                let rest = format!("{path}/reactivate");
-                self.write(scene, key, "POST", &rest, json!({}), shows, Some(path))
-            }
+                &format!("{path}/reactivate"),
+                json!({}),
+                shows,
+            ),
             _ => {
                 let body = json!({ "displayName": format!("as of {key}") });
-                self.write(scene, key, "PATCH", &path.clone(), body, shows, Some(path))
+                write(scene, key, "PATCH", &path, body, shows)
             }
-        }
+        };
+        step.about(path)
     }
 
     fn group(&mut self, scene: &Scene, key: &str) -> Step {
@@ -359,13 +356,13 @@ impl Keeper {
         let shows = Effect::Shows(Kind::Group, groups.into());
         let Some(path) = self.pick(Kind::Group) else {
             let body = json!({ "name": format!("Group {key}") });
-            return self.write(scene, key, "POST", groups, body, shows, None);
+            return write(scene, key, "POST", groups, body, shows);
         };
         if self.random.chance(25) {
             return self.end(scene, key, path);
         }
         let body = json!({ "description": format!("as of {key}") });
-        self.write(scene, key, "PATCH", &path.clone(), body, shows, Some(path))
+        write(scene, key, "PATCH", &path, body, shows).about(path)
     }
 
     fn configuration(&mut self, scene: &Scene, key: &str) -> Step {
@@ -373,172 +370,99 @@ impl Keeper {
         let Some(path) = self.pick(Kind::Profile) else {
             let body = json!({ "name": format!("Profile {key}"), "target": "generic_json" });
             let shows = Effect::Shows(Kind::Profile, profiles.into());
-            return self.write(scene, key, "POST", profiles, body, shows, None);
+            return write(scene, key, "POST", profiles, body, shows);
         };
         let releases = format!("{path}/releases");
         let shows = Effect::Shows(Kind::Release, releases.clone());
-        let known: Vec<String> = self
-            .alive(Kind::Release)
-            .into_iter()
-            .filter(|r| r.starts_with(&releases))
-            .collect();
+        let mut known = self.alive(Kind::Release);
+        known.retain(|release| release.starts_with(&releases));
         if known.len() > 1 && self.random.chance(40) {
             let source = self.random.pick(&known).cloned().unwrap_or_default();
             let id = source.rsplit('/').next().unwrap_or_default();
             let body = json!({ "sourceReleaseId": id, "confirm": true });
-            let rest = format!("{path}/rollback");
-            return self.write(scene, key, "POST", &rest, body, shows, None);
+            return write(scene, key, "POST", &format!("{path}/rollback"), body, shows);
         }
         let body = json!({ "content": { "enforced": { "as of": key }, "defaults": {} } });
-        self.write(scene, key, "POST", &releases, body, shows, None)
+        write(scene, key, "POST", &releases, body, shows)
     }
 
     fn resource(&mut self, scene: &Scene, key: &str) -> Step {
         let resources = "resources";
         let credentials = self.alive(Kind::Credential);
-        let shows = |kind, collection: &str| Effect::Shows(kind, collection.to_owned());
+        let secret = credential(&format!("Credential {key}"), &format!("secret of {key}"));
         if let Some(path) = self.random.pick(&credentials).cloned()
             && self.random.chance(50)
         {
             if credentials.len() > MOST || self.random.chance(20) {
                 return self.end(scene, key, path);
             }
-            let collection = path
-                .rsplit_once('/')
-                .map_or("", |(collection, _)| collection)
-                .to_owned();
-            let body = credential(key);
-            return self.write(
-                scene,
-                key,
-                "PUT",
-                &path.clone(),
-                body,
-                shows(Kind::Credential, &collection),
-                Some(path),
-            );
+            let collection = path.rsplit_once('/').map_or("", |(collection, _)| collection);
+            let shows = Effect::Shows(Kind::Credential, collection.to_owned());
+            return write(scene, key, "PUT", &path, secret, shows).about(path);
         }
+        let name = format!("Resource {key}");
+        let shows = Effect::Shows(Kind::Resource, resources.into());
         let Some(path) = self.pick(Kind::Resource) else {
-            return self.write(
+            return write(
                 scene,
                 key,
                 "POST",
                 resources,
-                resource(key, "one"),
-                shows(Kind::Resource, resources),
-                None,
+                resource(&name, "one.example.com"),
+                shows,
             );
         };
         if self.random.chance(50) {
             let collection = format!("{path}/credentials");
-            return self.write(
-                scene,
-                key,
-                "POST",
-                &collection,
-                credential(key),
-                shows(Kind::Credential, &collection),
-                None,
-            );
+            let shows = Effect::Shows(Kind::Credential, collection.clone());
+            return write(scene, key, "POST", &collection, secret, shows);
         }
-        let host = self.random.pick(&["one", "two"]).copied().unwrap_or("one");
-        self.write(
-            scene,
-            key,
-            "PUT",
-            &path.clone(),
-            resource(key, host),
-            shows(Kind::Resource, resources),
-            Some(path),
-        )
+        let hosts = ["one.example.com", "two.example.com"];
+        let host = self.random.pick(&hosts).copied().unwrap_or(hosts[0]);
+        write(scene, key, "PUT", &path, resource(&name, host), shows).about(path)
     }
 
     fn install(&mut self, scene: &Scene, key: &str) -> Step {
         let item = format!("skill-registry/{}", self.skill);
         if self.token.is_some() && self.random.chance(60) {
-            let mut request = Request::new(
-                "POST",
-                scene.bootstrap.path(&format!("{item}/cli-uninstall")),
-                &scene.bootstrap.token,
-            );
-            request.headers = headers(key);
+            let path = format!("{item}/cli-uninstall");
             return Step {
-                request,
+                request: scene.bootstrap.act("POST", &path, key, REASON),
                 effect: Effect::Uninstalls,
                 about: None,
             };
         }
         let body = json!({ "client": "claude-code", "device": format!("crash-{}", self.number) });
-        self.write(
+        write(
             scene,
             key,
             "POST",
             &format!("{item}/cli-install"),
             body,
             Effect::Installs,
-            None,
         )
-    }
-
-    #[expect(
-        clippy::too_many_arguments,
-        clippy::unused_self,
-        reason = "the parts of one step, made in many places"
-    )]
-    fn write(
-        &self,
-        scene: &Scene,
-        key: &str,
-        method: &'static str,
-        rest: &str,
-        mut body: Value,
-        effect: Effect,
-        about: Option<String>,
-    ) -> Step {
-        body["reason"] = json!(REASON);
-        body["idempotencyKey"] = json!(key);
-        let request =
-            Request::new(method, scene.bootstrap.path(rest), &scene.bootstrap.token).with_body(body);
-        Step {
-            request,
-            effect,
-            about,
-        }
     }
 
     fn end(&mut self, scene: &Scene, key: &str, path: String) -> Step {
         // What hangs below goes with it or forbids it; the driver takes it away first.
         let below = format!("{path}/");
-        let children: Vec<String> = self
-            .alive(Kind::Credential)
-            .into_iter()
-            .filter(|child| child.starts_with(&below))
-            .collect();
+        let mut children = self.alive(Kind::Credential);
+        children.retain(|child| child.starts_with(&below));
         let path = self.random.pick(&children).cloned().unwrap_or(path);
-        let mut request = Request::new("DELETE", scene.bootstrap.path(&path), &scene.bootstrap.token);
-        request.headers = headers(key);
         Step {
-            request,
+            request: scene.bootstrap.act("DELETE", &path, key, REASON),
             effect: Effect::Ends(path.clone()),
             about: Some(path),
         }
     }
 }
 
-fn headers(key: &str) -> Vec<(&'static str, String)> {
-    vec![
-        ("Idempotency-Key", key.to_owned()),
-        ("X-Reason", REASON.to_owned()),
-        ("X-Confirm", "true".to_owned()),
-    ]
-}
-
-fn resource(key: &str, host: &str) -> Value {
-    json!({ "name": format!("Resource {key}"), "protocol": "http", "upstreamHost": format!("{host}.example.com"), "upstreamPort": 443 })
-}
-
-fn credential(key: &str) -> Value {
-    json!({ "name": format!("Credential {key}"), "kind": "bearer_token", "secret": format!("secret of {key}") })
+fn write(scene: &Scene, key: &str, method: &'static str, rest: &str, body: Value, effect: Effect) -> Step {
+    Step {
+        request: scene.bootstrap.change(method, rest, body, key, REASON),
+        effect,
+        about: None,
+    }
 }
 
 /// The record of a kind in an answer: the whole of it, or one member.
@@ -558,7 +482,7 @@ fn find(body: &Value, kind: Kind) -> Option<&Value> {
 
 /// What the server shows of a record, as a belief of the same kind.
 fn look(scene: &Scene, connection: &mut Connection, path: &str, belief: &Belief) -> Outcome<Belief> {
-    let request = Request::get(scene.bootstrap.path(path), &scene.bootstrap.token);
+    let request = scene.bootstrap.get(path);
     let answer = connection.send(&request).map_err(|lost| lost.why).context(path)?;
     if answer.status == 404 {
         return Ok(Belief::Gone);
@@ -581,24 +505,6 @@ fn look(scene: &Scene, connection: &mut Connection, path: &str, belief: &Belief)
     };
     let record = find(&body, kind).context(format_args!("{path}: {}", answer.summary()))?;
     Ok(Belief::Shown(kind, kind.steady(record)))
-}
-
-/// A small skill as a tar archive.
-pub fn archive(name: &str, folder: &Path) -> Outcome<Vec<u8>> {
-    let skill = folder.join(name);
-    std::fs::create_dir_all(&skill).context("cannot write a skill")?;
-    let text = format!("---\nname: {name}\ndescription: A skill of the crash driver.\n---\n\nDo nothing.\n");
-    std::fs::write(skill.join("SKILL.md"), text).context("cannot write a skill")?;
-    let file = folder.join(format!("{name}.tar.gz"));
-    process::run(
-        Command::new("tar")
-            .arg("-czf")
-            .arg(&file)
-            .arg("-C")
-            .arg(folder)
-            .arg(name),
-    )?;
-    std::fs::read(&file).context("cannot read the archive")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Answer, Request};
 use crate::product::Bootstrap;
+use crate::traffic;
 
 /// How a token came to its end, if it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,60 +111,40 @@ impl Intent {
                 .map_or("", |token| token.secret.as_str()),
             _ => &bootstrap.token,
         };
-        let to = |method, rest: &str| Request::new(method, bootstrap.path(rest), token);
-        let plain = json!({"reason": REASON, "idempotencyKey": key});
+        let body = |method, rest: &str, body: Value| Request {
+            token: Some(token.to_owned()),
+            ..bootstrap.change(method, rest, body, key, REASON)
+        };
+        let plain = |method, rest: &str| body(method, rest, json!({}));
         match self {
-            Self::Create { name, role } => to("POST", "service-accounts").with_body(json!({
-                "name": name, "permissionRole": role, "allOfRole": true,
-                "reason": REASON, "idempotencyKey": key,
-            })),
+            Self::Create { name, role } => body("POST", "service-accounts", traffic::account(name, role)),
             Self::Rotate { account, .. } | Self::RotateShared { account } => {
-                to("POST", &format!("service-accounts/{account}/tokens")).with_body(plain)
+                plain("POST", &format!("service-accounts/{account}/tokens"))
             }
             Self::Update {
                 account,
                 name,
                 description,
             } => {
-                let mut body = plain;
+                let mut changes = json!({});
                 if let Some(name) = name {
-                    body["name"] = json!(name);
+                    changes["name"] = json!(name);
                 }
                 if let Some(description) = description {
-                    body["description"].clone_from(description);
+                    changes["description"].clone_from(description);
                 }
-                to("PATCH", &format!("service-accounts/{account}")).with_body(body)
+                body("PATCH", &format!("service-accounts/{account}"), changes)
             }
-            Self::Disable { account } => {
-                to("POST", &format!("service-accounts/{account}/disable")).with_body(plain)
-            }
-            Self::Enable { account } => {
-                to("POST", &format!("service-accounts/{account}/enable")).with_body(plain)
-            }
+            Self::Disable { account } => plain("POST", &format!("service-accounts/{account}/disable")),
+            Self::Enable { account } => plain("POST", &format!("service-accounts/{account}/enable")),
             Self::Revoke { account, token } => {
-                let mut body = plain;
-                body["confirm"] = json!(true);
-                to(
-                    "POST",
-                    &format!("service-accounts/{account}/tokens/{token}/revoke"),
-                )
-                .with_body(body)
+                let path = format!("service-accounts/{account}/tokens/{token}/revoke");
+                body("POST", &path, json!({ "confirm": true }))
             }
             Self::Delete { account } => {
-                let mut request = to("DELETE", &format!("service-accounts/{account}"));
-                request.headers = vec![
-                    ("Idempotency-Key", key.to_owned()),
-                    ("X-Reason", REASON.to_owned()),
-                    ("X-Confirm", "true".to_owned()),
-                ];
-                request
+                bootstrap.act("DELETE", &format!("service-accounts/{account}"), key, REASON)
             }
-            Self::LimitLifetime { settings, .. } => {
-                let mut body = settings.clone();
-                body["reason"] = json!(REASON);
-                body["idempotencyKey"] = json!(key);
-                to("PUT", "automation/settings").with_body(body)
-            }
+            Self::LimitLifetime { settings, .. } => body("PUT", "automation/settings", settings.clone()),
         }
     }
 

@@ -22,6 +22,7 @@ use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::product::{Bootstrap, Server, parse_bootstrap};
 use crate::random::Random;
+use crate::traffic::{self, event};
 use crate::{clock, process};
 
 /// The goal: so many times the quiet p99, and so much more.
@@ -128,10 +129,9 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
 /// Makes what the ordinary organization asks about.
 fn settle(bootstrap: Bootstrap, server: &Server, seed: u64) -> Outcome<Party> {
     let mut connection = Connection::new(server.address);
-    let body = json!({ "name": "Ordinary", "permissionRole": "viewer", "allOfRole": true, "reason": "neighbour",
-                       "idempotencyKey": format!("neighbour-{seed:016x}-ordinary") });
-    let path = bootstrap.path("service-accounts");
-    let made = connection.fetch(&Request::new("POST", path, &bootstrap.token).with_body(body))?;
+    let body = traffic::account("Ordinary", "viewer");
+    let key = format!("neighbour-{seed:016x}-ordinary");
+    let made = connection.fetch(&bootstrap.change("POST", "service-accounts", body, &key, "neighbour"))?;
     let account = made["serviceAccount"]["id"].as_str().context("no account id")?;
     let policy = json!({
         "definition": {
@@ -139,10 +139,9 @@ fn settle(bootstrap: Bootstrap, server: &Server, seed: u64) -> Outcome<Party> {
             "message": "ask the platform team first",
             "conditions": { "field": "tool.id", "op": "eq", "value": "rm" },
         },
-        "reason": "neighbour", "idempotencyKey": format!("neighbour-{seed:016x}-guard"),
     });
-    let path = bootstrap.path("content-policies");
-    connection.fetch(&Request::new("POST", path, &bootstrap.token).with_body(policy))?;
+    let key = format!("neighbour-{seed:016x}-guard");
+    connection.fetch(&bootstrap.change("POST", "content-policies", policy, &key, "neighbour"))?;
     Ok(Party {
         account: account.to_owned(),
         bootstrap,
@@ -248,10 +247,8 @@ impl Party {
             1..=3 => Request::get(one, &bootstrap.token),
             4 => Request::get(bootstrap.path("policies"), &bootstrap.token),
             _ => {
-                let event = json!({ "occasion": "pre_tool", "callId": format!("call-{serial}"),
-                                    "attributes": { "tool.id": format!("tool-{}", serial % 7) } });
-                Request::new("POST", bootstrap.path("policies/decisions"), &bootstrap.token)
-                    .with_body(json!({ "events": [event] }))
+                let (call, tool) = (format!("call-{serial}"), format!("tool-{}", serial % 7));
+                bootstrap.decide(&[event("pre_tool", &call, &tool)])
             }
         }
     }

@@ -25,6 +25,7 @@ use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::Request;
 use crate::product::{Bootstrap, Server};
+use crate::traffic;
 use open::{Answers, Offer};
 
 const GOODPUT: f64 = 0.8;
@@ -125,11 +126,13 @@ fn mix(server: &Server, bootstrap: &Bootstrap) -> Outcome<Script> {
     let mut connection = crate::http::Connection::new(server.address);
     let mut requests = Vec::new();
     for number in 0..ACCOUNTS {
-        let create =
-            Request::new("POST", bootstrap.path("service-accounts"), &bootstrap.token).with_body(json!({
-                "name": format!("Account {number}"), "permissionRole": "viewer", "allOfRole": true,
-                "reason": "overload", "idempotencyKey": format!("overload-seed-{number:08}"),
-            }));
+        let create = bootstrap.change(
+            "POST",
+            "service-accounts",
+            traffic::account(&format!("Account {number}"), "viewer"),
+            &format!("overload-seed-{number:08}"),
+            "overload",
+        );
         let made = connection.fetch(&create)?;
         let id = made["serviceAccount"]["id"].as_str().context("no id")?;
         let one = bootstrap.path(&format!("service-accounts/{id}"));

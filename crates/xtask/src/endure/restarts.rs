@@ -21,6 +21,7 @@ use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::product::{Bootstrap, Server, Store};
 use crate::random::Random;
+use crate::traffic;
 
 /// Goal: from the start of the process to readiness.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -131,13 +132,11 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
 /// Makes the accounts, then changes them until there are enough entries.
 fn fill(arguments: &Arguments, engine: Engine, server: &Server, bootstrap: &Bootstrap) -> Outcome {
     let start = clock::now();
-    let create = json!({
-        "name": format!("Account {SERIAL}"), "permissionRole": "viewer", "allOfRole": true,
-        "description": "x".repeat(arguments.text as usize / 2),
-        "reason": "filling the store", "idempotencyKey": format!("fill-{SERIAL}"),
-    });
-    let create = Request::new("POST", bootstrap.path("service-accounts"), &bootstrap.token)
-        .with_body(create)
+    let key = format!("fill-{SERIAL}");
+    let mut create = traffic::account(&format!("Account {SERIAL}"), "viewer");
+    create["description"] = "x".repeat(arguments.text as usize / 2).into();
+    let create = bootstrap
+        .change("POST", "service-accounts", create, &key, "filling the store")
         .bytes();
     let say = |what: &str, done: u64, of: u64| {
         let seconds = start.elapsed().as_secs_f64();
@@ -150,17 +149,11 @@ fn fill(arguments: &Arguments, engine: Engine, server: &Server, bootstrap: &Boot
     let ids = account_ids(server, bootstrap, 200)?;
     let text = arguments.text as usize;
     let change = |id: &String| {
-        let body = json!({
-            "description": format!("{SERIAL} {}", "d".repeat(text / 2)), "reason": format!("filling {}", "r".repeat((text / 2).min(480))),
-            "idempotencyKey": format!("fill-{SERIAL}"),
-        });
-        Request::new(
-            "PATCH",
-            bootstrap.path(&format!("service-accounts/{id}")),
-            &bootstrap.token,
-        )
-        .with_body(body)
-        .bytes()
+        let body = json!({ "description": format!("{SERIAL} {}", "d".repeat(text / 2)) });
+        let reason = format!("filling {}", "r".repeat((text / 2).min(480)));
+        bootstrap
+            .change("PATCH", &format!("service-accounts/{id}"), body, &key, &reason)
+            .bytes()
     };
     let changes = Script::new(ids.iter().map(change));
     let missing = arguments.entries.saturating_sub(made);

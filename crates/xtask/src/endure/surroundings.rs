@@ -30,9 +30,9 @@ use crate::failure::{Context, Failure, Outcome};
 /// Let what lies around a server fail: database, clock, keys, disk, log, pooler, vault
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only the drills whose name contains this
-    #[arg(long)]
-    only: Option<String>,
+    /// Only the drills of these names
+    #[arg(long, num_args = 1.., value_name = "NAME")]
+    only: Vec<String>,
     /// Also what takes minutes: a clock that jumps while the server runs
     #[arg(long)]
     minutes: bool,
@@ -85,22 +85,23 @@ const DRILLS: &[Drill] = &[
 ];
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let only = arguments.only.as_deref().unwrap_or_default();
-    let chosen: Vec<&Drill> = DRILLS.iter().filter(|drill| drill.name.contains(only)).collect();
-    if chosen.is_empty() {
-        let names: Vec<&str> = DRILLS.iter().map(|drill| drill.name).collect();
+    let only = &arguments.only;
+    let names: Vec<&str> = DRILLS.iter().map(|drill| drill.name).collect();
+    if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {
         return Err(Failure::new(format!(
-            "no drill is called {only}; there are {}",
+            "no drill is called {unknown}; there are {}",
             names.join(", ")
         )));
     }
+    let is_chosen = |drill: &&Drill| only.is_empty() || only.iter().any(|name| name == drill.name);
+    let chosen: Vec<&Drill> = DRILLS.iter().filter(is_chosen).collect();
     let purpose = Purpose {
         name: "surroundings",
         goals: &["R52"],
-        sizes: match (&arguments.only, arguments.minutes) {
-            (Some(only), _) => format!("--only {only}"),
-            (None, true) => "--minutes".into(),
-            (None, false) => String::new(),
+        sizes: match (only.is_empty(), arguments.minutes) {
+            (false, _) => format!("--only {}", only.join(" ")),
+            (true, true) => "--minutes".into(),
+            (true, false) => String::new(),
         },
         profile: "ci",
     };

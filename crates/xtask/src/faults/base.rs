@@ -6,7 +6,6 @@ use std::process::Command;
 use crate::failure::{Context, Outcome};
 use crate::process;
 use crate::product::{Bootstrap, Installation, Store, Workplace};
-use crate::random::Random;
 
 /// Made once: an organization with its first admin, on a store that a server has used and left.
 pub struct Base {
@@ -65,30 +64,4 @@ pub fn installation(binary: &Path, folder: &Path) -> Installation {
 /// Copies a folder with everything in it, modes included.
 pub fn copy_folder(from: &Path, to: &Path) -> Outcome {
     process::run(Command::new("cp").arg("-a").arg(from).arg(to))
-}
-
-/// A skill as a tar archive, with so many bytes that cannot be compressed well.
-pub fn archive(name: &str, folder: &Path, bytes: usize) -> Outcome<Vec<u8>> {
-    let skills = folder.join("skills");
-    let skill = skills.join(name);
-    std::fs::create_dir_all(&skill).context("cannot write a skill")?;
-    let text = format!("---\nname: {name}\ndescription: A skill of the fault driver.\n---\n\nDo nothing.\n");
-    std::fs::write(skill.join("SKILL.md"), text).context("cannot write a skill")?;
-    if bytes > 0 {
-        let mut random = Random::new(bytes as u64);
-        let words: Vec<String> = (0..bytes / 16)
-            .map(|_| format!("{:015x}", random.next() >> 4))
-            .collect();
-        std::fs::write(skill.join("notes.md"), words.join(" ")).context("cannot write a skill")?;
-    }
-    let file = skills.join(format!("{name}.tar.gz"));
-    process::run(
-        Command::new("tar")
-            .arg("-czf")
-            .arg(&file)
-            .arg("-C")
-            .arg(&skills)
-            .arg(name),
-    )?;
-    std::fs::read(&file).context("cannot read the archive")
 }

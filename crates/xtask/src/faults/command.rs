@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use super::base::{self, Base};
 use super::fault::{Fault, Point};
 use super::judge::Violation;
-use super::maker::trio;
 use super::station::Tried;
 use super::strace::{self, Call};
 use crate::failure::{Context, Failure, Outcome};
@@ -419,8 +418,8 @@ fn is_done_again(subject: Subject, home: &Path, calls: &[Call]) -> bool {
 }
 
 fn user(bootstrap: &Bootstrap, name: &str) -> Request {
-    let mut request = Request::new("POST", bootstrap.path("directory/users"), &bootstrap.token);
-    request.headers = trio(&format!("the-key-of-{name}"), "a start");
+    let key = format!("the-key-of-{name}");
+    let request = bootstrap.act("POST", "directory/users", &key, "a start");
     request.with_body(json!({ "loginName": format!("{name}@example.com") }))
 }
 

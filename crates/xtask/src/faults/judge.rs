@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::catalogue::{Effect, Operation};
 use super::fault::Point;
 use super::state;
 use super::strace::Call;
 use crate::http::Answer;
+use crate::traffic::catalogue::{Effect, Operation};
 
 /// One sentence about what must not be.
 pub type Violation = String;

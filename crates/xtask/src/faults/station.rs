@@ -15,16 +15,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::base::{self, Base};
-use super::catalogue::{Effect, Operation};
 use super::fault::Point;
 use super::judge::{Seen, Violation, judge};
-use super::maker::{Maker, Ready, trio};
 use super::strace::{self, Call};
 use super::{state, threads};
 use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Answer, Connection, Lost, Request};
 use crate::product::{Installation, Server};
+use crate::traffic::archive;
+use crate::traffic::catalogue::{self, Effect, Operation};
+use crate::traffic::maker::{Maker, Ready};
 
 /// After so many points the store is a fresh copy: lists stay short, and points alike.
 const POINTS_OF_A_COPY: u32 = 16;
@@ -123,10 +124,7 @@ impl<'a> Station<'a> {
         if self.points.is_multiple_of(POINTS_OF_A_COPY) {
             self.server = None;
             self.installation = self.base.copy(&self.folder)?;
-            self.secrets = vec![
-                self.base.bootstrap.token.clone(),
-                super::catalogue::SECRET.to_owned(),
-            ];
+            self.secrets = vec![self.base.bootstrap.token.clone(), catalogue::SECRET.to_owned()];
         }
         match self.server.take() {
             Some(server) => Ok(server),
@@ -142,14 +140,14 @@ impl<'a> Station<'a> {
 
     fn prepare(&self, operation: &Operation, unique: &str, connection: &mut Connection) -> Outcome<Ready> {
         let folder = self.folder.clone();
-        let archive = move |name: &str, bytes: usize| base::archive(name, &folder, bytes);
+        let skill = move |name: &str, bytes: usize| archive(name, &folder, bytes);
         let log = self.folder.join("data/provost.db-wal");
         let log_bytes = move || std::fs::metadata(&log).map_or(0, |log| log.len());
         let mut maker = Maker {
             connection,
             bootstrap: &self.base.bootstrap,
             unique,
-            archive: &archive,
+            archive: &skill,
             log_bytes: &log_bytes,
             sent: 0,
         };
@@ -163,12 +161,9 @@ impl<'a> Station<'a> {
     /// Has everything written that waits: reads of sensitive lists leave notes, which travel with the next change. A
     /// refusal is such a change, and leaves nothing else.
     fn settle(&self, unique: &str, connection: &mut Connection) -> Outcome {
-        let path = self
-            .base
-            .bootstrap
-            .path("directory/users/usr_01kadh5j9v0000000000000000");
-        let mut refused = Request::new("DELETE", path, &self.base.bootstrap.token);
-        refused.headers = trio(&format!("{unique}-settles"), "settle");
+        let absent = "directory/users/usr_01kadh5j9v0000000000000000";
+        let key = format!("{unique}-settles");
+        let refused = self.base.bootstrap.act("DELETE", absent, &key, "settle");
         let answer = connection
             .send(&refused)
             .map_err(|lost| lost.why)
@@ -184,9 +179,11 @@ impl<'a> Station<'a> {
 
     /// A mutation that a broken server must not acknowledge.
     fn probe(&self, unique: &str) -> Request {
-        let path = self.base.bootstrap.path("directory/users");
-        let mut request = Request::new("POST", path, &self.base.bootstrap.token);
-        request.headers = trio(&format!("{unique}-the-probe"), "a probe");
+        let key = format!("{unique}-the-probe");
+        let request = self
+            .base
+            .bootstrap
+            .act("POST", "directory/users", &key, "a probe");
         request.with_body(json!({ "loginName": probe_name(unique) }))
     }
 

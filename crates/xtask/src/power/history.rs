@@ -14,6 +14,7 @@ use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::product::Bootstrap;
+use crate::traffic::recorded;
 
 /// How many events an import holds: two, so that one can be there by half.
 const EVENTS: usize = 2;
@@ -65,19 +66,8 @@ pub fn import(address: SocketAddr, bootstrap: &Bootstrap) -> Outcome<Vec<Lot>> {
 }
 
 fn lot(bootstrap: &Bootstrap, number: usize) -> Request {
-    let lines: Vec<String> = (0..EVENTS)
-        .map(|event| {
-            let line = json!({
-                "id": name(number, event), "at": at(number, event), "occasion": "post_tool",
-                "attributes": { "tool.id": "power" },
-            });
-            line.to_string()
-        })
-        .collect();
-    let path = bootstrap.path("policies/history/import?source=power");
-    let mut request = Request::new("POST", path, &bootstrap.token);
-    request.content = Some(("application/x-ndjson", lines.join("\n").into_bytes()));
-    request
+    let events = (0..EVENTS).map(|event| recorded(&name(number, event), &at(number, event), "power"));
+    bootstrap.import("power", &events.collect::<Vec<_>>())
 }
 
 /// A millisecond of its own of the day before: a page of the history reads every event of one instant.

@@ -11,11 +11,10 @@ use serde_json::{Value, json};
 use super::history::{self, Lot};
 use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
-use crate::faults::base;
-use crate::faults::maker::trio;
 use crate::http::{Connection, Request};
 use crate::product::Bootstrap;
 use crate::random::Random;
+use crate::traffic::{self, archive, text_in};
 
 /// How many send changes at the same time: several share a commit then.
 const CLIENTS: usize = 4;
@@ -144,11 +143,9 @@ fn of_client(
     let mut accounts: Vec<(String, String)> = Vec::new();
     for count in 0..changes {
         let name = format!("power-{number}-{count}");
-        let write = |path: &str, body: Value| {
-            Request::new("POST", bootstrap.path(path), &bootstrap.token).with_body(body)
-        };
-        let mut ask = |mut request: Request| -> Outcome<(Duration, Duration, Value)> {
-            request.headers = trio(&format!("the-key-of-{name}"), &name);
+        let key = format!("the-key-of-{name}");
+        let write = |path: &str, body: Value| bootstrap.act("POST", path, &key, &name).with_body(body);
+        let mut ask = |request: Request| -> Outcome<(Duration, Duration, Value)> {
             let sent = clock::since_epoch();
             let answer = connection
                 .send(&request)
@@ -171,9 +168,12 @@ fn of_client(
         let choice = random.between(1, 10);
         match choice {
             1..=2 => {
-                let body = json!({ "name": name, "permissionRole": "viewer", "allOfRole": true });
+                let body = traffic::account(&name, "viewer");
                 let (sent, answered, made) = ask(write("service-accounts", body))?;
-                let (id, token) = (text(&made, "/serviceAccount/id")?, text(&made, "/token/token")?);
+                let (id, token) = (
+                    text_in(&made, "/serviceAccount/id")?,
+                    text_in(&made, "/token/token")?,
+                );
                 note((sent, answered), What::Alive(token.clone()));
                 accounts.push((id, token));
             }
@@ -183,7 +183,7 @@ fn of_client(
                     &format!("service-accounts/{id}/tokens"),
                     json!({ "gracePeriodSeconds": 0 }),
                 ))?;
-                let token = text(&made, "/token/token")?;
+                let token = text_in(&made, "/token/token")?;
                 note((sent, answered), What::Dead(old));
                 note((sent, answered), What::Alive(token.clone()));
                 accounts.push((id, token));
@@ -194,11 +194,9 @@ fn of_client(
                 note((sent, answered), What::Dead(token));
             }
             6 => {
-                let mut request = write("skill-registry", Value::Null);
-                request.body = None;
-                request.content = Some(("application/gzip", base::archive(&name, folder, SKILL_BYTES)?));
-                let (sent, answered, made) = ask(request)?;
-                let item = text(&made, "/item/id")?;
+                let skill = archive(&name, folder, SKILL_BYTES)?;
+                let (sent, answered, made) = ask(bootstrap.publish(skill, &key, &name))?;
+                let item = text_in(&made, "/item/id")?;
                 let content = content(&mut connection, bootstrap, &item)?;
                 let content = content.context(format_args!("the skill {item} that was just published"))?;
                 note((sent, answered), What::Skill(item, content.into()));
@@ -212,13 +210,6 @@ fn of_client(
         }
     }
     Ok(ledger)
-}
-
-fn text(body: &Value, place: &str) -> Outcome<String> {
-    let found = body.pointer(place).and_then(Value::as_str);
-    found
-        .map(str::to_owned)
-        .context(format_args!("an answer without {place}: {body}"))
 }
 
 /// Looks for what must be there; returns what is not, and what is there by half.
@@ -261,8 +252,12 @@ pub fn missing(connection: &mut Connection, bootstrap: &Bootstrap, moment: &Mome
         }
     }
     wrong.extend(history::missing(connection, bootstrap, &moment.lots)?);
-    let mut request = Request::new("POST", bootstrap.path("directory/users"), &bootstrap.token);
-    request.headers = trio("the-key-after-the-loss", "after the loss");
+    let request = bootstrap.act(
+        "POST",
+        "directory/users",
+        "the-key-after-the-loss",
+        "after the loss",
+    );
     let after = connection.fetch(&request.with_body(json!({ "loginName": "after-the-loss@example.com" })));
     wrong.extend(after.err().map(|failure| failure.to_string()));
     Ok(wrong)

@@ -51,7 +51,7 @@ impl Operation for GetCheckpoint {
     type Output = AuditCheckpoint;
 
     fn call(cx: &mut Cx<'_>, _: &Input<Self>) -> Result<AuditCheckpoint> {
-        let (org, keys) = (cx.org(), &cx.kernel().keys);
+        let (org, keys) = (cx.org(), &cx.services().keys);
         let stored = store::newest_checkpoint(cx, org)?.ok_or_else(|| Error::not_found("checkpoint"))?;
         let checkpoint = read(keys, org, &stored)?;
         let public_keys = keys.checkpoint_public_keys().into_iter();

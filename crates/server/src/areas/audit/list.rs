@@ -66,7 +66,7 @@ impl Operation for List {
     type Output = AuditEventPage;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AuditEventPage> {
-        let (query, keys, operation) = (&input.query, &cx.kernel().keys, Self::META.id);
+        let (query, keys, operation) = (&input.query, &cx.services().keys, Self::META.id);
         let org = cx.org();
         let before = match &query.cursor {
             Some(cursor) => cursor.open(keys, org, operation)?,

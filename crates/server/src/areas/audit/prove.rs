@@ -54,7 +54,7 @@ impl Operation for Prove {
     type Output = AuditProof;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AuditProof> {
-        let (org, keys) = (cx.org(), &cx.kernel().keys);
+        let (org, keys) = (cx.org(), &cx.services().keys);
         let record = get::find(cx, &input.query.entry_id)?;
         let stored = match input.query.checkpoint {
             Some(size) => store::checkpoint_at(cx, org, size.get())?,

@@ -15,19 +15,20 @@ pub(super) struct Shown {
 ///
 /// Both the act and the record that it was about decide: ending the sessions of a user is an entry about a user, and
 /// its details are those of sessions.
-pub(super) fn show(cx: &mut Cx<'_>, reader: &mut Reader, record: &Record) -> Result<Shown> {
+pub(super) fn show(cx: &mut Cx<'_>, reader: &mut Reader<'_>, record: &Record) -> Result<Shown> {
     let event = AuditEvent::of(record)?;
     if reader.oversees() {
         return Ok(Shown { event, names: true });
     }
-    let fences = cx.kernel().registry.fences();
+    let fences = &cx.services().fences;
     let target = event.target();
     let (kind, id) = (target.map(|(kind, _)| kind), target.map(|(_, id)| id));
     let act = event
         .action()
         .map_or(Readers::Overseers, |action| fences.act(action));
     let about = kind.map_or(Readers::Everybody, |kind| fences.target(kind));
-    let names = reader.admits(cx, act, id)? && reader.admits(cx, about, id)?;
+    let mut tx = cx.tx();
+    let names = reader.admits(&mut tx, act, id)? && reader.admits(&mut tx, about, id)?;
     let event = if names {
         event.without_changes(|path| !matches!(fences.member(path), Readers::Everybody))
     } else {

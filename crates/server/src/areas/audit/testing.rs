@@ -166,8 +166,8 @@ fn registry() -> Registry {
 fn boot(location: Location, keys_dir: &Path, clock: &Arc<ManualClock>, seed: u64) -> Arc<Kernel> {
     let parts = Parts {
         extras: Extras::default(),
-        areas: &provost_kernel::area::NO_AREAS,
-        store_of: |_, _| Ok(None),
+        rights: &[],
+        endings: provost_kernel::ends::Endings::NONE,
         registry: registry(),
         credentials: Box::new(TestCredentials),
         keys: Keys::open(keys_dir).unwrap(),

@@ -57,7 +57,7 @@ impl Operation for ListBacktests {
     type Output = RunPage;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RunPage> {
-        let (query, keys, org) = (&input.query, &cx.kernel().keys, cx.org());
+        let (query, keys, org) = (&input.query, &cx.services().keys, cx.org());
         // A cursor of another status would be a place in another list.
         let list = format!("{} {}", Self::META.id, query.status.map_or("", Status::as_str));
         let cursor = query.cursor.as_ref();

@@ -66,7 +66,7 @@ impl Operation for ListSamples {
     type Output = SamplePage;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<SamplePage> {
-        let (query, keys, org) = (&input.query, &cx.kernel().keys, cx.org());
+        let (query, keys, org) = (&input.query, &cx.services().keys, cx.org());
         let run = store::get(cx, &input.path.run_id)?;
         let content = store::content(cx, &run.id)?;
         if Question::from_store(&content.question)?.reads_content {

@@ -2,7 +2,7 @@
 
 use super::model::{Capabilities, Limits, Principal, Token, toolsets};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{Cx, Kernel, Result};
 
 pub(super) struct Get;
 
@@ -21,7 +21,7 @@ impl Operation for Get {
     type Output = Capabilities;
 
     fn call(cx: &mut Cx<'_>, _: &Input<Self>) -> Result<Capabilities> {
-        let (actor, kernel) = (cx.actor(), cx.kernel());
+        let (actor, kernel) = (cx.actor(), Kernel::behind(cx.services())?);
         let permission = actor.permission;
         let token = actor.token.as_ref();
         Ok(Capabilities {

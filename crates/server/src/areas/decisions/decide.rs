@@ -168,7 +168,7 @@ impl Operation for Decide {
         let mut symbols = Symbols::knowing(Arc::new(register));
         let judged = records.iter().map(|event| event.record.event(&mut symbols));
         let asking = Asking {
-            kernel: cx.kernel().shared()?,
+            kernel: Kernel::behind(cx.services())?,
             organization: cx.organization().clone(),
             questions: Questions {
                 live,

@@ -34,7 +34,7 @@ use provost_history::{Batch, MAX_EVENTS, Plan, Question, chunk};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Kernel, Result};
+use provost_kernel::{Cx, Kernel, Result, Services};
 use provost_policy::{Chronicle, Event, Past, PolicySet, Symbols};
 use provost_replay::record;
 use std::collections::HashMap;
@@ -97,8 +97,8 @@ pub struct Wanted {
     upto: i64,
 }
 
-fn kept(kernel: &Kernel) -> &Kept {
-    kernel.own(Kept::default)
+fn kept(services: &Services) -> &Kept {
+    services.own(Kept::default)
 }
 
 /// Returns what a decision under this set needs of the past; nothing for a set without history conditions.
@@ -108,7 +108,7 @@ pub fn wanted(cx: &mut Cx<'_>, live: &Live) -> Result<Option<Wanted>> {
     }
     let org = cx.org();
     let counted = counted(&mut cx.tx(), org)?;
-    let memory = pasts(cx.kernel()).of(cx.organization(), live, counted);
+    let memory = pasts(cx.services()).of(cx.organization(), live, counted);
     let upto = history::last_chunk(&mut cx.tx(), org)?;
     Ok(Some(Wanted { memory, upto }))
 }
@@ -121,8 +121,11 @@ fn counted(tx: &mut Tx<'_>, org: &str) -> Result<Counted> {
     Ok(Counted::Seen)
 }
 
-fn pasts(kernel: &Kernel) -> MutexGuard<'_, Pasts> {
-    kept(kernel).pasts.lock().unwrap_or_else(PoisonError::into_inner)
+fn pasts(services: &Services) -> MutexGuard<'_, Pasts> {
+    kept(services)
+        .pasts
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pasts {

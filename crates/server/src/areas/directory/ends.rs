@@ -9,9 +9,10 @@ use super::users::suspended;
 use crate::announcements::LoginNameChanged;
 use crate::ends::{by_hand, unclear};
 use provost_kernel::area::Right;
+use provost_kernel::area::{Again, Retaking};
 use provost_kernel::auth::{Permission, Role, may_mint};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Again, Retaking, Revocation, RowChange, Side};
+use provost_kernel::ends::{Revocation, RowChange, Side};
 use provost_kernel::{Cx, Error, Result, Timestamp, params, statements};
 
 const USER: &str = "user";

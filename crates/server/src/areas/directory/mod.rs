@@ -64,7 +64,7 @@ pub use store::users::{Principal, principal};
 
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::auth::Role;
-use provost_kernel::db::Statement;
+use provost_kernel::db::{Statement, Tx};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::page::{Cursor, Limit};
@@ -134,8 +134,8 @@ fn operations() -> Vec<Entry> {
 }
 
 /// Returns the ids of the groups that a user is in, sorted.
-pub fn groups_of(cx: &mut Cx<'_>, user_id: &str) -> Result<Vec<String>> {
-    store::memberships::of_user(cx, user_id)
+pub fn groups_of(tx: &mut Tx<'_>, org: &str, user_id: &str) -> Result<Vec<String>> {
+    store::memberships::of_user(tx, org, user_id)
 }
 
 /// The query of lists that nothing narrows.
@@ -153,7 +153,7 @@ pub struct PageQuery {
 /// Returns the place behind which a page begins.
 fn position(cx: &Cx<'_>, cursor: Option<&Cursor>, operation: &str) -> Result<i64> {
     cursor.map_or(Ok(0), |cursor| {
-        cursor.open(&cx.kernel().keys, cx.org(), operation)
+        cursor.open(&cx.services().keys, cx.org(), operation)
     })
 }
 
@@ -169,5 +169,10 @@ fn cut<T>(
     let has_more = found.len() > limit;
     found.truncate(limit);
     let last = found.last().filter(|_| has_more)?;
-    Some(Cursor::issue(&cx.kernel().keys, cx.org(), operation, place(last)))
+    Some(Cursor::issue(
+        &cx.services().keys,
+        cx.org(),
+        operation,
+        place(last),
+    ))
 }

@@ -72,13 +72,13 @@ impl Operation for List {
 }
 
 /// Returns an event without what is not for the reader (FE-2).
-fn shown(cx: &mut Cx<'_>, reader: &mut Reader, event: Event) -> Result<Event> {
-    let readers = cx.kernel().registry.fences().event(&event.kind);
+fn shown(cx: &mut Cx<'_>, reader: &mut Reader<'_>, event: Event) -> Result<Event> {
+    let readers = cx.services().fences.event(&event.kind);
     let record = match readers {
         Readers::Assignees(assignment) => event.data.text(assignment.member),
         Readers::Everybody | Readers::Overseers => None,
     };
-    if reader.admits(cx, readers, record)? {
+    if reader.admits(&mut cx.tx(), readers, record)? {
         return Ok(event);
     }
     Ok(Event {

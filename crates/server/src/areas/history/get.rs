@@ -8,7 +8,7 @@ use crate::areas::history::fences;
 use provost_history::Source;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{Cx, Kernel, Result};
 use provost_replay::record::{self, Owned};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,7 +49,7 @@ impl Operation for Get {
         let place = EventId::place(&id).ok_or_else(|| Error::not_found("event"))?;
         let at = instant_of_place(place);
         let rows = store::sources(&mut cx.tx(), org, at, at.saturating_add(1))?;
-        let (kernel, organization) = (cx.kernel().shared()?, cx.organization().clone());
+        let (kernel, organization) = (Kernel::behind(cx.services())?, cx.organization().clone());
         Ok(cx.later(async move {
             let (wanted, shared) = (id.clone(), kernel.clone());
             let read = kernel.blocking(move || {

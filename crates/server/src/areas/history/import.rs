@@ -136,7 +136,7 @@ impl Operation for Import {
             newest: cx.now().as_ms() + AHEAD_MS,
             now: cx.now(),
         };
-        let kernel = cx.kernel().shared()?;
+        let kernel = Kernel::behind(cx.services())?;
         Ok(cx.later(async move { import(kernel, body).await }))
     }
 }

@@ -8,7 +8,7 @@ use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Cursor, Limit};
 use provost_kernel::text::LongName;
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{Cx, Kernel, Result, Timestamp};
 use provost_policy::{Action, Occasion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -124,7 +124,7 @@ impl Operation for List {
         }
         let mut before = place_of_instant(to);
         if let Some(cursor) = &query.cursor {
-            before = before.min(cursor.open_wide(&cx.kernel().keys, org, ID)?);
+            before = before.min(cursor.open_wide(&cx.services().keys, org, ID)?);
         }
         let text = |name: &Option<LongName>| name.as_ref().map(|name| name.as_str().to_owned());
         let wanted = Wanted {
@@ -146,7 +146,7 @@ impl Operation for List {
         } else {
             Vec::new()
         };
-        let (kernel, organization) = (cx.kernel().shared()?, cx.organization().clone());
+        let (kernel, organization) = (Kernel::behind(cx.services())?, cx.organization().clone());
         Ok(cx.later(async move {
             let shared = kernel.clone();
             let org = organization.clone();

@@ -34,7 +34,7 @@ use super::store;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::entropy::UnitRng;
-use provost_kernel::{Cx, Error, Kernel, Result, Timestamp};
+use provost_kernel::{Cx, Error, Kernel, Result, Services, Timestamp};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -63,8 +63,8 @@ impl Acceptance {
         }
     }
 
-    fn of(kernel: &Kernel) -> &Self {
-        kernel.own(|| Self::new(&mut kernel.rng()))
+    fn of(services: &Services) -> &Self {
+        services.own(|| Self::new(&mut services.rng()))
     }
 
     fn has_given(&self, organization: &OrganizationId) -> bool {
@@ -126,16 +126,16 @@ impl Sequence {
 pub fn accept(cx: &mut Cx<'_>, count: usize) -> Result<Sequence> {
     let org = cx.org();
     let committed = committed(&mut cx.tx(), org)?;
-    Acceptance::of(cx.kernel()).reserve(cx.organization(), committed, cx.now(), count)
+    Acceptance::of(cx.services()).reserve(cx.organization(), committed, cx.now(), count)
 }
 
 /// Reserves the places of events that happen now. Of these, two servers have none in common but by their clocks, so the
 /// store is asked once.
 pub fn accept_now(cx: &mut Cx<'_>, count: usize) -> Result<Sequence> {
-    if !Acceptance::of(cx.kernel()).has_given(cx.organization()) {
+    if !Acceptance::of(cx.services()).has_given(cx.organization()) {
         return accept(cx, count);
     }
-    Acceptance::of(cx.kernel()).reserve(cx.organization(), 0, cx.now(), count)
+    Acceptance::of(cx.services()).reserve(cx.organization(), 0, cx.now(), count)
 }
 
 /// As [`accept`], outside of an operation, with what [`committed`] said.

@@ -116,9 +116,7 @@ impl Drop for Landing {
 impl Recorder {
     pub(super) fn new(kernel: &Kernel) -> Self {
         Self {
-            kernel: kernel
-                .shared()
-                .map_or_else(|_| Weak::new(), |kernel| Arc::downgrade(&kernel)),
+            kernel: Kernel::behind(kernel).map_or_else(|_| Weak::new(), |kernel| Arc::downgrade(&kernel)),
             supervisor: Supervisor::new(),
             lanes: Mutex::default(),
             closed: CancellationToken::new(),

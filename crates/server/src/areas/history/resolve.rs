@@ -80,7 +80,7 @@ fn one(register: &Register, kind: Kind, word: &str) -> Option<String> {
 
 /// Counts what is not resolved, once for each event and kind.
 fn count(cx: &Cx<'_>, register: &Register, events: &[Incoming]) {
-    let counts = Counts::of(cx.kernel());
+    let counts = Counts::of(cx.services());
     for event in events {
         let is_known = event
             .words(Kind::User)

@@ -57,12 +57,12 @@ pub static AREA: Area = Area {
         }),
         every(60, "counts", |kernel, _| {
             Box::pin(async move {
-                ledger::flush_counts(&kernel);
+                kernel.flush_counts();
                 Ok(())
             })
         }),
         every(ledger::USE_FLUSH_SECS, "uses", |kernel, _| {
-            Box::pin(async move { ledger::flush_uses(&kernel).await })
+            Box::pin(async move { kernel.flush_uses().await })
         }),
         every(3_600, "proofs", |kernel, _| {
             Box::pin(async move { proofs::round::verify(&kernel).await.map(drop) })
@@ -76,15 +76,15 @@ pub static AREA: Area = Area {
     ],
     start: Some(|kernel, supervisor| {
         let (worked, stop) = (kernel.clone(), supervisor.token());
-        let handlers = Arc::new(kernel.areas.jobs());
+        let handlers = Arc::new(kernel.areas().jobs());
         supervisor.spawn("jobs", async move { jobs::serve(&worked, &handlers, stop).await });
         rotation::start(kernel, supervisor);
         Ok(())
     }),
     finish: Some(|kernel| {
         Box::pin(async move {
-            ledger::flush_counts(&kernel);
-            if let Err(error) = ledger::flush_uses(&kernel).await {
+            kernel.flush_counts();
+            if let Err(error) = kernel.flush_uses().await {
                 tracing::warn!(cause = ?error.private(), "the last uses of some tokens were not written: {error}");
             }
         })

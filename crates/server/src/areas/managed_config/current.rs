@@ -8,7 +8,7 @@ use super::views::ReleaseRef;
 use super::{PULL, READERS, pulls, store};
 use provost_kernel::dsse::Envelope;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Error, Result};
+use provost_kernel::{Cx, Error, Kernel, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -118,7 +118,7 @@ impl Operation for GetCurrent {
 
 /// Sends the answer when the audit log knows of it.
 fn send_once_told(cx: &mut Cx<'_>, profile: ProfileId, current: &Current) -> Result<()> {
-    let (kernel, organization) = (cx.kernel().shared()?, cx.organization().clone());
+    let (kernel, organization) = (Kernel::behind(cx.services())?, cx.organization().clone());
     let caller = pulls::Caller::of(cx);
     let bytes = serde_json::to_vec(current).map_err(Error::internal)?;
     cx.send_later("application/json", async move {

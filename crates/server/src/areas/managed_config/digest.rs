@@ -39,7 +39,7 @@ impl ContentDigest {
     /// Returns the keyed hash in its place: the same for the same digest of an organization, as long as the key is.
     pub fn keyed(&self, cx: &Cx<'_>) -> String {
         let parts: [&[u8]; 2] = [cx.org().as_bytes(), self.0.as_bytes()];
-        let mac = cx.kernel().keys.mac(MacPurpose::ContentDigest, &parts);
+        let mac = cx.services().keys.mac(MacPurpose::ContentDigest, &parts);
         format!("hmac-sha256:{}", hex(&mac))
     }
 

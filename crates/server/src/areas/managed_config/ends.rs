@@ -2,8 +2,9 @@
 
 use crate::ends::by_hand;
 use provost_kernel::area::Right;
+use provost_kernel::area::{Again, Retaking};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
+use provost_kernel::ends::{Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const PROFILE: &str = "profile";

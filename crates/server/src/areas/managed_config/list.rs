@@ -56,7 +56,7 @@ impl Operation for ListProfiles {
     type Output = ProfilePage;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ProfilePage> {
-        let (query, keys, org) = (&input.query, &cx.kernel().keys, cx.org());
+        let (query, keys, org) = (&input.query, &cx.services().keys, cx.org());
         let after = query
             .cursor
             .as_ref()

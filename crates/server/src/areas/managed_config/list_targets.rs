@@ -54,7 +54,7 @@ impl Operation for ListTargets {
     type Output = TargetPage;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<TargetPage> {
-        let (query, keys, org) = (&input.query, &cx.kernel().keys, cx.org());
+        let (query, keys, org) = (&input.query, &cx.services().keys, cx.org());
         let Found { profile, current } = store::get(cx, &input.path.profile_id)?;
         // A cursor of another profile would be a place in another list.
         let list = format!("{} {}", Self::META.id, profile.id);

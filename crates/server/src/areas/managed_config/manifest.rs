@@ -40,7 +40,7 @@ pub fn sign(cx: &Cx<'_>, profile: &Profile, release: &Release, content: &Content
         "onUnavailable": profile.on_unavailable,
     });
     let payload = json::canonical(&manifest);
-    cx.kernel().keys.sign(SignedKind::Release, payload.as_bytes())
+    cx.services().keys.sign(SignedKind::Release, payload.as_bytes())
 }
 
 /// Makes the next release of a profile current, and returns it. The profile is stored with it.

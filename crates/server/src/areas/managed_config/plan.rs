@@ -76,7 +76,7 @@ impl Plan {
     /// Returns the name of this plan: another one as soon as another release is current (D1.9).
     pub fn etag(&self, cx: &Cx<'_>) -> String {
         let mac = self.with_parts(cx, &[b"etag"], |parts| {
-            cx.kernel().keys.mac(MacPurpose::PreviewToken, parts)
+            cx.services().keys.mac(MacPurpose::PreviewToken, parts)
         });
         format!("\"{}\"", hex(&mac[..16]))
     }
@@ -87,7 +87,7 @@ impl Plan {
         let expiry = expires_at.as_ms().to_be_bytes();
         let principal = cx.actor().id.as_bytes();
         let mac = self.with_parts(cx, &[b"token", principal, &expiry], |parts| {
-            cx.kernel().keys.mac(MacPurpose::PreviewToken, parts)
+            cx.services().keys.mac(MacPurpose::PreviewToken, parts)
         });
         (
             URL_SAFE_NO_PAD.encode([expiry.as_slice(), &mac].concat()),
@@ -126,7 +126,9 @@ impl Plan {
         };
         let principal = cx.actor().id.as_bytes();
         let is_ours = self.with_parts(cx, &[b"token", principal, expiry], |parts| {
-            cx.kernel().keys.mac_matches(MacPurpose::PreviewToken, parts, mac)
+            cx.services()
+                .keys
+                .mac_matches(MacPurpose::PreviewToken, parts, mac)
         });
         is_ours && cx.now() < Timestamp::from_ms(i64::from_be_bytes(*expiry))
     }

@@ -4,8 +4,9 @@ use super::end;
 use super::model::{SessionId, State, Subject};
 use crate::ends::unclear;
 use provost_kernel::area::Right;
+use provost_kernel::area::{Again, Retaking};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Again, Retaking, Revocation, RowChange, Side};
+use provost_kernel::ends::{Revocation, RowChange, Side};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const SESSION: &str = "session";

@@ -4,7 +4,7 @@ use crate::areas::history::{self, Durability, Incoming, NewEvent, Provenance};
 use bytes::Bytes;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::Content;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{Cx, Kernel, Result};
 use provost_otlp::{Encoding, Event, Signal, Skipped, Times, answer, expand, read};
 use provost_replay::record::OTLP;
 use schemars::JsonSchema;
@@ -68,7 +68,7 @@ pub fn receive(cx: &mut Cx<'_>, signal: Signal, received: &Received) -> Result<(
         newest_ms: now_ms + AHEAD_MS,
     };
     let reading = read(signal, encoding, &received.payload, times).map_err(refused)?;
-    let kernel = cx.kernel().shared()?;
+    let kernel = Kernel::behind(cx.services())?;
     let events = events(cx, reading.events)?;
     let counts = Counts {
         read: reading.read,

@@ -148,7 +148,7 @@ pub fn token(cx: &Cx<'_>, proposal: &Proposal<'_>, binding: &Binding) -> (String
     let expires_at = cx.now().plus_secs(PLAN_SECS);
     let expiry = expires_at.as_ms().to_be_bytes();
     let mac = with_parts(cx, proposal, binding, expiry, |parts| {
-        cx.kernel().keys.mac(MacPurpose::PlanToken, parts)
+        cx.services().keys.mac(MacPurpose::PlanToken, parts)
     });
     (PlanToken::text(&[expiry.as_slice(), &mac].concat()), expires_at)
 }
@@ -172,7 +172,7 @@ pub fn must_be_planned(
     // INVARIANT PO-5: everything that the plan was judged from is hashed again.
     let planned = token.bytes().split_first_chunk::<8>().filter(|(expiry, mac)| {
         with_parts(cx, proposal, binding, **expiry, |parts| {
-            cx.kernel().keys.mac_matches(MacPurpose::PlanToken, parts, mac)
+            cx.services().keys.mac_matches(MacPurpose::PlanToken, parts, mac)
         })
     });
     let Some((expiry, _)) = planned else {

@@ -160,7 +160,7 @@ impl Operation for CheckRego {
 
     /// INVARIANT DE-8: nothing of it is done on a reader: others wait for those.
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RegoCheck> {
-        let kernel = cx.kernel().shared()?;
+        let kernel = Kernel::behind(cx.services())?;
         let organization = cx.organization().clone();
         let asked = Asked {
             family: input.body.family.into(),

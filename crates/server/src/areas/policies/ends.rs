@@ -6,8 +6,9 @@ use super::model::PolicyId;
 use super::{store, write};
 use crate::ends::{by_hand, unclear};
 use provost_kernel::area::Right;
+use provost_kernel::area::{Again, Retaking};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
+use provost_kernel::ends::{Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const POLICY: &str = "policy";

@@ -62,7 +62,7 @@ impl Operation for ListPolicies {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<PolicyPage> {
         let query = &input.query;
-        let keys = &cx.kernel().keys;
+        let keys = &cx.services().keys;
         let cursor = query.cursor.as_ref();
         let after = cursor.map_or(Ok(0), |cursor| cursor.open(keys, cx.org(), Self::META.id))?;
         let filter = Filter {
@@ -96,5 +96,5 @@ pub fn page<T>(cx: &Cx<'_>, operation: &str, limit: Limit, rows: &mut Vec<(i64, 
     }
     rows.truncate(limit);
     let (last, _) = rows.last()?;
-    Some(Cursor::issue(&cx.kernel().keys, cx.org(), operation, *last))
+    Some(Cursor::issue(&cx.services().keys, cx.org(), operation, *last))
 }

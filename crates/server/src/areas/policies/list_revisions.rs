@@ -77,7 +77,7 @@ impl Operation for ListRevisions {
                 next_cursor: None,
             });
         }
-        let keys = &cx.kernel().keys;
+        let keys = &cx.services().keys;
         let cursor = query.cursor.as_ref();
         let before = cursor.map_or(Ok(i64::MAX), |cursor| cursor.open(keys, cx.org(), Self::META.id))?;
         let found = store::revisions(cx, id, before, query.limit.get() + 1)?;

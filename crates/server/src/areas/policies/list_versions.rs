@@ -51,7 +51,7 @@ impl Operation for ListVersions {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<VersionPage> {
         let query = &input.query;
-        let keys = &cx.kernel().keys;
+        let keys = &cx.services().keys;
         let cursor = query.cursor.as_ref();
         let before = cursor.map_or(Ok(i64::MAX), |cursor| cursor.open(keys, cx.org(), Self::META.id))?;
         let found = store::versions(cx, before, query.limit.get() + 1)?;

@@ -34,8 +34,8 @@ impl Lately {
     ///
     /// Cost: one indexed range of at most 240 rows, and the live set, which is kept.
     pub fn read(cx: &mut Cx<'_>) -> Result<Self> {
-        let (org, now, kernel, organization) = (cx.org(), cx.now(), cx.kernel(), cx.organization());
-        let counts = words::of_last_day(&mut cx.tx(), kernel, organization, now)?;
+        let (org, now, services, organization) = (cx.org(), cx.now(), cx.services(), cx.organization());
+        let counts = words::of_last_day(&mut cx.tx(), services, organization, now)?;
         let live = live(&mut cx.tx(), org).ok().map(|live| live.set);
         Ok(Self { live, counts })
     }

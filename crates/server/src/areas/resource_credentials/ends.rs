@@ -4,8 +4,9 @@ use super::model::CredentialId;
 use super::store;
 use crate::ends::{by_hand, unclear};
 use provost_kernel::area::Right;
+use provost_kernel::area::{Again, Retaking};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
+use provost_kernel::ends::{Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp, params, statements};
 
 const CREDENTIAL: &str = "credential";

@@ -3,9 +3,11 @@
 //! An operator reads the credentials that are assigned to it and no others (RC-5), in the log as well.
 
 use super::{asking, store};
+use provost_kernel::Result;
+use provost_kernel::auth::Actor;
+use provost_kernel::db::Tx;
 use provost_kernel::fence::{Assignment, Readers};
 use provost_kernel::proofs::{Form, Testimony, Word};
-use provost_kernel::{Cx, Result};
 use std::collections::BTreeSet;
 
 /// Whether a credential is assigned to the caller, as [`super::asking`] says who that is.
@@ -32,12 +34,17 @@ provost_kernel::fences! {
     }
 }
 
-fn of_caller(cx: &mut Cx<'_>) -> Result<BTreeSet<String>> {
-    let asking = asking(cx, cx.actor())?;
+fn of_caller(tx: &mut Tx<'_>, caller: &Actor) -> Result<BTreeSet<String>> {
+    let asking = asking(tx, caller)?;
     let mut ids = BTreeSet::new();
     for (kind, subjects) in asking.subjects() {
         for subject in subjects {
-            ids.extend(store::assigned_to(cx, kind, subject)?);
+            ids.extend(store::assigned_to(
+                tx,
+                caller.organization.as_str(),
+                kind,
+                subject,
+            )?);
         }
     }
     Ok(ids)

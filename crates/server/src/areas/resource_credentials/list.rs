@@ -49,7 +49,7 @@ impl Operation for ListCredentials {
         let actor = cx.actor();
         if actor.permission.role == Operator {
             // INVARIANT RC-5: an operator reads the credentials that are assigned to it and no others (D3.1).
-            let asking = port::asking(cx, actor)?;
+            let asking = port::asking(&mut cx.tx(), actor)?;
             found.retain(|credential| asking.is_assigned(&credential.assigned));
         }
         let items = found.into_iter().map(|credential| view(cx.org(), credential));

@@ -105,7 +105,8 @@ pub fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
 
 /// Returns the ids of the credentials that are assigned to a subject, sorted.
 pub fn assigned_to(cx: &mut Cx<'_>, kind: SubjectKind, id: &str) -> Result<Vec<String>> {
-    store::assigned_to(cx, kind, id)
+    let org = cx.org();
+    store::assigned_to(&mut cx.tx(), org, kind, id)
 }
 
 /// Refuses the end of a resource that has credentials: none outlives it, and none goes away with it silently (RS-2).

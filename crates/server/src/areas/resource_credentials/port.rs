@@ -7,10 +7,11 @@ use crate::areas::directory;
 use crate::areas::resources::model::ResourceId;
 use crate::areas::subjects::SubjectKind;
 use provost_kernel::auth::Actor;
+use provost_kernel::db::Tx;
 use provost_kernel::{Cx, Result, Secret};
 
 /// Returns who an actor is to the assignments: a person with their groups, or a service account.
-pub fn asking(cx: &mut Cx<'_>, actor: &Actor) -> Result<Asking> {
+pub fn asking(tx: &mut Tx<'_>, actor: &Actor) -> Result<Asking> {
     if actor.kind == "service_account" {
         return Ok(Asking {
             service_account: Some(actor.id.clone()),
@@ -18,7 +19,7 @@ pub fn asking(cx: &mut Cx<'_>, actor: &Actor) -> Result<Asking> {
         });
     }
     Ok(Asking {
-        groups: directory::groups_of(cx, &actor.id)?,
+        groups: directory::groups_of(tx, actor.organization.as_str(), &actor.id)?,
         user: Some(actor.id.clone()),
         service_account: None,
     })

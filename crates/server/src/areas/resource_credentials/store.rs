@@ -7,7 +7,7 @@ use super::model::{Credential, CredentialId, Kind, Management};
 use crate::areas::resources::model::ResourceId;
 use crate::areas::resources::ownership::Owner;
 use crate::areas::subjects::SubjectKind;
-use provost_kernel::db::Row;
+use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{Cx, Timestamp, params, statements};
 use std::collections::HashMap;
@@ -281,9 +281,8 @@ pub fn delete(cx: &mut Cx<'_>, id: &CredentialId) -> Result<()> {
 }
 
 /// Returns the ids of the credentials that are assigned to a subject, sorted.
-pub fn assigned_to(cx: &mut Cx<'_>, kind: SubjectKind, subject: &str) -> Result<Vec<String>> {
-    let org = cx.org();
-    cx.query(&OF_SUBJECT, params![org, word(kind), subject], |row| row.get(0))
+pub fn assigned_to(tx: &mut Tx<'_>, org: &str, kind: SubjectKind, subject: &str) -> Result<Vec<String>> {
+    tx.query(&OF_SUBJECT, params![org, word(kind), subject], |row| row.get(0))
 }
 
 /// Takes every assignment of a subject away.

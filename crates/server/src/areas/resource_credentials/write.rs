@@ -29,7 +29,7 @@ pub fn judge(
         return Err(Error::new(Code::Conflict, message));
     }
     let instance = body.manager_instance.as_ref().map_or("", |name| name.as_str());
-    let managers = cx.kernel().extra::<ExternalManagers>();
+    let managers = cx.services().extra::<ExternalManagers>();
     let manager = managers
         .and_then(|managers| managers.place(cx.org(), instance))
         .map(|place| place.kind());

@@ -5,8 +5,9 @@ use super::model::ResourceId;
 use super::store;
 use crate::ends::unclear;
 use provost_kernel::area::Right;
+use provost_kernel::area::{Again, Retaking};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
+use provost_kernel::ends::{Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const RESOURCE: &str = "resource";

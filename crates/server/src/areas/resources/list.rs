@@ -25,7 +25,7 @@ pub struct PageQuery {
 impl PageQuery {
     /// Returns the instant after which the page begins, and how many rows show whether another page follows.
     pub fn start(&self, cx: &Cx<'_>, operation: &str) -> Result<(Timestamp, i64)> {
-        let keys = &cx.kernel().keys;
+        let keys = &cx.services().keys;
         let cursor = self.cursor.as_ref();
         let after = cursor.map_or(Ok(-1), |cursor| cursor.open(keys, cx.org(), operation))?;
         Ok((Timestamp::from_ms(after), self.limit.get() + 1))
@@ -45,7 +45,7 @@ impl PageQuery {
         }
         rows.truncate(limit);
         let last = created_at(rows.last()?).as_ms();
-        Some(Cursor::issue(&cx.kernel().keys, cx.org(), operation, last))
+        Some(Cursor::issue(&cx.services().keys, cx.org(), operation, last))
     }
 }
 

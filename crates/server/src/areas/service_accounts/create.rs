@@ -245,7 +245,7 @@ pub fn issue(
     replay_secs: i64,
 ) -> Result<(Token, IssuedToken)> {
     let (token, lookup_id, secret) = mint(cx, wanted);
-    let (pepper, mac) = cx.kernel().keys.token_mac_current(secret.expose());
+    let (pepper, mac) = cx.services().keys.token_mac_current(secret.expose());
     let mac = (pepper.as_str(), mac);
     store::insert_token(cx, account, &token, &lookup_id, mac, replay_secs > 0)?;
     // Nobody is helped by the secret of a token that has expired (D4.8).
@@ -310,7 +310,7 @@ pub fn issue_admin(cx: &mut Cx<'_>, name: &str) -> Result<(ServiceAccountId, Sec
         lifetime_ceiling_secs: lifetime,
     };
     let (token, lookup_id, secret) = mint(cx, &wanted);
-    let (pepper, mac) = cx.kernel().keys.token_mac_current(secret.expose());
+    let (pepper, mac) = cx.services().keys.token_mac_current(secret.expose());
     let mac = (pepper.as_str(), mac);
     store::insert_token(cx, &account.id, &token, &lookup_id, mac, false)?;
     cx.emit(&fences::CREATED, json!({ "serviceAccountId": account.id }));

@@ -5,9 +5,10 @@ use super::status;
 use super::store::{self, Ending};
 use crate::ends::{by_hand, unclear, works_until};
 use provost_kernel::area::Right;
+use provost_kernel::area::{Again, Retaking};
 use provost_kernel::auth::{Permission, Role, ScopeSet, may_mint};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Again, Retaking, Revocation, RowChange, Side};
+use provost_kernel::ends::{Revocation, RowChange, Side};
 use provost_kernel::{Cx, Error, Result, Timestamp};
 
 const ACCOUNT: &str = "service_account";

@@ -18,13 +18,28 @@ use crate::areas::settings;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::auth::{ScopeSet, may_mint};
 use provost_kernel::error::{Code, Error};
-use provost_kernel::kernel::buckets;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation};
+use provost_kernel::rate::Bucket;
 use provost_kernel::text::Bounded;
 use provost_kernel::{Cx, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+
+/// Rotations of one account.
+const ROTATIONS_OF_ACCOUNT: Bucket = Bucket {
+    name: "rotation",
+    burst: 30,
+    per_second_num: 30,
+    per_second_den: 3600,
+};
+/// Rotations by one caller.
+const ROTATIONS_BY_CALLER: Bucket = Bucket {
+    name: "rotation-caller",
+    burst: 600,
+    per_second_num: 600,
+    per_second_den: 3600,
+};
 
 /// See [`Operation::META`].
 pub struct RotateServiceAccountToken;
@@ -95,8 +110,8 @@ impl Operation for RotateServiceAccountToken {
         let ceiling = own_ceiling(cx, &account, &tokens, last);
         check_lifetime(asked, ceiling)?;
         let (org, actor) = (cx.org(), cx.actor());
-        cx.limit(&buckets::ROTATION_OF_ACCOUNT, &[org, id.as_str()])?;
-        cx.limit(&buckets::ROTATION_BY_CALLER, &[org, &actor.id])?;
+        cx.limit(&ROTATIONS_OF_ACCOUNT, &[org, id.as_str()])?;
+        cx.limit(&ROTATIONS_BY_CALLER, &[org, &actor.id])?;
         if account.status == Status::Disabled {
             return Err(Error::new(
                 Code::Disabled,
@@ -125,7 +140,7 @@ impl Operation for RotateServiceAccountToken {
         let (token, issued) = issue(cx, id, &wanted, settings.tokens.secret_replay_seconds)?;
         supersede(cx, &mut tokens, &token.id, grace_secs)?;
         // Which of them have expired, only an undoubted clock can say (CK-1).
-        if tokens.len() > 20 && cx.kernel().doubt().is_none() {
+        if tokens.len() > 20 && cx.services().doubt().is_none() {
             let now = cx.now();
             cx.queue(&store::HIDE, provost_kernel::params![org, id.as_str(), now])?;
         }

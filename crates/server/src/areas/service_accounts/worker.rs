@@ -36,7 +36,7 @@ fn purge(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
     let id = ServiceAccountId::from_text(id);
     cx.target(&fences::ACCOUNT, id.as_str());
     // Whether its time has come, only an undoubted clock can say (CK-1).
-    if cx.kernel().doubt().is_some() {
+    if cx.services().doubt().is_some() {
         cx.action("service_account.purge_postponed");
         cx.enqueue(NewJob {
             kind: PURGE,

@@ -6,8 +6,9 @@ use crate::announcements::{Departure, PrincipalEnded, SessionsEnded, TokenRevoke
 use crate::areas::subjects::SubjectKind;
 use crate::ends::{unclear, works_until};
 use provost_kernel::area::Right;
+use provost_kernel::area::{Again, Retaking};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
+use provost_kernel::ends::{Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp, params, statements};
 
 const TOKEN: &str = "gateway_token";

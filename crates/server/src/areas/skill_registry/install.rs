@@ -172,7 +172,7 @@ fn issue(cx: &mut Cx<'_>, install: &Install) -> Result<IssuedGatewayToken> {
         id: &id,
         lookup_id: &minted.lookup_id,
         token_prefix: &minted.prefix,
-        mac: cx.kernel().keys.token_mac_current(minted.token.expose()),
+        mac: cx.services().keys.token_mac_current(minted.token.expose()),
         expires_at,
         replay_pending: replay_secs > 0,
         came_by: came_by.as_deref(),

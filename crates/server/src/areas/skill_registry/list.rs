@@ -75,7 +75,7 @@ impl Operation for ListSkillRegistryItems {
 
 /// Returns the place below which a page begins.
 pub fn below(cx: &Cx<'_>, cursor: Option<&Cursor>, operation: &str) -> Result<i64> {
-    cursor.map_or(Ok(i64::MAX), |c| c.open(&cx.kernel().keys, cx.org(), operation))
+    cursor.map_or(Ok(i64::MAX), |c| c.open(&cx.services().keys, cx.org(), operation))
 }
 
 /// Cuts what was read, one more than was asked for, to a page; says where it goes on.
@@ -89,6 +89,6 @@ pub fn page<T>(
     let goes_on = found.len() > limit;
     found.truncate(limit);
     let last = found.last().filter(|_| goes_on).map(|(place, _)| *place);
-    let cursor = last.map(|place| Cursor::issue(&cx.kernel().keys, cx.org(), operation, place));
+    let cursor = last.map(|place| Cursor::issue(&cx.services().keys, cx.org(), operation, place));
     (found.into_iter().map(|(_, value)| value).collect(), cursor)
 }

@@ -236,5 +236,5 @@ fn sign(cx: &Cx<'_>, item: &Item, version: &VersionView, manifest: &Manifest) ->
         payload["namespace"] = item.namespace.as_str().into();
     }
     let text = provost_kernel::json::canonical(&payload);
-    cx.kernel().keys.sign(SignedKind::Skill, text.as_bytes())
+    cx.services().keys.sign(SignedKind::Skill, text.as_bytes())
 }

@@ -100,7 +100,7 @@ impl Operation for ResolveSubjects {
 
 /// Records how many names were asked for, and each as a keyed hash (SU-4).
 fn note(cx: &mut Cx<'_>, asked: &[Asked]) {
-    let (keys, org) = (&cx.kernel().keys, cx.org().as_bytes());
+    let (keys, org) = (&cx.services().keys, cx.org().as_bytes());
     let mac = |asked: &Asked| {
         let mac = keys.mac(
             MacPurpose::AuditValue,

@@ -3,8 +3,9 @@
 use super::identities::{self, model::MappingId};
 use crate::ends::unclear;
 use provost_kernel::area::Right;
+use provost_kernel::area::{Again, Retaking};
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Again, Retaking, Revocation, RowChange};
+use provost_kernel::ends::{Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};
 
 const MAPPING: &str = "identity_mapping";

@@ -8,7 +8,7 @@ use super::Kind;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Kernel, Result, SureTime, Timestamp, params, statements};
+use provost_kernel::{Cx, Kernel, Result, Services, SureTime, Timestamp, params, statements};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -54,8 +54,8 @@ pub struct Counts(Mutex<HashMap<Key, i64>>);
 
 impl Counts {
     /// Returns those of this process.
-    pub fn of(kernel: &Kernel) -> &Arc<Self> {
-        kernel.own(Arc::<Self>::default)
+    pub fn of(services: &Services) -> &Arc<Self> {
+        services.own(Arc::<Self>::default)
     }
 
     /// Counts an event whose words of these kinds are not resolved.
@@ -116,7 +116,7 @@ pub async fn flush(kernel: &Arc<Kernel>) -> Result<()> {
 /// Returns how many events of the last 24 hours were not resolved, by kind and reason.
 pub fn of_last_day(
     tx: &mut Tx<'_>,
-    kernel: &Kernel,
+    services: &Services,
     organization: &OrganizationId,
     now: Timestamp,
 ) -> Result<BTreeMap<(Kind, Unresolved), i64>> {
@@ -131,7 +131,7 @@ pub fn of_last_day(
         Ok(((kind.ok_or_else(damaged)?, why.ok_or_else(damaged)?), row.get(2)?))
     })?;
     let mut counts: BTreeMap<(Kind, Unresolved), i64> = stored.into_iter().collect();
-    for ((whose, hour, kind, why), events) in Counts::of(kernel).lock().iter() {
+    for ((whose, hour, kind, why), events) in Counts::of(services).lock().iter() {
         if whose == organization && *hour > after {
             *counts.entry((*kind, *why)).or_default() += events;
         }

@@ -184,7 +184,7 @@ impl Serve {
         runtime.shutdown_background();
         // Nothing of this process writes any more. Without the mark the store is whole as well.
         if outcome.is_ok()
-            && let Err(error) = closing::mark(stopped.areas, &location, &stopped.keys)
+            && let Err(error) = closing::mark(stopped.areas(), &location, &stopped.keys)
         {
             tracing::warn!(%error, cause = error.private(), "the store could not be marked as closed");
         }

@@ -12,7 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// Errors: as starting on the store does; a clock that is not the database's, which is put right and not accepted.
 pub(super) fn clock(place: Place) -> Outcome {
-    act(place, "store.clock_accepted", doubt::accept)?;
+    act(place, "store.clock_accepted", |cx| {
+        let now = cx.now();
+        doubt::accept(&mut cx.tx(), now)
+    })?;
     show::out(
         "The clock of this machine is taken as right, and the audit log says so. Servers that run take it within a minute.\n",
     )

@@ -258,7 +258,7 @@ impl Restore {
 /// Holds everybody of the organization back, in the unit that restores it, and returns a new admin account, whose name begins
 /// so, with its token.
 pub(super) fn hold_back(cx: &mut Cx<'_>, name: &str) -> Result<(ServiceAccountId, Secret<String>)> {
-    for end_credentials in cx.kernel().areas.iter().filter_map(|area| area.restore) {
+    for end_credentials in cx.services().areas().iter().filter_map(|area| area.restore) {
         end_credentials(cx, "store_restored")?;
     }
     restore::hold_everybody(cx)?;

@@ -327,7 +327,7 @@ pub async fn finish_imports(app: &App) {
 
 /// Runs jobs until none is due.
 pub async fn run_jobs(app: &App) {
-    let handlers = std::sync::Arc::new(app.kernel.areas.jobs());
+    let handlers = std::sync::Arc::new(app.kernel.areas().jobs());
     while provost_kernel::jobs::run_due(&app.kernel, &handlers)
         .await
         .unwrap()

@@ -5,7 +5,6 @@ use crate::areas::directory::{chunk, end, import, run_jobs, user};
 use crate::areas::mcp_sessions::{new_session, open};
 use crate::oauth;
 use crate::support::each;
-use provost_kernel::ledger;
 use provost_oauth::corpus::Workshop;
 
 /// Opens sessions of an actor until one is refused; returns how many.
@@ -94,7 +93,7 @@ fn who_connects_in_a_loop_is_stopped_for_a_day_and_nobody_else_is() {
         let reply = oauth::read(&app, &second).await;
         reply.refused(429, "rate_limited");
         assert_eq!(reply.header("retry-after"), "3600");
-        ledger::flush_counts(&app.kernel);
+        app.kernel.flush_counts();
         app.settle().await;
         let log = app
             .get("/audit/events?limit=5&action=authentication.failed")

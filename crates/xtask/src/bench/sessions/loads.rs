@@ -24,10 +24,7 @@ fn client(n: usize) -> String {
 
 /// The bits that the filling program makes of a number.
 fn mixed(number: usize) -> u64 {
-    let mut x = (number as u64).wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
+    crate::random::mixed(number as u64)
 }
 
 fn account_id(n: usize) -> String {

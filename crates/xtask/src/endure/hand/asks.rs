@@ -7,11 +7,11 @@ use super::{Act, Hand};
 use crate::clock;
 use crate::http::Request;
 use crate::product::Bootstrap;
+use crate::traffic::{self, event, recorded};
 
 const REASON: &str = "endurance";
 const MOST_ACCOUNTS: usize = 6;
 const TOOL: &str = "getHeadlessServiceAccount";
-const REVISION: &str = "2025-11-25";
 
 /// Every hand that makes backtests imports so many parts of this size into the days that they ask about. Nothing else is
 /// recorded there: a backtest of all that there is would take more of the server with every minute of the load.
@@ -23,15 +23,12 @@ const RECENT_DAYS: u64 = 2;
 
 impl Hand<'_> {
     pub(super) fn get(&self, rest: &str) -> Request {
-        let bootstrap = &self.scene.bootstrap;
-        Request::get(bootstrap.path(rest), &bootstrap.token)
+        self.scene.bootstrap.get(rest)
     }
 
-    pub(super) fn post(&self, method: &'static str, rest: &str, mut body: Value) -> Request {
+    fn post(&self, method: &'static str, rest: &str, body: Value) -> Request {
         let bootstrap = &self.scene.bootstrap;
-        body["reason"] = json!(REASON);
-        body["idempotencyKey"] = json!(self.key());
-        Request::new(method, bootstrap.path(rest), &bootstrap.token).with_body(body)
+        bootstrap.change(method, rest, body, &self.key(), REASON)
     }
 
     pub(super) fn key(&self) -> String {
@@ -67,7 +64,7 @@ impl Hand<'_> {
         let wants_another = count < MOST_ACCOUNTS && self.random.chance(20);
         let Some(account) = chosen.filter(|_| !wants_another) else {
             let name = format!("Hand {}", self.key());
-            let body = json!({ "name": name, "permissionRole": "viewer", "allOfRole": true });
+            let body = traffic::account(&name, "viewer");
             return (Act::Create, self.post("POST", "service-accounts", body));
         };
         let path = format!("service-accounts/{account}");
@@ -78,15 +75,7 @@ impl Hand<'_> {
                 (Act::Rotate { account }, request)
             }
             16..=25 => {
-                let mut request = Request {
-                    method: "DELETE",
-                    ..self.get(&path)
-                };
-                request.headers = vec![
-                    ("Idempotency-Key", self.key()),
-                    ("X-Reason", REASON.to_owned()),
-                    ("X-Confirm", "true".to_owned()),
-                ];
+                let request = self.scene.bootstrap.act("DELETE", &path, &self.key(), REASON);
                 (Act::Delete { account }, request)
             }
             _ => {
@@ -104,12 +93,10 @@ impl Hand<'_> {
     }
 
     pub(super) fn decision(&self) -> Request {
-        let event = json!({
-            "occasion": "pre_tool", "callId": self.key(), "attributes": { "tool.id": format!("tool-{}", self.keys % 5) },
-        });
-        let bootstrap = &self.scene.bootstrap;
-        let path = bootstrap.path("policies/decisions");
-        Request::new("POST", path, &bootstrap.token).with_body(json!({ "events": [event] }))
+        let tool = format!("tool-{}", self.keys % 5);
+        self.scene
+            .bootstrap
+            .decide(&[event("pre_tool", &self.key(), &tool)])
     }
 
     pub(super) fn import(&mut self) -> Request {
@@ -121,14 +108,8 @@ impl Hand<'_> {
         let id = self
             .account()
             .unwrap_or_else(|| self.scene.bootstrap.account.clone());
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": { "name": TOOL, "arguments": { "serviceAccountId": id } } });
-        let mut request = Request::new("POST", "/mcp", &self.scene.bootstrap.token).with_body(message);
-        request.headers.extend([
-            ("Accept", "application/json, text/event-stream".to_owned()),
-            ("MCP-Protocol-Version", REVISION.to_owned()),
-        ]);
-        request
+        let arguments = json!({ "serviceAccountId": id });
+        self.scene.bootstrap.call("/mcp", TOOL, &arguments)
     }
 
     /// Makes a backtest, or asks how the last one is; before the first there is a past to be imported.
@@ -155,15 +136,8 @@ impl Hand<'_> {
 /// An import of so many events of so many days ago, told apart by its key.
 pub fn import(bootstrap: &Bootstrap, key: &str, count: usize, days: u64) -> Request {
     let at = days_ago(days);
-    let line = |number: usize| {
-        json!({ "id": format!("{key}-{number}"), "at": at, "occasion": "post_tool",
-                "attributes": { "tool.id": format!("tool-{}", number % 5) } })
-    };
-    let lines: Vec<String> = (0..count).map(|number| line(number).to_string()).collect();
-    let path = bootstrap.path("policies/history/import?source=endurance");
-    let mut request = Request::new("POST", path, &bootstrap.token);
-    request.content = Some(("application/x-ndjson", lines.join("\n").into_bytes()));
-    request
+    let line = |number| recorded(&format!("{key}-{number}"), &at, &format!("tool-{}", number % 5));
+    bootstrap.import("endurance", &(0..count).map(line).collect::<Vec<_>>())
 }
 
 /// Midnight (UTC) so many days ago.

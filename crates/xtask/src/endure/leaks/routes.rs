@@ -15,6 +15,7 @@ use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Answer, Connection, Request};
 use crate::product::Bootstrap;
 use crate::random::Random;
+use crate::traffic::{account, archive, credential, id_in, resource};
 
 const REASON: &str = "leaks";
 const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -51,16 +52,8 @@ impl<'a> Rounds<'a> {
             sent: 0,
             refused: 0,
         };
-        let mut publish = Request::new("POST", bootstrap.path("skill-registry"), &bootstrap.token);
-        publish.content = Some((
-            "application/gzip",
-            crate::crash::skill_archive(&rounds.skill, folder)?,
-        ));
-        publish.headers = vec![
-            ("Idempotency-Key", "leaks-publish".to_owned()),
-            ("X-Reason", REASON.to_owned()),
-        ];
-        rounds.done(&publish)?;
+        let skill = archive(&rounds.skill, folder, 0)?;
+        rounds.done(&bootstrap.publish(skill, "leaks-publish", REASON))?;
         rounds.another_resource()?;
         Ok(rounds)
     }
@@ -146,20 +139,17 @@ impl<'a> Rounds<'a> {
         kept.context("cannot keep a refusal")
     }
 
-    fn write(&mut self, method: &'static str, rest: &str, mut body: Value) -> Request {
+    fn write(&mut self, method: &'static str, rest: &str, body: Value) -> Request {
         self.keys += 1;
-        body["reason"] = json!(REASON);
-        body["idempotencyKey"] = json!(format!("leaks-key-of-22-letters-{:08}", self.keys));
-        Request::new(method, self.bootstrap.path(rest), &self.bootstrap.token).with_body(body)
+        let key = format!("leaks-key-of-22-letters-{:08}", self.keys);
+        self.bootstrap.change(method, rest, body, &key, REASON)
     }
 
     fn another_resource(&mut self) -> Outcome {
-        let body = json!({ "name": format!("Resource {}", self.keys), "protocol": "http",
-                           "upstreamHost": "one.example.com", "upstreamPort": 443 });
+        let body = resource(&format!("Resource {}", self.keys), "one.example.com");
         let request = self.write("POST", "resources", body);
         let made = self.done(&request)?;
-        let id = made.pointer("/resource/id").or_else(|| made.get("id"));
-        id.and_then(Value::as_str)
+        id_in(&made)
             .context("no resource")?
             .clone_into(&mut self.resource);
         Ok(())
@@ -167,17 +157,16 @@ impl<'a> Rounds<'a> {
 
     /// Tokens: made, rotated, answered again, rotated by themselves, used, ended, and used once more.
     fn tokens(&mut self, needles: &mut Needles) -> Outcome {
-        let body =
-            json!({ "name": format!("Leaks {}", self.keys), "permissionRole": "viewer", "allOfRole": true });
+        let body = account(&format!("Leaks {}", self.keys), "viewer");
         let create = self.write("POST", "service-accounts", body);
         let made = self.done(&create)?;
-        let account = made["serviceAccount"]["id"].as_str().context("no id")?.to_owned();
+        let id = made["serviceAccount"]["id"].as_str().context("no id")?.to_owned();
         let first = token_in(&made, needles)?;
         self.done(&create)?;
         self.use_token(&first, 200)?;
         // Its secret was used: it is not answered again.
         self.refuse(&create)?;
-        let rotate = format!("service-accounts/{account}/tokens");
+        let rotate = format!("service-accounts/{id}/tokens");
         let by_admin = self.write("POST", &rotate, json!({ "gracePeriodSeconds": 0 }));
         let second = token_in(&self.done(&by_admin)?, needles)?;
         self.done(&by_admin)?;
@@ -191,24 +180,13 @@ impl<'a> Rounds<'a> {
         let stranger = self.secret("a token of no form over HTTP/2", needles);
         http_2::ask(self.address, &path, &stranger, &key)?;
         self.sent += 2;
-        let revoke = self.bootstrap.path(&format!("service-accounts/{account}"));
-        let shown = self.done(&Request::get(revoke, &self.bootstrap.token))?;
+        let path = format!("service-accounts/{id}");
+        let shown = self.done(&self.bootstrap.get(&path))?;
         if shown.to_string().contains(secret_part(&second)?) {
             return Err(Failure::new("an account shows the secret of its token"));
         }
-        let mut end = Request {
-            method: "DELETE",
-            ..Request::get(
-                self.bootstrap.path(&format!("service-accounts/{account}")),
-                &self.bootstrap.token,
-            )
-        };
-        end.headers = vec![
-            ("Idempotency-Key", format!("leaks-end-{:08}", self.keys)),
-            ("X-Reason", REASON.to_owned()),
-            ("X-Confirm", "true".to_owned()),
-        ];
-        self.done(&end)?;
+        let key = format!("leaks-end-{:08}", self.keys);
+        self.done(&self.bootstrap.act("DELETE", &path, &key, REASON))?;
         self.use_token(&second, 401)
     }
 
@@ -227,14 +205,11 @@ impl<'a> Rounds<'a> {
     fn credentials(&mut self, needles: &mut Needles) -> Outcome {
         let all = format!("resources/{}/credentials", self.resource);
         let secret = self.secret("credential", needles);
-        let body =
-            json!({ "name": format!("Credential {}", self.keys), "kind": "bearer_token", "secret": secret });
+        let body = credential(&format!("Credential {}", self.keys), &secret);
         let create = self.write("POST", &all, body.clone());
         let made = self.done(&create)?;
         self.done(&create)?;
-        let id = made.pointer("/credential/id").or_else(|| made.get("id"));
-        let id = id.and_then(Value::as_str).context("no credential")?.to_owned();
-        let one = format!("{all}/{id}");
+        let one = format!("{all}/{}", id_in(&made).context("no credential")?);
         let mut changed = body.clone();
         changed["secret"] = json!(self.secret("credential, replaced", needles));
         let change = self.write("PUT", &one, changed);

@@ -83,19 +83,13 @@ impl Register {
                 json!({ "definition": definition(&self.id, value), "expectedRevision": revision }),
             ),
         };
-        let mut body = body;
-        body["reason"] = "two servers".into();
-        body["idempotencyKey"] = key.into();
-        Request::new(method, bootstrap.path(&path), &bootstrap.token).with_body(body)
+        bootstrap.change(method, &path, body, key, "two servers")
     }
 
     /// The request that reads it.
     pub fn read(&self, bootstrap: &Bootstrap) -> Request {
         match &self.subject {
-            Subject::Description => Request::get(
-                bootstrap.path(&format!("service-accounts/{}", self.id)),
-                &bootstrap.token,
-            ),
+            Subject::Description => bootstrap.get(&format!("service-accounts/{}", self.id)),
             Subject::Standing { token } | Subject::Token { token, .. } => {
                 Request::get(bootstrap.path("capabilities"), token)
             }

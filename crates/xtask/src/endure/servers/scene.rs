@@ -10,6 +10,7 @@ use super::register::{self, Register, Subject};
 use crate::failure::{Context, Outcome};
 use crate::http::{Connection, Request};
 use crate::product::Bootstrap;
+use crate::traffic;
 
 /// What all connections share.
 pub struct Scene {
@@ -48,12 +49,9 @@ pub fn set_up(scene: &Scene) -> Outcome<(Vec<Register>, Vec<u64>)> {
         });
         values.push(1);
         let id = format!("verdict-{number}");
-        let body = json!({
-            "definition": register::definition(&id, 0), "reason": "two servers",
-            "idempotencyKey": format!("servers-{:016x}-{id}", scene.seed),
-        });
-        let path = scene.bootstrap.path("content-policies");
-        connection.fetch(&Request::new("POST", path, &scene.bootstrap.token).with_body(body))?;
+        let key = format!("servers-{:016x}-{id}", scene.seed);
+        let body = json!({ "definition": register::definition(&id, 0) });
+        connection.fetch(&change(scene, "content-policies", body, &key))?;
         registers.push(Register {
             subject: Subject::Verdict { revision: 1 },
             id,
@@ -63,18 +61,20 @@ pub fn set_up(scene: &Scene) -> Outcome<(Vec<Register>, Vec<u64>)> {
     Ok((registers, values))
 }
 
+fn change(scene: &Scene, path: &str, body: Value, key: &str) -> Request {
+    scene.bootstrap.change("POST", path, body, key, "two servers")
+}
+
 /// Returns the id of a new account, and the id and text of its token.
 fn make_account(
     scene: &Scene,
     connection: &mut Connection,
     name: &str,
 ) -> Outcome<(String, (String, String))> {
-    let body = json!({
-        "name": name, "description": "0", "permissionRole": "viewer", "allOfRole": true, "reason": "two servers",
-        "idempotencyKey": format!("servers-{:016x}-{name}", scene.seed).replace(' ', "-"),
-    });
-    let path = scene.bootstrap.path("service-accounts");
-    let made = connection.fetch(&Request::new("POST", path, &scene.bootstrap.token).with_body(body))?;
+    let key = format!("servers-{:016x}-{name}", scene.seed).replace(' ', "-");
+    let mut body = traffic::account(name, "viewer");
+    body["description"] = "0".into();
+    let made = connection.fetch(&change(scene, "service-accounts", body, &key))?;
     let id = text(&made, "/serviceAccount/id")?;
     Ok((id, token_in(&made)?))
 }
@@ -95,14 +95,10 @@ fn text(answer: &Value, place: &str) -> Outcome<String> {
 pub fn renew_tokens(scene: &Scene, registers: &mut [Register], values: &mut [u64], round: u32) -> Outcome {
     let mut connection = Connection::new(scene.addresses[0]);
     for (register, value) in registers.iter_mut().zip(values) {
-        let path = scene
-            .bootstrap
-            .path(&format!("service-accounts/{}/tokens", register.id));
+        let path = format!("service-accounts/{}/tokens", register.id);
         if let Subject::Token { id, token } = &mut register.subject {
             let key = format!("servers-{:016x}-{}-{round:06}", scene.seed, register.id);
-            let body = json!({ "reason": "two servers", "idempotencyKey": key });
-            let made =
-                connection.fetch(&Request::new("POST", path, &scene.bootstrap.token).with_body(body))?;
+            let made = connection.fetch(&change(scene, &path, json!({}), &key))?;
             (*id, *token) = token_in(&made)?;
             *value = 1;
         }

@@ -5,13 +5,12 @@ use serde_json::Value;
 
 use crate::bench::place::Place;
 use crate::failure::{Context, Outcome};
-use crate::faults::base::archive;
-use crate::faults::catalogue;
-use crate::faults::maker::{Maker, trio};
 use crate::http::{Connection, Request};
 use crate::process;
 use crate::product::{self, Bootstrap};
 use crate::random::Random;
+use crate::traffic::maker::Maker;
+use crate::traffic::{archive, catalogue, trio};
 
 /// The letters of an id behind its prefix.
 const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";

@@ -12,6 +12,7 @@ use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Answer, Connection, Request};
 use crate::product::{Bootstrap, Installation, Server, Store};
+use crate::traffic;
 
 pub struct Scene {
     pub installation: Installation,
@@ -57,17 +58,15 @@ impl Scene {
     }
 
     /// A change by the administrator, with a reason and a key of its own.
-    pub fn change(&self, method: &'static str, rest: &str, mut body: Value) -> Request {
+    pub fn change(&self, method: &'static str, rest: &str, body: Value) -> Request {
         let serial = self.count.fetch_add(1, Ordering::SeqCst);
-        body["reason"] = "surroundings".into();
-        body["idempotencyKey"] = format!("surroundings-{:016x}-{serial:08}", self.seed).into();
-        Request::new(method, self.bootstrap.path(rest), &self.bootstrap.token).with_body(body)
+        let key = format!("surroundings-{:016x}-{serial:08}", self.seed);
+        self.bootstrap.change(method, rest, body, &key, "surroundings")
     }
 
     /// The request that makes an account.
     pub fn account(&self, name: &str) -> Request {
-        let body = json!({ "name": name, "permissionRole": "viewer", "allOfRole": true });
-        self.change("POST", "service-accounts", body)
+        self.change("POST", "service-accounts", traffic::account(name, "viewer"))
     }
 
     pub fn make_account(&self, address: SocketAddr, name: &str) -> Outcome<Account> {

@@ -3,6 +3,7 @@
 use super::super::model::{GroupId, User};
 use super::{generation, live, visible};
 use crate::areas::words;
+use provost_kernel::db::Tx;
 use provost_kernel::{Cx, Result, params, statements};
 
 statements! {
@@ -23,9 +24,8 @@ statements! {
 }
 
 /// Returns the ids of the groups that a user is in, sorted.
-pub fn of_user(cx: &mut Cx<'_>, user: &str) -> Result<Vec<String>> {
-    let org = cx.org();
-    cx.query(&OF_USER, params![org, user], |row| row.get(0))
+pub fn of_user(tx: &mut Tx<'_>, org: &str, user: &str) -> Result<Vec<String>> {
+    tx.query(&OF_USER, params![org, user], |row| row.get(0))
 }
 
 /// Puts a user into a group, now and in what is staged; says whether it was not there. From now on somebody has said which

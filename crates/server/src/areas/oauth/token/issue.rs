@@ -132,7 +132,7 @@ pub fn refresh(cx: &mut Cx<'_>, new: &NewRefresh<'_>) -> Result<(Secret<String>,
     let minted = token::mint(TokenKind::Refresh, cx.rng());
     let (org, now) = (cx.org(), cx.now());
     let idle_at = now.plus_secs(IDLE_SECS).min(new.ends_at);
-    let (pepper, mac) = cx.kernel().keys.token_mac_current(minted.token.expose());
+    let (pepper, mac) = cx.services().keys.token_mac_current(minted.token.expose());
     cx.queue(
         &store::ADD_REFRESH,
         params![

@@ -89,7 +89,7 @@ fn rotate(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
     }
     let lookup = params![asked.lookup_id.as_str()];
     let found = cx.query_opt(&store::REFRESH, lookup, store::refresh)?;
-    let keys = &cx.kernel().keys;
+    let keys = &cx.services().keys;
     let found = found.filter(|row| row.organization == *cx.organization());
     let row = match found {
         Some(row) if row.is_of(&asked.token, keys)? => row,

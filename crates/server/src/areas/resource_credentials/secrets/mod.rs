@@ -103,7 +103,7 @@ pub fn unseal(cx: &mut Cx<'_>, id: &CredentialId) -> Result<Option<Secret<Vec<u8
     let key = found
         .key
         .ok_or_else(|| unreadable("the organization's key is gone, and with it everything that it kept"))?;
-    let key = key.open(&cx.kernel().keys, cx.org())?;
+    let key = key.open(&cx.services().keys, cx.org())?;
     let place = Place::new(cx.org(), &found.resource, id.as_str(), found.version);
     let opened = key.open(&place.aad(), &found.envelope);
     opened
@@ -114,13 +114,13 @@ pub fn unseal(cx: &mut Cx<'_>, id: &CredentialId) -> Result<Option<Secret<Vec<u8
 /// Returns the newest key of the organization; makes the first.
 fn current_key(cx: &mut Cx<'_>) -> Result<OrganizationKey> {
     if let Some(stored) = store::newest_key(cx)? {
-        return stored.open(&cx.kernel().keys, cx.org());
+        return stored.open(&cx.services().keys, cx.org());
     }
     make_key(cx, 1)
 }
 
 fn make_key(cx: &mut Cx<'_>, version: i64) -> Result<OrganizationKey> {
-    let (kernel, org) = (cx.kernel(), cx.org());
+    let (kernel, org) = (cx.services(), cx.org());
     let (sealing_key_id, sealed) = kernel.keys.make_organization_key(org, version, cx.rng())?;
     let stored = StoredKey {
         version,

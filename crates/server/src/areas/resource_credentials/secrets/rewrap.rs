@@ -69,7 +69,12 @@ fn take(cx: &mut Cx<'_>) -> Result<bool> {
     let Some(newest) = stored.last() else {
         return Ok(true);
     };
-    if cx.kernel().keys.is_sealing_key_superseded(&newest.sealing_key_id) == Some(true) {
+    if cx
+        .services()
+        .keys
+        .is_sealing_key_superseded(&newest.sealing_key_id)
+        == Some(true)
+    {
         let made = make_key(cx, newest.version + 1)?;
         cx.action("organization_key.created");
         cx.target(&fences::KEY, made.version().to_string());
@@ -97,7 +102,7 @@ fn move_chunk(
     newest: &StoredKey,
     behind: &[store::Behind],
 ) -> Result<()> {
-    let (kernel, org) = (cx.kernel(), cx.org());
+    let (kernel, org) = (cx.services(), cx.org());
     let to = newest.open(&kernel.keys, org)?;
     let mut opened = HashMap::new();
     for secret in behind {

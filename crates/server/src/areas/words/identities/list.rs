@@ -57,7 +57,7 @@ impl Operation for ListIdentities {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let query = &input.query;
-        let keys = &cx.kernel().keys;
+        let keys = &cx.services().keys;
         let cursor = query.cursor.as_ref();
         let after = cursor.map_or(Ok(0), |cursor| cursor.open(keys, cx.org(), Self::META.id))?;
         let user = query.user_id.as_ref().map(UserId::as_str);
@@ -67,7 +67,7 @@ impl Operation for ListIdentities {
         found.truncate(limit);
         let last = found.last().filter(|_| has_more);
         let next_cursor =
-            last.map(|last| Cursor::issue(&cx.kernel().keys, cx.org(), Self::META.id, last.seq));
+            last.map(|last| Cursor::issue(&cx.services().keys, cx.org(), Self::META.id, last.seq));
         Ok(Page {
             mappings: found.into_iter().map(MappingView::from).collect(),
             next_cursor,

@@ -166,14 +166,8 @@ impl Rounds<'_> {
         let mut strange = arguments.clone();
         strange["password"] = json!(unknown);
         for arguments in [arguments, wrong, strange] {
-            let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                "params": { "name": "createHeadlessResourceCredential", "arguments": arguments } });
-            let mut request =
-                Request::new("POST", "/mcp?toolsets=all", &self.bootstrap.token).with_body(message);
-            request.headers.extend([
-                ("Accept", "application/json, text/event-stream".to_owned()),
-                ("MCP-Protocol-Version", "2025-11-25".to_owned()),
-            ]);
+            let tool = "createHeadlessResourceCredential";
+            let request = self.bootstrap.call("/mcp?toolsets=all", tool, &arguments);
             self.refuse(&request)?;
         }
         Ok(())

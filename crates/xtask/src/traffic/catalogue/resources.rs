@@ -4,18 +4,19 @@ use serde_json::{Value, json};
 
 use super::{Operation, keyed};
 use crate::failure::Outcome;
-use crate::faults::maker::{self, Maker};
+use crate::traffic::maker::Maker;
+use crate::traffic::{credential, resource as body};
 
 /// What no log may show.
 pub const SECRET: &str = "a-credential-secret-of-the-fault-driver";
 
 pub const OPERATIONS: &[Operation] = &[
     keyed("createHeadlessResource", |maker| {
-        Ok(maker.call("POST", "resources", maker::resource(maker.unique)))
+        Ok(maker.call("POST", "resources", body(maker.unique, "api.example.com")))
     }),
     keyed("updateHeadlessResource", |maker| {
         let path = resource(maker)?;
-        Ok(maker.call("PUT", &path, maker::resource(maker.unique)))
+        Ok(maker.call("PUT", &path, body(maker.unique, "api.example.com")))
     }),
     keyed("deleteHeadlessResource", |maker| {
         let path = resource(maker)?;
@@ -34,11 +35,11 @@ pub const OPERATIONS: &[Operation] = &[
     }),
     keyed("createHeadlessResourceCredential", |maker| {
         let path = format!("{}/credentials", resource(maker)?);
-        Ok(maker.call("POST", &path, credential()).showing(path))
+        Ok(maker.call("POST", &path, credential("one", SECRET)).showing(path))
     }),
     keyed("updateHeadlessResourceCredential", |maker| {
         let path = made_credential(maker)?;
-        Ok(maker.call("PUT", &path, credential()).showing(path))
+        Ok(maker.call("PUT", &path, credential("one", SECRET)).showing(path))
     }),
     keyed("deleteHeadlessResourceCredential", |maker| {
         let path = made_credential(maker)?;
@@ -63,12 +64,8 @@ fn made_gateway(maker: &mut Maker<'_>) -> Outcome<String> {
     Ok(format!("resource-gateways/{id}"))
 }
 
-fn credential() -> Value {
-    json!({ "name": "one", "kind": "bearer_token", "secret": SECRET })
-}
-
 fn made_credential(maker: &mut Maker<'_>) -> Outcome<String> {
     let path = format!("{}/credentials", resource(maker)?);
-    let id = maker.make(&path, credential())?;
+    let id = maker.make(&path, credential("one", SECRET))?;
     Ok(format!("{path}/{id}"))
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Effect, Operation, keyed};
 use crate::failure::{Context, Outcome};
-use crate::faults::maker::{Maker, Ready};
+use crate::traffic::maker::{Maker, Ready};
 
 const CONTENT: &str = "content-policies";
 const ACCESS: &str = "access-policies";

@@ -1,23 +1,7 @@
-//! The only way to expose behaviour: an operation, declared once.
-//!
-//! From one `impl Operation` derive the HTTP route, the OpenAPI document, the MCP tool, the CLI command,
-//! authorization, idempotency, audit and the rate class. An operation is a synchronous function over a
-//! transaction; it may run more than once and must draw time, ids and randomness from [`Cx`] alone.
-//!
-//! INVARIANT OP-1: an operation without an access rule does not compile ([`Draft::access`]). Proof: the compiler,
-//! since only `Draft::access` and `Draft::rule` make a `Meta`.
+//! What is declared about an operation.
 
-use crate::auth::{Actor, Role};
-use crate::cx::Cx;
-use crate::error::{Code, Error, Result};
-use crate::fence::{Declared, Fences};
-use crate::json;
-use crate::text::Reason;
-use bytes::Bytes;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use crate::auth::Role;
+use crate::rate::{Bucket, buckets};
 
 /// The HTTP method of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -109,6 +93,18 @@ pub enum RateClass {
     Decide,
 }
 
+impl RateClass {
+    /// Returns the bucket of one principal and that of its organization.
+    pub const fn buckets(self) -> (&'static Bucket, &'static Bucket) {
+        match self {
+            RateClass::Read => (&buckets::READ, &buckets::ORGANIZATION_READ),
+            RateClass::Write => (&buckets::WRITE, &buckets::ORGANIZATION_WRITE),
+            RateClass::Resolve => (&buckets::RESOLVE, &buckets::ORGANIZATION_RESOLVE),
+            RateClass::Decide => (&buckets::DECIDE, &buckets::ORGANIZATION_DECIDE),
+        }
+    }
+}
+
 /// Where a write's reason, key and confirmation travel (D4.1, D4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consent {
@@ -182,11 +178,11 @@ pub struct Meta {
     pub command: [&'static str; 2],
     /// The status of success.
     pub status: u16,
-    /// Another status of success with the same answer, for what was there already; see [`Cx::status`].
+    /// Another status of success with the same answer, for what was there already; see [`crate::Cx::status`].
     pub also: Option<u16>,
     /// `confirm: true` is demanded because nothing can undo the act.
     pub confirm: bool,
-    /// The refusal of a call without it says what would be lost ([`Operation::weigh`]).
+    /// The refusal of a call without it says what would be lost ([`super::Operation::weigh`]).
     pub weighs: bool,
     /// Every call is an audit entry of its own, reads included (D12.4).
     pub sensitive: bool,
@@ -283,7 +279,7 @@ impl Meta {
 
     /// Begins the declaration of an operation that keeps what is sent as history: such events are no mutations, so
     /// it takes no reason and no key and leaves no audit entry each (D9.11). It runs as a read does and records by
-    /// what it does [later](Cx::later).
+    /// what it does [later](crate::Cx::later).
     pub const fn ingest(id: &'static str, path: &'static str, toolset: &'static str) -> Draft {
         let blank = Self::blank(id, Method::Post, path, toolset, Kind::Read, RateClass::Decide);
         Draft(Self {
@@ -342,7 +338,7 @@ impl Meta {
         }
     }
 
-    /// Honours a precondition; [`Input::if_match`] or [`Input::if_none_match`] holds what was sent.
+    /// Honours a precondition; [`super::Input::if_match`] or [`super::Input::if_none_match`] holds what was sent.
     #[must_use]
     pub const fn precondition(self, precondition: Precondition) -> Self {
         Self {
@@ -351,7 +347,7 @@ impl Meta {
         }
     }
 
-    /// Names the headers of its answers, beside those that every answer has; see [`Cx::header`].
+    /// Names the headers of its answers, beside those that every answer has; see [`crate::Cx::header`].
     #[must_use]
     pub const fn answers(self, headers: &'static [&'static str]) -> Self {
         Self {
@@ -403,7 +399,7 @@ impl Meta {
         }
     }
 
-    /// Demands `confirm: true`, and says without it what would be lost ([`Operation::weigh`]).
+    /// Demands `confirm: true`, and says without it what would be lost ([`super::Operation::weigh`]).
     #[must_use]
     pub const fn weighed(self) -> Self {
         Self {
@@ -464,7 +460,7 @@ impl Meta {
         }
     }
 
-    /// Takes content that is not JSON; the trio travels in headers. See [`Operation::read_content`].
+    /// Takes content that is not JSON; the trio travels in headers. See [`super::Operation::read_content`].
     #[must_use]
     pub const fn consumes(
         self,
@@ -485,7 +481,7 @@ impl Meta {
         }
     }
 
-    /// Takes content that is encoded as well, as [`Content::encoding`] says.
+    /// Takes content that is encoded as well, as [`super::Content::encoding`] says.
     #[must_use]
     pub const fn expands(self) -> Self {
         let consumes = match self.consumes {
@@ -585,367 +581,3 @@ impl Meta {
 
 /// What stands in a path for an id that is said in the query, because proxies would make another path of it: `a//b`, `a/..`.
 pub const IN_QUERY: &str = "-";
-
-/// One ability of the product.
-pub trait Operation: 'static {
-    /// The declaration.
-    const META: Meta;
-    /// The path parameters behind the organization.
-    type Path: DeserializeOwned + JsonSchema + Send + 'static;
-    /// The query parameters.
-    type Query: DeserializeOwned + JsonSchema + Send + 'static;
-    /// The body without the trio `reason`, `idempotencyKey`, `confirm`.
-    type Body: DeserializeOwned + JsonSchema + Send + 'static;
-    /// The answer.
-    type Output: Serialize + JsonSchema;
-
-    /// Does it, inside one transaction.
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Self::Output>;
-
-    /// Checks again, before a stored answer is repeated, what may have changed about the caller's rights
-    /// (D1.4 step 9).
-    fn recheck(_cx: &mut Cx<'_>, _input: &Input<Self>) -> Result<()> {
-        Ok(())
-    }
-
-    /// Returns what others would lose by the act, as a member of the refusal of a call without `confirm: true`
-    /// ([`Meta::weighed`]).
-    fn weigh(_cx: &mut Cx<'_>, _input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
-        Ok(None)
-    }
-
-    /// Reads content that is not JSON ([`Meta::consumes`]), on a reader thread, before the unit of work.
-    fn read_content(_content: Content) -> Result<Self::Body> {
-        Err(Error::internal(
-            "this operation declares content and does not read it",
-        ))
-    }
-
-    /// Refuses a body that no single member's type can refuse. Runs with the schema checks.
-    fn validate(_input: &Input<Self>) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// What an operation is called with.
-#[derive(Debug)]
-pub struct Input<O: Operation + ?Sized> {
-    /// The path parameters.
-    pub path: O::Path,
-    /// The query parameters.
-    pub query: O::Query,
-    /// The body.
-    pub body: O::Body,
-    /// Why; present for every write.
-    pub reason: Option<Reason>,
-    /// `confirm: true` was said.
-    pub confirm: bool,
-    /// The header `If-Match`, as sent, where the operation declares it.
-    pub if_match: Option<String>,
-    /// The header `If-None-Match`, as sent, where the operation declares it.
-    pub if_none_match: Option<String>,
-    /// The labels of the program that manages the caller's records.
-    pub manager: Option<Manager>,
-}
-
-/// The two labels by which a managing program names itself and its workspace. They coordinate; they prove
-/// nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Manager {
-    /// The manager.
-    pub id: String,
-    /// Its workspace.
-    pub instance: String,
-}
-
-/// The body of an operation that does not take JSON.
-#[derive(Clone, Debug)]
-pub struct Content {
-    /// One of the declared media types, in lower case, without parameters.
-    pub media_type: String,
-    /// How the bytes are compressed, as the header `Content-Encoding` says; the operation undoes it, with a limit.
-    pub encoding: Option<String>,
-    /// The bytes.
-    pub bytes: Bytes,
-}
-
-/// No parameters, or no body.
-#[derive(Clone, Copy, Debug, serde::Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline)]
-pub struct Empty {}
-
-/// The answer of an operation whose status is 204.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub struct NoContent {}
-
-/// An answer, ready to be sent.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// The HTTP status.
-    pub status: u16,
-    /// `ETag`, `Location` and the like.
-    pub headers: Vec<(&'static str, String)>,
-    /// The bytes.
-    pub body: Bytes,
-    /// The media type of the bytes.
-    pub media_type: &'static str,
-    /// Set when the bytes were stored by an earlier request.
-    pub replayed: bool,
-}
-
-/// A decoded call, bound to its operation.
-pub trait Bound: Send {
-    /// Runs the operation.
-    fn call(&self, cx: &mut Cx<'_>) -> Result<Answer>;
-
-    /// See [`Operation::recheck`].
-    fn recheck(&self, cx: &mut Cx<'_>) -> Result<()>;
-
-    /// The reason, if one was given.
-    fn reason(&self) -> Option<&str>;
-}
-
-impl<O: Operation> Bound for Input<O> {
-    fn call(&self, cx: &mut Cx<'_>) -> Result<Answer> {
-        if O::META.confirm && !self.confirm {
-            let refusal = crate::wire::unconfirmed();
-            return Err(match O::weigh(cx, self)? {
-                Some((member, value)) => refusal.with(member, value),
-                None => refusal,
-            });
-        }
-        let output = O::call(cx, self)?;
-        let status = cx.taken_status().unwrap_or(O::META.status);
-        let body = if matches!(status, 204 | 304) || cx.answers_later() {
-            Bytes::new()
-        } else {
-            Bytes::from(cx.encode(&output, O::META.produces)?)
-        };
-        let headers = cx.take_headers();
-        debug_assert!(
-            headers.iter().all(|(name, _)| O::META
-                .answers
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(name))),
-            "{} does not declare every header of {headers:?}",
-            O::META.id
-        );
-        Ok(Answer {
-            status,
-            headers,
-            body,
-            media_type: O::META.produces,
-            replayed: false,
-        })
-    }
-
-    fn recheck(&self, cx: &mut Cx<'_>) -> Result<()> {
-        O::recheck(cx, self)
-    }
-
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_ref().map(Reason::as_str)
-    }
-}
-
-/// The undecoded parts of a call.
-pub struct Raw {
-    /// Path parameters, by name.
-    pub path: Value,
-    /// Query parameters, by name.
-    pub query: Value,
-    /// The body without the trio.
-    pub body: Value,
-    /// The body, if it is not JSON.
-    pub content: Option<Content>,
-    /// The reason.
-    pub reason: Option<Reason>,
-    /// `confirm`.
-    pub confirm: bool,
-    /// See [`Input::if_match`].
-    pub if_match: Option<String>,
-    /// See [`Input::if_none_match`].
-    pub if_none_match: Option<String>,
-    /// See [`Input::manager`].
-    pub manager: Option<Manager>,
-}
-
-fn bind<O: Operation>(raw: Raw) -> Result<Box<dyn Bound>> {
-    let input: Input<O> = Input {
-        path: json::decode(raw.path, "/path")?,
-        query: json::decode(raw.query, "/query")?,
-        body: match raw.content {
-            Some(content) => O::read_content(content)?,
-            None => json::decode(raw.body, "")?,
-        },
-        reason: raw.reason,
-        confirm: raw.confirm,
-        if_match: raw.if_match,
-        if_none_match: raw.if_none_match,
-        manager: raw.manager,
-    };
-    O::validate(&input)?;
-    Ok(Box::new(input))
-}
-
-type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
-
-/// One operation without its types.
-pub struct Entry {
-    /// The declaration.
-    pub meta: &'static Meta,
-    /// Decodes a call.
-    pub bind: fn(Raw) -> Result<Box<dyn Bound>>,
-    /// The schemas of path, query, body and output.
-    pub schemas: [SchemaOf; 4],
-    /// The names of the query parameters.
-    pub query_names: Vec<String>,
-    /// LIMIT: characters of query parameters whose schema says how many, by their names.
-    pub query_lengths: Vec<(String, usize)>,
-    /// Whether the body has members beside the trio, or the trio itself.
-    pub has_body: bool,
-}
-
-impl Entry {
-    /// Returns the entry of an operation.
-    pub fn of<O: Operation>() -> Self {
-        let mut generator = SchemaGenerator::default();
-        let query = O::Query::json_schema(&mut generator);
-        let query_names = members(&query);
-        let length = |name: &String| {
-            let limit = query.get("properties")?.get(name)?.get("maxLength")?.as_u64()?;
-            Some((name.clone(), usize::try_from(limit).ok()?))
-        };
-        let query_lengths = query_names.iter().filter_map(length).collect();
-        let body = !members(&O::Body::json_schema(&mut generator)).is_empty();
-        Self {
-            meta: const { &O::META },
-            bind: bind::<O>,
-            schemas: [
-                <O::Path as JsonSchema>::json_schema,
-                <O::Query as JsonSchema>::json_schema,
-                <O::Body as JsonSchema>::json_schema,
-                |generator| generator.subschema_for::<O::Output>(),
-            ],
-            query_names,
-            query_lengths,
-            has_body: O::META.method.has_body()
-                && (body || O::META.kind == Kind::Write || O::META.consumes.is_some()),
-        }
-    }
-}
-
-fn members(schema: &Schema) -> Vec<String> {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    properties
-        .map(|p| p.keys().cloned().collect())
-        .unwrap_or_default()
-}
-
-/// Every operation of the product.
-#[derive(Default)]
-pub struct Registry {
-    entries: Vec<Entry>,
-    fences: Declared,
-}
-
-impl Registry {
-    /// Adds an area: its operations, and who reads the details of what it does.
-    #[must_use]
-    pub fn area(mut self, entries: Vec<Entry>, fences: &'static Fences) -> Self {
-        self.fences.add(entries.iter().map(|entry| entry.meta.id), fences);
-        self.with(entries)
-    }
-
-    /// Adds operations; the details of what they do are for overseers alone.
-    #[must_use]
-    pub fn with(mut self, entries: Vec<Entry>) -> Self {
-        self.entries.extend(entries);
-        self
-    }
-
-    /// Returns every operation in declared order.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
-    /// Returns who reads the details of entries and events.
-    pub fn fences(&self) -> &Declared {
-        &self.fences
-    }
-
-    /// Returns the operation of this id.
-    pub fn find(&self, id: &str) -> Option<&Entry> {
-        self.entries.iter().find(|e| e.meta.id == id)
-    }
-}
-
-/// Says whether an actor may call an operation on the record that `parameter` names, if any.
-///
-/// Errors: `RoleForbidden`, `InsufficientScope` (with the scopes that are needed).
-pub fn authorize(meta: &Meta, actor: &Actor, path: &Value) -> Result<()> {
-    if !actor.has_role {
-        let message = "this user has no role; an administrator gives it one (permissionRole)";
-        return Err(Error::new(Code::RoleForbidden, message));
-    }
-    // Its operations let it in for one item, whatever the role and scopes of its principal (D10.6).
-    if actor.item.is_some() {
-        return Ok(());
-    }
-    match meta.access {
-        Access::Authenticated => Ok(()),
-        Access::Scoped { scope, roles } => scoped(actor, scope, roles),
-        Access::ScopedEither { scope, other, roles } => {
-            scoped(actor, other, roles).or_else(|_| scoped(actor, scope, roles))
-        }
-        Access::ScopedOrSelf {
-            scope,
-            roles,
-            self_scope,
-            parameter,
-        } => {
-            let named = path.get(parameter).and_then(Value::as_str);
-            let is_self = named.is_some_and(|id| actor.is_itself(id));
-            if is_self && actor.permission.scopes.has(self_scope) {
-                return Ok(());
-            }
-            scoped(actor, scope, roles)
-        }
-    }
-}
-
-/// Says whether an actor may perform what they may preview.
-///
-/// Errors: as [`authorize`].
-pub fn authorize_performance(meta: &Meta, actor: &Actor) -> Result<()> {
-    meta.performance
-        .map_or(Ok(()), |needs| scoped(actor, needs.scope, needs.roles))
-}
-
-/// Says whether an actor may call an operation for at least some path: what a list of tools shows.
-pub fn may_call(meta: &Meta, actor: &Actor) -> bool {
-    let own = |scope| actor.has_role && actor.permission.scopes.has(scope);
-    actor.item.is_none()
-        && (authorize(meta, actor, &Value::Null).is_ok()
-            || matches!(meta.access, Access::ScopedOrSelf { self_scope, .. } if own(self_scope) && actor.is_itself(&actor.id)))
-}
-
-fn scoped(actor: &Actor, scope: &'static str, roles: &[Role]) -> Result<()> {
-    let permission = actor.permission;
-    if !roles.contains(&permission.role) {
-        let role = permission.role.as_str();
-        return Err(Error::new(
-            Code::RoleForbidden,
-            format!("the role {role} may not do this"),
-        ));
-    }
-    if permission.scopes.has(scope) {
-        return Ok(());
-    }
-    Err(Error::new(Code::InsufficientScope, format!("this needs the scope {scope}")).with("scope", scope))
-}
-
-#[cfg(test)]
-mod tests;

@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 
 use super::{Operation, keyed};
 use crate::failure::{Context, Outcome};
-use crate::faults::maker::Maker;
 use crate::http::Request;
+use crate::traffic::account as account_body;
+use crate::traffic::maker::Maker;
 
 pub const OPERATIONS: &[Operation] = &[
     keyed("createHeadlessServiceAccount", |maker| {
-        let body = json!({ "name": maker.unique, "permissionRole": "viewer", "allOfRole": true });
+        let body = account_body(maker.unique, "viewer");
         Ok(maker.call("POST", "service-accounts", body))
     }),
     keyed("updateHeadlessServiceAccount", |maker| {

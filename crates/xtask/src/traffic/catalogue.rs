@@ -97,6 +97,6 @@ pub fn check_complete() -> Outcome {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "faults/catalogue.rs must say how these operations are called: {missing:?}; and these do not exist: {unknown:?}"
+        "traffic/catalogue.rs must say how these operations are called: {missing:?}; and these do not exist: {unknown:?}"
     )))
 }

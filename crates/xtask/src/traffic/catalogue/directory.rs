@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Operation, keyed};
 use crate::failure::Outcome;
-use crate::faults::maker::Maker;
+use crate::traffic::maker::Maker;
 
 const NDJSON: &str = "application/x-ndjson";
 

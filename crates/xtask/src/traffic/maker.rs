@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Answer, Connection, Request};
 use crate::product::Bootstrap;
+use crate::traffic::{id_in, resource};
 
 /// What a fixture may use.
 pub struct Maker<'a> {
@@ -25,15 +26,6 @@ pub struct Ready {
     pub request: Request,
     /// What shows its effect, beside the lists that are always compared.
     pub shows: Vec<String>,
-}
-
-/// Headers of a mutation: the trio travels in them, whatever the body is.
-pub fn trio(key: &str, reason: &str) -> Vec<(&'static str, String)> {
-    vec![
-        ("Idempotency-Key", key.to_owned()),
-        ("X-Reason", reason.to_owned()),
-        ("X-Confirm", "true".to_owned()),
-    ]
 }
 
 impl Maker<'_> {
@@ -70,21 +62,15 @@ impl Maker<'_> {
     /// A mutation of the fixture without a body.
     pub fn mutation(&mut self, method: &'static str, path: &str) -> Request {
         self.sent += 1;
-        let mut request = Request::new(method, self.bootstrap.path(path), &self.bootstrap.token);
-        request.headers = trio(&format!("{}-fixture-{:04}", self.unique, self.sent), "a fixture");
-        request
+        let key = format!("{}-fixture-{:04}", self.unique, self.sent);
+        self.bootstrap.act(method, path, &key, "a fixture")
     }
 
     /// The id in the answer to a creation: at the top, or in one member.
     pub fn make(&mut self, path: &str, body: Value) -> Outcome<String> {
         let made = self.write("POST", path, body)?;
-        let member = made.as_object().into_iter().flat_map(|members| members.values());
-        let ids = std::iter::once(&made)
-            .chain(member)
-            .filter_map(|one| one["id"].as_str());
-        ids.map(str::to_owned)
-            .next()
-            .context(format_args!("no id in what POST {path} made"))
+        let id = id_in(&made).context(format_args!("no id in what POST {path} made"))?;
+        Ok(id.to_owned())
     }
 
     /// The operation under test, with a JSON body.
@@ -98,10 +84,9 @@ impl Maker<'_> {
 
     /// The operation under test, without a body.
     pub fn bare(&self, method: &'static str, path: &str) -> Ready {
-        let mut request = Request::new(method, self.bootstrap.path(path), &self.bootstrap.token);
-        request.headers = trio(&format!("{}-the-operation", self.unique), self.unique);
+        let key = format!("{}-the-operation", self.unique);
         Ready {
-            request,
+            request: self.bootstrap.act(method, path, &key, self.unique),
             shows: Vec::new(),
         }
     }
@@ -133,7 +118,10 @@ impl Maker<'_> {
     }
 
     pub fn resource(&mut self) -> Outcome<String> {
-        self.make("resources", resource(&format!("for {}", self.unique)))
+        self.make(
+            "resources",
+            resource(&format!("for {}", self.unique), "api.example.com"),
+        )
     }
 
     pub fn skill(&mut self) -> Outcome<String> {
@@ -158,11 +146,4 @@ impl Ready {
         self.shows.push(path.into());
         self
     }
-}
-
-pub fn resource(name: &str) -> Value {
-    json!({
-        "name": name, "protocol": "http", "upstreamHost": "api.example.com", "upstreamPort": 443, "upstreamTls": true,
-        "enabled": true, "transparentRouting": false,
-    })
 }
