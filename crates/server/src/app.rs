@@ -214,6 +214,7 @@ pub fn edge_settings() -> EdgeSettings {
 /// Returns every route: the operations, and what needs no token.
 pub fn router(kernel: &Arc<Kernel>, reading: routes::Reading) -> Router {
     let document = openapi::document(&kernel.registry).to_string();
+    let endpoint = crate::mcp::router(kernel, document.clone());
     let document = bytes::Bytes::from(document);
     let public: Router = Router::new()
         .route("/.well-known/provost-keys.json", get(public_keys))
@@ -226,7 +227,7 @@ pub fn router(kernel: &Arc<Kernel>, reading: routes::Reading) -> Router {
     routes::router(kernel, reading)
         .merge(public)
         .merge(readiness::routes(kernel).method_not_allowed_fallback(method_not_allowed))
-        .merge(crate::mcp::router(kernel))
+        .merge(endpoint)
         .merge(oauth::routes(kernel).method_not_allowed_fallback(method_not_allowed))
 }
 

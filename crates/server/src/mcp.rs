@@ -4,7 +4,6 @@
 
 use axum::Router;
 use provost_kernel::Kernel;
-use provost_kernel::expose::openapi;
 use provost_mcp::{Argument, Document, Options, Prompt};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -41,15 +40,15 @@ pub fn names(kernel: &Kernel) -> (Vec<String>, Vec<String>) {
     )
 }
 
-/// Returns the routes of `/mcp`.
-pub fn router(kernel: &Arc<Kernel>) -> Router {
+/// Returns the routes of `/mcp`, which show the API's document among the resources.
+pub fn router(kernel: &Arc<Kernel>, api: String) -> Router {
     let (allowed_hosts, allowed_origins) = names(kernel);
     provost_mcp::service(
         kernel.clone(),
         Options {
             allowed_hosts,
             allowed_origins,
-            documents: documents(kernel),
+            documents: documents(kernel, api),
             prompts: prompts(),
             server_name: "provost".into(),
             server_title: "Provost".into(),
@@ -60,7 +59,7 @@ pub fn router(kernel: &Arc<Kernel>) -> Router {
     )
 }
 
-fn documents(kernel: &Kernel) -> Vec<Document> {
+fn documents(kernel: &Kernel, api: String) -> Vec<Document> {
     let guides = kernel.areas().iter().flat_map(|area| area.guides);
     let guides = guides.map(|guide| Document {
         uri: format!("provost://guide/{}", guide.name),
@@ -74,7 +73,7 @@ fn documents(kernel: &Kernel) -> Vec<Document> {
         name: "openapi".into(),
         title: "The API as an OpenAPI 3.1 document".into(),
         media_type: "application/json".into(),
-        text: Cow::Owned(openapi::document(&kernel.registry).to_string()),
+        text: Cow::Owned(api),
     };
     guides.chain([api]).collect()
 }

@@ -55,7 +55,7 @@ fn page(records: &Records) -> String {
          What was tried to break Provost, with which figure, when, and how to try it again. The goals are those that the \
          project set itself. Written by `cargo xtask assurance`: a figure is the beginning of what the last run with \
          `--record` said, and [records.json](assurance/records.json) holds all of it with its seed. Tests of the suite run \
-         at every change, on SQLite and on PostgreSQL; how the long nets ended last stands in \
+         at every change, on SQLite and on PostgreSQL, walks to which no engine makes a difference on SQLite and at night on both; how the long nets ended last stands in \
          [nightly.json](assurance/nightly.json).\n\n\
          Of {} goals {} have a run on record, {} are held by tests of the suite alone, {} were not run. *In part* means that \
          [something is missing](#what-is-missing). Faults that these runs found are in [CHANGELOG.md](../CHANGELOG.md); what \

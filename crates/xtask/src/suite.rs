@@ -18,6 +18,9 @@ pub struct Arguments {
     /// How many tests run at once.
     #[arg(long, short)]
     jobs: Option<usize>,
+    /// Let every test do all that it is for, on every engine; a change has no time for it.
+    #[arg(long)]
+    nightly: bool,
 }
 
 /// Ends with the runner's own summary: nothing is printed after it.
@@ -30,6 +33,9 @@ pub fn test(arguments: &Arguments) -> Outcome<ExitCode> {
     };
     let surroundings = Surroundings::start(arguments.engine)?;
     surroundings.tell(&mut runner);
+    if arguments.nightly {
+        runner.env("PROVOST_TEST_NIGHTLY", "1");
+    }
     let words: Vec<_> = runner.get_args().map(|word| word.to_string_lossy()).collect();
     println!(
         "Running cargo {} on {}.",

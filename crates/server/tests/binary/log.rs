@@ -1,6 +1,6 @@
 //! The log goes to standard error, and whoever reads that is another program.
 
-use crate::harness::{Home, Server, get, home, homes, post};
+use crate::harness::{Home, Server, get, home, homes_once, post};
 use provost_kernel::time::{Clock, SystemClock};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -111,7 +111,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 /// Proves LG-1.
 #[test]
 fn a_log_that_nobody_reads_any_more_stops_nothing() {
-    for home in homes("log_closed") {
+    for home in homes_once("log_closed") {
         let token = home.init();
         let server = Unread::start(&home, &token);
         let before = checkpoints(&home);

@@ -1,6 +1,6 @@
 //! A store that went back while its keys stayed, and what accepting the loss takes away again (EN-4).
 
-use crate::harness::{Home, Server, homes, refuse, sign, succeed};
+use crate::harness::{Home, Server, homes, homes_once, refuse, sign, succeed};
 use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::time::{Clock, SystemClock};
 use serde_json::{Value, json};
@@ -334,7 +334,7 @@ fn where_the_file_cannot_say_all_everybody_is_held_back() {
         ),
     ];
     for (name, spoil, expected) in spoils {
-        for home in homes(name) {
+        for home in homes_once(name) {
             let lost = Lost::of(&home);
             spoil(&home);
             let said = home.run(&["store", "accept", "--lost", "--yes"]);

@@ -2,7 +2,7 @@
 //!
 //! `PROVOST_TEST_STRANGERS_SECS` makes it last longer, `PROVOST_TEST_STRANGERS` makes them more.
 
-use super::harness::{Home, homes};
+use super::harness::{Home, homes_once};
 use provost_kernel::time::{Clock, SystemClock};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -340,7 +340,7 @@ fn under(port: u16, together: &[&Flood], token: &str, fresh: Option<&str>) -> Ou
 
 #[test]
 fn strangers_keep_no_caller_with_a_token_waiting() {
-    for home in homes("strangers") {
+    for home in homes_once("strangers") {
         let token = home.init();
         let silent = silence();
         let server = home.serve(&["--config", &settings(&home, silent)]);

@@ -1,7 +1,7 @@
 //! The published documents: committed, valid, and exact about what requests may say.
 
 use crate::samples::{self, assert_golden};
-use crate::support::{App, each, fresh_key};
+use crate::support::{App, each, fresh_key, once};
 use provost_kernel::entropy::UnitRng;
 use provost_kernel::expose::{mcp, openapi};
 use provost_kernel::operation::{Entry, Kind, Method};
@@ -417,7 +417,7 @@ impl Draw {
 /// Exactly the bodies that the published schema takes are not answered 400, both ways.
 #[test]
 fn a_body_is_refused_exactly_when_the_schema_says_so() {
-    each("bodies", |app: Arc<App>| async move {
+    once("bodies", |app: Arc<App>| async move {
         let document = document();
         let mut draw = Draw {
             rng: UnitRng::new([42; 32]),
@@ -584,7 +584,7 @@ fn values_of(schema: &Value) -> Vec<(String, bool)> {
 /// The same for queries; all but cursors, which only the server can make.
 #[test]
 fn a_query_is_refused_exactly_when_the_schema_says_so() {
-    each("queries", |app: Arc<App>| async move {
+    once("queries", |app: Arc<App>| async move {
         let document = document();
         let target = samples::fresh_target(&app).await;
         let mut seen = 0;

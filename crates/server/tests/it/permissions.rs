@@ -241,7 +241,7 @@ fn every_cell_of_the_matrix_is_as_declared() {
         rate_limits: false,
         ..Settings::default()
     };
-    run::each("matrix", &settings, |app: Arc<App>| async move {
+    run::once("matrix", &settings, |app: Arc<App>| async move {
         let strangers = strangers(&app).await;
         let objects = Objects::of(&app).await;
         samples::checkpoint(&app).await;

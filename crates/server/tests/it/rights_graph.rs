@@ -727,7 +727,7 @@ fn every_table_that_decides_rights_is_known_to_the_graph() {
 fn rights_grow_by_no_detour() {
     let (steps, seed) = (run::count(STEPS), seed("rights"));
     let texts = Arc::new(Mutex::new(Vec::new()));
-    run::each("rights", &run::roomy(), |app: Arc<App>| {
+    run::once("rights", &run::roomy(), |app: Arc<App>| {
         let texts = texts.clone();
         async move {
             let mut graph = Graph::default();

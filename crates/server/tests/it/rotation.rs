@@ -1,6 +1,8 @@
 //! Rotation: a lost answer can always be repaired, and the old token ends when it should (R11, D5.2 to D5.5).
 
-use crate::support::{App, Call, RawReply, Reply, each, each_with, exchange, fresh_key, number, with_trio};
+use crate::support::{
+    App, Call, RawReply, Reply, each, each_with, exchange, fresh_key, number, with_trio, workload,
+};
 use crate::torment::run;
 use provost_kernel::kernel::Settings;
 use provost_kernel::time::Clock;
@@ -93,7 +95,7 @@ fn unlimited() -> Settings {
 #[test]
 fn a_cut_answer_of_a_rotation_is_repaired_at_every_offset() {
     run::each("cut_rotation", &unlimited(), |app: Arc<App>| async move {
-        let step = number("PROVOST_TEST_OFFSET_STEP", 1);
+        let step = workload("PROVOST_TEST_OFFSET_STEP", 13, 1);
         repair_at_every_offset(&app, step, async |_| {
             // A new account each time: its answer is short, and so is the test.
             let (id, _) = app.account(&fresh_key(), "auditor", &["audit:read"]).await;

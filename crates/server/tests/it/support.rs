@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Location;
-use provost_kernel::db::testing::locations;
+use provost_kernel::db::testing::{TestStore, locations};
 use provost_kernel::entropy::{Entropy, SeededEntropy, SystemEntropy, UnitRng};
 use provost_kernel::expose::edge::{self, Edge, Tls};
 use provost_kernel::expose::http::Reading;
@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -71,9 +71,24 @@ pub fn each<F: Future<Output = ()>>(name: &str, scenario: impl Fn(Arc<App>) -> F
     );
 }
 
+/// Runs a scenario on SQLite, and at night on every engine: for what no engine makes a difference to.
+pub fn once<F: Future<Output = ()>>(name: &str, scenario: impl Fn(Arc<App>) -> F) {
+    let settings = Settings {
+        rate_limits: false,
+        ..Settings::default()
+    };
+    let mut stores = locations(name);
+    stores.truncate(if at_night() { stores.len() } else { 1 });
+    on(stores, &settings, scenario);
+}
+
 /// Runs a scenario on every engine with settings of its own.
 pub fn each_with<F: Future<Output = ()>>(name: &str, settings: &Settings, scenario: impl Fn(Arc<App>) -> F) {
-    for store in locations(name) {
+    on(locations(name), settings, scenario);
+}
+
+fn on<F: Future<Output = ()>>(stores: Vec<TestStore>, settings: &Settings, scenario: impl Fn(Arc<App>) -> F) {
+    for store in stores {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -104,6 +119,8 @@ impl App {
 
     pub async fn start(location: Location, settings: Settings) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        // The operations are the same in all stores of this process.
+        static CONTRACT: OnceLock<Arc<Contract>> = OnceLock::new();
         let unique = format!(
             "provost-test-keys-{}-{}",
             std::process::id(),
@@ -130,7 +147,7 @@ impl App {
         clock.advance(Duration::from_millis(1));
         let edge = Edge::new(app::edge_settings(), clock.clone(), entropy);
         let router = edge.wrap(app::router(&kernel, READING));
-        let contract = Arc::new(Contract::of(&openapi::document(&kernel.registry)));
+        let contract = CONTRACT.get_or_init(|| Arc::new(Contract::of(&openapi::document(&kernel.registry))));
         Self {
             machine: tokio::sync::OnceCell::new(),
             router,
@@ -139,7 +156,7 @@ impl App {
             admin_id: made.service_account_id,
             admin: made.token.expose().clone(),
             keys_dir,
-            contract,
+            contract: contract.clone(),
             location,
             kernel,
         }
@@ -680,6 +697,16 @@ pub fn seed(name: &str) -> u64 {
 )]
 pub fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+/// Says whether the run has the night for it (`PROVOST_TEST_NIGHTLY=1`), and not only the time of a change.
+pub fn at_night() -> bool {
+    number("PROVOST_TEST_NIGHTLY", 0) == 1
+}
+
+/// How much a test does at a change and at night, unless the variable of this name says otherwise.
+pub fn workload(name: &str, at_a_change: u64, at_night: u64) -> u64 {
+    number(name, if self::at_night() { at_night } else { at_a_change })
 }
 
 provost_kernel::statements! {

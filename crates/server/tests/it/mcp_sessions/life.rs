@@ -8,6 +8,7 @@ use crate::oauth::{self, code, post, redeeming};
 use crate::same_commit::make_by_mcp;
 use crate::support::{each, fresh_key, with_trio};
 use provost_kernel::credential::{Admission, Kind, McpClient, Use};
+use provost_server::announcements::TokenRevoked;
 
 /// Proves MS-2.
 #[test]
@@ -480,9 +481,15 @@ fn every_session_of_a_token_ends_with_it_and_says_why() {
             } else {
                 open(&app, vec![of_token(token, 3_600)]).await.remove(0)
             };
-            unit(&app, move |cx| mcp_sessions::token_revoked(cx, token, why))
-                .await
-                .unwrap();
+            let (id_of_token, reason) = (token.to_owned(), why.to_owned());
+            unit(&app, move |cx| {
+                cx.announce(&TokenRevoked {
+                    id: id_of_token.clone(),
+                    reason: reason.clone(),
+                })
+            })
+            .await
+            .unwrap();
             assert_eq!(seen(&app, &id).await["revokeReason"], said);
         }
         let totals = ["active", "revoked", "expired"].map(|status| {

@@ -1,6 +1,6 @@
 //! What the subjects share: the engines of a run, its size, its progress and its figures.
 
-use crate::support::{App, number};
+use crate::support::{App, at_night, number};
 use provost_kernel::db::Location;
 use provost_kernel::db::testing::{TestStore, locations};
 use provost_kernel::kernel::Settings;
@@ -30,9 +30,14 @@ pub fn engine(location: &Location) -> &'static str {
     }
 }
 
-/// Empty stores on the engines that this run is about.
+/// Stores without records on the engines that this run is about.
 pub fn stores(name: &str) -> Vec<TestStore> {
-    let wanted = word("PROVOST_TEST_ENGINE").unwrap_or_else(|| "both".to_owned());
+    on_engines(name, "both")
+}
+
+/// Returns a store without records on the engines that are asked for, else on these.
+fn on_engines(name: &str, unless_asked: &str) -> Vec<TestStore> {
+    let wanted = word("PROVOST_TEST_ENGINE").unwrap_or_else(|| unless_asked.to_owned());
     let mut stores = locations(name);
     stores.retain(|store| wanted == "both" || engine(&store.location()).to_lowercase().starts_with(&wanted));
     assert!(!stores.is_empty(), "no store of the engine {wanted}");
@@ -57,8 +62,23 @@ pub fn roomy() -> Settings {
 
 /// Runs a scenario on every engine of this run and reports its figures by engine.
 pub fn each<F: Future<Output = Value>>(subject: &str, settings: &Settings, scenario: impl Fn(Arc<App>) -> F) {
+    on(stores(subject), subject, settings, scenario);
+}
+
+/// As [`each`], on SQLite alone unless it is night: for walks that no engine makes a difference to.
+pub fn once<F: Future<Output = Value>>(subject: &str, settings: &Settings, scenario: impl Fn(Arc<App>) -> F) {
+    let engine = if at_night() { "both" } else { "sqlite" };
+    on(on_engines(subject, engine), subject, settings, scenario);
+}
+
+fn on<F: Future<Output = Value>>(
+    stores: Vec<TestStore>,
+    subject: &str,
+    settings: &Settings,
+    scenario: impl Fn(Arc<App>) -> F,
+) {
     let mut figures = Map::new();
-    for store in stores(subject) {
+    for store in stores {
         let location = store.location();
         let found = runtime().block_on(async {
             let app = Arc::new(App::start(location.clone(), settings.clone()).await);
