@@ -1,6 +1,7 @@
 //! The OpenAPI document as operations that commands can be made of.
 
 use super::schema::{Field, Kind, Resolved, Schemas};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// What accompanies every write and is asked for apart from the other members (D4.1).
@@ -16,10 +17,11 @@ pub struct Api {
 }
 
 /// One operation as a command sees it.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Operation {
     pub(super) group: String,
     pub(super) verb: String,
+    #[serde(with = "method")]
     pub(super) method: http::Method,
     /// Without `--confirm` the server says what would be lost.
     pub(super) weighs: bool,
@@ -42,7 +44,7 @@ pub(super) struct Operation {
 }
 
 /// Whether an operation changes state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Effect {
     Read,
     Write {
@@ -53,7 +55,7 @@ pub(super) enum Effect {
 }
 
 /// Where `reason`, `idempotencyKey` and `confirm` travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Trio {
     Body,
     Headers,
@@ -62,14 +64,14 @@ pub(super) enum Trio {
 }
 
 /// The right to perform what is otherwise only shown.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Performance {
     pub(super) scope: String,
     pub(super) roles: Vec<String>,
 }
 
 /// What a request carries beside the trio.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Body {
     pub(super) fields: Vec<Field>,
     /// The body is a document of its own, or can be given as one.
@@ -81,7 +83,7 @@ pub(super) struct Body {
 }
 
 /// What a success looks like.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Shape {
     /// No body.
     Nothing,
@@ -123,12 +125,13 @@ impl Api {
         Ok(Self { operations })
     }
 
-    /// Returns the groups in the document's order.
-    pub(super) fn groups(&self) -> Vec<&str> {
-        let mut groups: Vec<&str> = Vec::new();
+    /// Returns the groups with their operations, in the document's order.
+    pub(super) fn groups(&self) -> Vec<(&str, Vec<&Operation>)> {
+        let mut groups: Vec<(&str, Vec<&Operation>)> = Vec::new();
         for operation in &self.operations {
-            if !groups.contains(&operation.group.as_str()) {
-                groups.push(&operation.group);
+            match groups.iter_mut().find(|(name, _)| *name == operation.group) {
+                Some((_, operations)) => operations.push(operation),
+                None => groups.push((&operation.group, vec![operation])),
             }
         }
         groups
@@ -173,6 +176,23 @@ impl Operation {
             Kind::Integer { max, .. } => max,
             _ => None,
         }
+    }
+}
+
+/// A method as its name.
+mod method {
+    use http::Method;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(method.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Method, D::Error> {
+        <&str>::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 

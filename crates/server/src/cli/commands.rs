@@ -12,27 +12,21 @@ use clap::{Arg, ArgAction, Command, ValueHint};
 
 /// Returns one command per group, with one subcommand per operation, and `profile`.
 pub fn commands(api: &Api) -> Vec<Command> {
-    let mut commands: Vec<Command> = api
-        .groups()
-        .into_iter()
-        .map(|group| self::group(api, group))
-        .collect();
+    let group = |(name, _): (&str, _)| fill(Command::new(name.to_owned()), api);
+    let mut commands: Vec<Command> = api.groups().into_iter().map(group).collect();
     commands.push(profile_command::command());
     commands
 }
 
-fn group(api: &Api, group: &str) -> Command {
-    let operations: Vec<&Operation> = api.operations.iter().filter(|o| o.group == group).collect();
-    let verbs: Vec<&str> = operations
-        .iter()
-        .map(|operation| operation.verb.as_str())
-        .collect();
-    Command::new(group.to_owned())
-        .about(format!("Server: {}", verbs.join(", ")))
+/// Adds its operations to the command of a group.
+pub fn fill(group: Command, api: &Api) -> Command {
+    let name = group.get_name().to_owned();
+    let operations = api.operations.iter().filter(|o| o.group == name);
+    group
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_long_help(EXIT_CODES)
-        .subcommands(operations.into_iter().map(operation))
+        .subcommands(operations.map(operation))
 }
 
 fn operation(operation: &Operation) -> Command {

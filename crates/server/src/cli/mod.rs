@@ -1,4 +1,4 @@
-//! The client commands: `provost <group> <verb>`, made at run time from the OpenAPI document (D13).
+//! The client commands: `provost <group> <verb>`, made at run time from what the OpenAPI document says (D13).
 //!
 //! The document is the only source: an operation that is declared has a command, with its parameters,
 //! limits and rights in the help, and no line of code here. A write asks for its reason, carries a key under
@@ -12,6 +12,7 @@
 //! INVARIANT CL-3: nothing that a server answers can steer a terminal.
 
 mod api;
+pub mod catalogue;
 mod client;
 mod commands;
 mod completions;
@@ -42,7 +43,7 @@ mod whole_file;
 
 pub use api::Api;
 pub use client::{Answer, Client, Request, connection_args};
-pub use commands::commands;
+pub use commands::{commands, fill};
 pub use completions::completions;
 pub use connection::{config_folder, output_arg};
 pub use consent::{Confirm, Consent, confirm_arg, consent_args, sha256_hex};
@@ -51,6 +52,7 @@ pub use invoke::lost_references;
 pub use own::{Own, Running, report};
 pub use pages::Trail;
 pub use print::{Form, Printer};
+pub use profile_command::command as profile;
 pub use progress::{Progress, per_second};
 pub use provost_words::visible::visible;
 pub use relay::relay;
@@ -61,12 +63,15 @@ pub use whole_file::replace_file;
 
 use clap::ArgMatches;
 
+/// The group that keeps names for servers and asks none.
+pub const PROFILE: &str = "profile";
+
 /// Does what a command of [`commands`] says and returns the exit code of the process ([`EXIT_CODES`]).
 ///
 /// `matches` are those of the group's command.
 pub async fn run(api: &Api, group: &str, matches: &ArgMatches, terminal: &Terminal) -> u8 {
     let done = match matches.subcommand() {
-        _ if group == "profile" => profile_command::run(matches, terminal),
+        _ if group == PROFILE => profile_command::run(matches, terminal),
         Some((verb, matches)) => match api.find(group, verb) {
             Some(operation) => invoke::invoke(operation, matches, terminal).await,
             None => Err(Failure::usage(format!("there is no command {group} {verb}"))),

@@ -12,13 +12,21 @@ pub type Running<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
 pub struct Own {
     /// The group; one that the API has keeps its own verbs.
     pub group: &'static str,
-    /// The verb with its flags, those of [`super::connection_args`] among them. A verb that the API has is
-    /// replaced.
+    /// The verb. One that the API has is replaced.
+    pub verb: &'static str,
+    /// The command of the verb with its flags, those of [`super::connection_args`] among them.
     pub command: fn() -> Command,
     /// Commands that a person can type, for the end of the help.
     pub examples: &'static [&'static str],
     /// Does it.
     pub run: for<'a> fn(&'a ArgMatches, &'a Terminal) -> Running<'a>,
+}
+
+impl Own {
+    /// Says whether these words name it.
+    pub fn is(&self, group: &str, verb: &str) -> bool {
+        self.group == group && self.verb == verb
+    }
 }
 
 /// Tells a person how a command ended and returns the exit code of the process.

@@ -14,7 +14,7 @@ use std::path::Path;
 const MAX_INPUT_BYTES: u64 = 16 << 10;
 
 /// Returns the command.
-pub(super) fn command() -> Command {
+pub fn command() -> Command {
     let name = || {
         Arg::new("path.name")
             .value_name("NAME")
@@ -44,7 +44,7 @@ pub(super) fn command() -> Command {
                 .help("Neither asks for a token nor reads one; an earlier one stays"),
         )
         .after_long_help("Example:\n  provost profile set work --url https://provost.example.com --organization acme < token-file");
-    Command::new("profile")
+    Command::new(super::PROFILE)
         .about("Keeps names for servers, with organization and token")
         .subcommand_required(true)
         .arg_required_else_help(true)

@@ -1,5 +1,6 @@
 //! The part of JSON Schema that the document uses, read as values that a command line can say.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// LIMIT: references and unions that are followed for one schema; the document's own need two.
@@ -8,7 +9,7 @@ const MAX_HOPS: usize = 16;
 const MAX_DEPTH: usize = 3;
 
 /// What a flag takes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Kind {
     Text { choices: Vec<Choice> },
     Integer { min: Option<i64>, max: Option<i64> },
@@ -19,14 +20,14 @@ pub(super) enum Kind {
 }
 
 /// One word of an enumeration.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Choice {
     pub(super) word: String,
     pub(super) about: Option<String>,
 }
 
 /// One value: a parameter, or a member of the body that is not an object.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Field {
     /// The member's name behind the names of the objects around it; a parameter has one name.
     pub(super) path: Vec<String>,

@@ -1,21 +1,11 @@
-//! The commands that talk to a server, built from the committed description of the API.
+//! The commands that talk to a server: those of the API, and those that are written by hand.
 
-use crate::cli::{self, Api, Own, Terminal};
+use crate::cli::{self, Own, Terminal, catalogue};
 use clap::{ArgMatches, Command};
 use std::process::ExitCode;
 
-const DOCUMENT: &str = include_str!("../../../../openapi/headless-v1.json");
-
-fn api() -> Api {
-    let document = serde_json::from_str(DOCUMENT).map_err(|error| error.to_string());
-    #[expect(
-        clippy::expect_used,
-        reason = "the document is compiled in, and a test compares it with the registry"
-    )]
-    document
-        .and_then(|document| Api::parse(&document))
-        .expect("the compiled-in OpenAPI document is readable")
-}
+/// Where the verbs of the program itself stand in a group that the API has too: behind the others.
+const LAST: usize = 999;
 
 /// Returns the client commands that are written by hand.
 fn own() -> Vec<Own> {
@@ -29,41 +19,58 @@ fn own() -> Vec<Own> {
 }
 
 /// Adds the client's groups; a group that has commands of the program itself keeps them.
+///
+/// What is in a group is made when a command line names it: making all of them takes longer than most commands.
 pub fn add_to(root: Command) -> Command {
-    let generated = cli::commands(&api()).into_iter().fold(root, |root, group| {
-        let name = group.get_name().to_owned();
-        let own = root.find_subcommand(&name).cloned();
-        match own {
-            None => root.subcommand(group),
-            Some(own) => {
-                let merged = own.get_subcommands().cloned().fold(group, Command::subcommand);
-                root.mut_subcommand(name, |_| merged)
-            }
-        }
-    });
-    let generated = super::mcp::add_to(generated);
-    own().into_iter().fold(generated, |root, own| {
-        let examples = own.examples.join("\n  ");
-        let verb = (own.command)().after_long_help(format!("Examples:\n  {examples}\n\n{}", cli::EXIT_CODES));
-        let root = match root.find_subcommand(own.group) {
-            Some(_) => root,
-            None => root.subcommand(super::group(own.group, "")),
-        };
-        root.mut_subcommand(own.group, |group| {
-            let group = match group.find_subcommand(verb.get_name()) {
-                Some(_) => group.mut_subcommand((own.command)().get_name(), |_| verb),
-                None => group.subcommand(verb),
+    let root = catalogue::groups()
+        .into_iter()
+        .fold(root, |root, (name, mut verbs)| {
+            let root = match root.find_subcommand(name) {
+                Some(_) => root,
+                None => root.subcommand(Command::new(name)),
             };
-            let verbs: Vec<&str> = group.get_subcommands().map(Command::get_name).collect();
-            let about = format!("Server: {}", verbs.join(", "));
-            group.about(about)
-        })
-    })
+            root.mut_subcommand(name, |group| {
+                let own = own()
+                    .into_iter()
+                    .filter(|own| own.group == name)
+                    .map(|own| own.verb);
+                for verb in own {
+                    verbs.retain(|other| *other != verb);
+                    verbs.push(verb);
+                }
+                let of_the_program = group.get_subcommands().map(Command::get_name);
+                let listed: Vec<&str> = verbs.iter().copied().chain(of_the_program).collect();
+                let about = format!("Server: {}", listed.join(", "));
+                group
+                    .mut_subcommands(|verb| verb.display_order(LAST))
+                    .about(about)
+                    .defer(filled)
+            })
+        });
+    root.subcommand(cli::profile()).subcommand(super::mcp::command())
 }
 
+/// Adds the client's verbs to the command of a group.
+fn filled(group: Command) -> Command {
+    let name = group.get_name().to_owned();
+    let group = cli::fill(group, &catalogue::of_group(&name));
+    own()
+        .into_iter()
+        .filter(|own| own.group == name)
+        .fold(group, |group, own| {
+            let examples = own.examples.join("\n  ");
+            let verb =
+                (own.command)().after_long_help(format!("Examples:\n  {examples}\n\n{}", cli::EXIT_CODES));
+            match group.find_subcommand(own.verb) {
+                Some(_) => group.mut_subcommand(own.verb, |_| verb),
+                None => group.subcommand(verb),
+            }
+        })
+}
 /// Runs a client command; `None` when the words name a command of the program itself.
 pub fn run(matches: &ArgMatches) -> Option<ExitCode> {
-    if is_of_the_program(matches)? {
+    let (group, below) = matches.subcommand()?;
+    if !is_known(group, below.subcommand_name()?) {
         return None;
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -76,11 +83,12 @@ pub fn run(matches: &ArgMatches) -> Option<ExitCode> {
     Some(ExitCode::from(code))
 }
 
-fn is_of_the_program(matches: &ArgMatches) -> Option<bool> {
-    let (group, below) = matches.subcommand()?;
-    let verb = below.subcommand_name()?;
-    let group = super::own_command().find_subcommand(group).cloned();
-    Some(group.is_some_and(|group| group.find_subcommand(verb).is_some()))
+fn is_known(group: &str, verb: &str) -> bool {
+    let is_of_the_api = || {
+        let mut groups = catalogue::groups().into_iter();
+        groups.any(|(name, verbs)| name == group && verbs.contains(&verb))
+    };
+    group == cli::PROFILE || own().iter().any(|own| own.is(group, verb)) || is_of_the_api()
 }
 
 /// Runs a client command with this terminal and returns the exit code; `matches` are those of
@@ -89,11 +97,10 @@ pub async fn ask(matches: &ArgMatches, terminal: &Terminal) -> u8 {
     let Some((group, below)) = matches.subcommand() else {
         return cli::Exit::Usage as u8;
     };
-    if let Some((verb, matches)) = below.subcommand() {
-        let is_it = |own: &Own| own.group == group && (own.command)().get_name() == verb;
-        if let Some(own) = own().into_iter().find(is_it) {
-            return cli::report((own.run)(matches, terminal).await, terminal);
-        }
+    if let Some((verb, matches)) = below.subcommand()
+        && let Some(own) = own().into_iter().find(|own| own.is(group, verb))
+    {
+        return cli::report((own.run)(matches, terminal).await, terminal);
     }
-    cli::run(&api(), group, below, terminal).await
+    cli::run(&catalogue::of_group(group), group, below, terminal).await
 }

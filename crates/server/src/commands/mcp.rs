@@ -4,25 +4,16 @@ use super::failure::{Failure, Outcome};
 use crate::cli::{self, Terminal};
 use clap::{ArgMatches, Command};
 
-/// Lets the group of the area `mcp` run without a verb: it then relays MCP.
-pub fn add_to(root: Command) -> Command {
-    let root = match root.find_subcommand("mcp") {
-        Some(_) => root,
-        None => root.subcommand(Command::new("mcp")),
-    };
-    root.mut_subcommand("mcp", |group| {
-        group
-            .about("MCP on standard input and output; with a verb: sessions and clients of the MCP endpoint")
-            .subcommand_required(false)
-            .arg_required_else_help(false)
-            .args_conflicts_with_subcommands(true)
-            .args(cli::connection_args())
-            .after_long_help(
-                "Without a verb, messages of the Model Context Protocol are relayed between standard input and output and \
-                 the endpoint /mcp of a server, with the token of the profile.\n\nExamples:\n  provost mcp --profile work\n  \
-                 claude mcp add provost -- provost mcp --profile work",
-            )
-    })
+/// Returns the command.
+pub fn command() -> Command {
+    Command::new("mcp")
+        .about("MCP on standard input and output")
+        .args(cli::connection_args())
+        .after_long_help(
+            "Messages of the Model Context Protocol are relayed between standard input and output and the endpoint /mcp of a \
+             server, with the token of the profile.\n\nExamples:\n  provost mcp --profile work\n  \
+             claude mcp add provost -- provost mcp --profile work",
+        )
 }
 
 /// Runs it.

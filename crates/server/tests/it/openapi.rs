@@ -6,6 +6,7 @@ use provost_kernel::entropy::UnitRng;
 use provost_kernel::expose::{mcp, openapi};
 use provost_kernel::operation::{Entry, Kind, Method};
 use provost_server::app;
+use provost_server::cli::{Api, catalogue};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,6 +48,8 @@ fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
 #[test]
 fn the_committed_documents_are_those_of_the_program() {
     assert_golden("openapi/headless-v1.json", &pretty(&document()));
+    let commands = Api::parse(&document()).unwrap();
+    assert_golden("openapi/commands-v1.jsonl", &catalogue::table(&commands));
     let tools = Value::from(mcp::tools(&app::registry()));
     assert_golden("openapi/mcp-tools.json", &pretty(&tools));
 }

@@ -19,6 +19,7 @@ use crate::cli::Own;
 pub fn own() -> [Own; 2] {
     let run = Own {
         group: "backtests",
+        verb: "run",
         command: run::command,
         examples: &[
             "provost backtests run --candidate refunds.json --days 90 --wait --reason 'before it goes live'",
@@ -29,6 +30,7 @@ pub fn own() -> [Own; 2] {
     };
     let report = Own {
         group: "backtests",
+        verb: "report",
         command: report::command,
         examples: &[
             "provost backtests report btr_01m7w5ws2557r5efywan1hf0t3 --html report.html",

@@ -9,6 +9,7 @@ use crate::cli::Own;
 pub fn own() -> [Own; 1] {
     [Own {
         group: "directory",
+        verb: "import",
         command: import::command,
         examples: &[
             "provost directory import people.csv --reason 'monthly import'",

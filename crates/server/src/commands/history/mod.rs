@@ -13,6 +13,7 @@ use crate::cli::Own;
 pub fn own() -> [Own; 1] {
     [Own {
         group: "history",
+        verb: "import",
         command: import::command,
         examples: &[
             "provost history import events.jsonl",

@@ -31,6 +31,7 @@ pub fn own() -> [Own; 2] {
     [
         Own {
             group: "managed-config",
+            verb: "pull",
             command: pull::command,
             examples: &[
                 "provost managed-config pull --profile Engineering --to /etc/claude-code/managed-settings.json",
@@ -40,6 +41,7 @@ pub fn own() -> [Own; 2] {
         },
         Own {
             group: "managed-config",
+            verb: "verify",
             command: verify::command,
             examples: &["provost managed-config verify /etc/claude-code/managed-settings.json"],
             run: |matches, terminal| Box::pin(std::future::ready(verify::run(matches, terminal))),

@@ -8,6 +8,7 @@ use crate::cli::Own;
 pub fn own() -> [Own; 1] {
     [Own {
         group: "resource-credentials",
+        verb: "verify",
         command: verify::command,
         examples: &["provost resource-credentials verify res_01… cred_01… --wait --reason 'after the move'"],
         run: |matches, terminal| Box::pin(verify::run(matches, terminal)),

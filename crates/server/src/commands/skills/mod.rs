@@ -34,14 +34,16 @@ use crate::cli::Own;
 
 /// Returns the commands.
 pub fn own() -> [Own; 5] {
-    let own = |command, examples, run| Own {
+    let own = |verb, command, examples, run| Own {
         group: "skills",
+        verb,
         command,
         examples,
         run,
     };
     [
         own(
+            "publish",
             publish::command,
             &[
                 "provost skills publish skills/provost-cli",
@@ -50,6 +52,7 @@ pub fn own() -> [Own; 5] {
             |matches, terminal| Box::pin(publish::run(matches, terminal)),
         ),
         own(
+            "install",
             install::command,
             &[
                 "provost skills install provost-cli",
@@ -58,16 +61,19 @@ pub fn own() -> [Own; 5] {
             |matches, terminal| Box::pin(install::run(matches, terminal)),
         ),
         own(
+            "list",
             list::command,
             &["provost skills list", "provost skills list --ask-server -o json"],
             |matches, terminal| Box::pin(list::run(matches, terminal)),
         ),
         own(
+            "verify",
             verify::command,
             &["provost skills verify", "provost skills verify provost-cli"],
             |matches, terminal| Box::pin(async { verify::run(matches, terminal) }),
         ),
         own(
+            "uninstall",
             uninstall::command,
             &["provost skills uninstall provost-cli"],
             |matches, terminal| Box::pin(uninstall::run(matches, terminal)),
