@@ -4,7 +4,6 @@
 pub mod app;
 pub mod areas;
 pub mod background;
-pub mod cli;
 pub mod closing;
 pub mod commands;
 pub mod config;
@@ -18,5 +17,4 @@ mod readiness;
 pub mod removal;
 pub mod rights;
 pub mod rotation;
-pub mod skill_package;
 pub mod store;

@@ -2,11 +2,11 @@
 
 use crate::samples::{self, assert_golden};
 use crate::support::{App, each, fresh_key, once};
+use provost_client::cli::{Api, catalogue};
 use provost_kernel::entropy::UnitRng;
 use provost_kernel::expose::{mcp, openapi};
 use provost_kernel::operation::{Entry, Kind, Method};
 use provost_server::app;
-use provost_server::cli::{Api, catalogue};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
