@@ -26,7 +26,6 @@
 //! the model), the organization as an argument.
 
 mod answer;
-pub mod bridge;
 mod call;
 mod catalogue;
 mod client;

@@ -4,17 +4,20 @@
 //!
 //! Absent on purpose: a database, HTTP, threads. What stands here links none of them, so that a client stays small.
 
+pub mod digest;
+pub mod document;
 pub mod dsse;
 pub mod durable;
 pub mod entropy;
 pub mod error;
+pub mod free_text;
 pub mod html;
 pub mod id;
 pub mod json;
-pub mod percent;
 pub mod secret;
 pub mod text;
 pub mod time;
+pub mod url;
 pub mod visible;
 
 pub use error::{Code, Error, Result};

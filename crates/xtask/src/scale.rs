@@ -272,13 +272,13 @@ const ALL: &[Large] = &[
         )
     },
     Large {
-        seed: Some("PROVOST_REPLAY_SEED"),
+        seed: Some("PROVOST_BACKTEST_SEED"),
         engines: Engines::Neither,
         ..large(
             "backtests",
             &["R18"],
             "the_engine_equals_the_naive_evaluator_in_every_count",
-            "PROVOST_REPLAY_CASES",
+            "PROVOST_BACKTEST_CASES",
             5_000,
             "random backtests over events in three layouts: every count is the naive evaluator's, and one digest with \
              one thread, with two, and behind kills",

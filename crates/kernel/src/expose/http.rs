@@ -31,8 +31,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What stands before every operation's path.
-pub const BASE: &str = "/api/headless/v1/organizations/{organizationId}";
+pub use provost_words::url::BASE;
 
 /// How long the body of a caller whose token was valid a moment ago may take before that caller is looked at: a body that comes with
 /// its head costs no second look.

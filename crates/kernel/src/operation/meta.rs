@@ -579,5 +579,4 @@ impl Meta {
     }
 }
 
-/// What stands in a path for an id that is said in the query, because proxies would make another path of it: `a//b`, `a/..`.
-pub const IN_QUERY: &str = "-";
+pub use provost_words::url::IN_QUERY;

@@ -8,7 +8,7 @@
 
 #[path = "../../src/message.rs"]
 mod message;
-#[path = "../../src/bridge/sse.rs"]
+#[path = "../../../client/src/bridge/sse.rs"]
 mod sse;
 
 use serde_json::Value;

@@ -3,30 +3,22 @@
 //! Exit codes: 0 done, 1 failed, 2 called wrongly; client commands have more (`provost service-accounts --help`).
 
 mod audit;
-mod backtests;
-mod client;
 mod completions;
 mod config;
-mod directory;
 mod failure;
 mod history;
 mod init;
 mod keys;
 mod lock;
 mod logging;
-mod managed_config;
-mod mcp;
 mod metrics;
 mod openapi;
 mod recover;
-mod resource_credentials;
 mod serve;
 mod show;
-mod skills;
 mod store;
 mod store_flags;
 
-pub use client::ask;
 pub use failure::{Failure, Outcome};
 
 use crate::modules;
@@ -52,7 +44,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    if let Some(code) = client::run(&matches) {
+    if let Some(code) = provost_client::run(&matches) {
         return code;
     }
     let code = match run(&matches) {
@@ -65,7 +57,7 @@ pub fn main() -> ExitCode {
 
 /// Returns the whole command line: the program's own commands and those of the API's client.
 pub fn command() -> Command {
-    client::add_to(own_command())
+    provost_client::add_to(own_command())
 }
 
 fn own_command() -> Command {
@@ -129,7 +121,7 @@ fn run(matches: &ArgMatches) -> Outcome {
     match path.as_slice() {
         ["serve"] => read::<serve::Serve>(inner)?.run(),
         ["init"] => read::<init::Init>(inner)?.run(),
-        ["mcp"] => mcp::run(inner),
+        ["mcp"] => provost_client::mcp::run(inner).map_err(Failure::new),
         ["recover"] => read::<recover::Recover>(inner)?.run(),
         ["keys", "list"] => read::<keys::List>(inner)?.run(),
         ["keys", "export"] => read::<keys::Export>(inner)?.run(),

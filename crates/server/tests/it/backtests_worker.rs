@@ -2,13 +2,13 @@
 
 use crate::backtests::content;
 use crate::support::{App, Dice, each, number};
+use provost_backtest::record::Owned;
 use provost_kernel::db::{Access, Call, Conn};
 use provost_kernel::kernel::Extras;
 use provost_kernel::params;
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::time::ManualClock;
 use provost_policy::{Occasion, sha256_hex};
-use provost_replay::record::Owned;
 use provost_server::areas::backtests;
 use provost_server::areas::history::{self, Durability, EventId, NewEvent};
 use serde_json::{Value, json};

@@ -3,9 +3,9 @@
 use crate::backtests_worker::{Worker, ask, asking, cancel, ended, record, slow};
 use crate::decisions::{call, decide, decide_one, policy, rego};
 use crate::support::{App, START as NOW, each};
+use provost_backtest::record::Owned;
 use provost_kernel::kernel::Extras;
 use provost_policy::{Family, Occasion, sha256_hex};
-use provost_replay::record::Owned;
 use provost_server::areas::backtests;
 use provost_server::areas::history::{self, Durability, EventId, NewEvent};
 use provost_server::modules::{self, WORD, Workers};

@@ -2,6 +2,7 @@
 
 use crate::samples::{self, assert_golden};
 use crate::support::{App, each, fresh_key, once};
+use provost_client::cli::{Api, catalogue};
 use provost_kernel::entropy::UnitRng;
 use provost_kernel::expose::{mcp, openapi};
 use provost_kernel::operation::{Entry, Kind, Method};
@@ -47,6 +48,8 @@ fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
 #[test]
 fn the_committed_documents_are_those_of_the_program() {
     assert_golden("openapi/headless-v1.json", &pretty(&document()));
+    let commands = Api::parse(&document()).unwrap();
+    assert_golden("openapi/commands-v1.jsonl", &catalogue::table(&commands));
     let tools = Value::from(mcp::tools(&app::registry()));
     assert_golden("openapi/mcp-tools.json", &pretty(&tools));
 }

@@ -3,7 +3,7 @@
 use crate::areas::skills::{archive, skill};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_kernel::dsse::{self, Envelope, SignedKind};
-use provost_server::skill_package::{MAX_ARCHIVE_BYTES, Package};
+use provost_skill_package::{MAX_ARCHIVE_BYTES, Package};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Backtests over grown histories: an example of the crate `replay` measures, beside what others need; and the shipped
+//! Backtests over grown histories: an example of the crate `backtest` measures, beside what others need; and the shipped
 //! server, which takes events and decides while a backtest runs.
 
 mod live;
@@ -105,7 +105,7 @@ fn build(target: &Path, features: &[&str]) -> Outcome<PathBuf> {
         "--quiet",
         "--release",
         "--package",
-        "provost-replay",
+        "provost-backtest",
         "--example",
         "bench",
     ];

@@ -205,9 +205,9 @@ pub struct Filters {
 
 impl Filters {
     /// Returns the filters in the engine's words.
-    pub fn to_engine(&self) -> provost_replay::run::Filters {
+    pub fn to_engine(&self) -> provost_backtest::run::Filters {
         let list = |words: &Option<Words>| words.as_ref().map_or(Vec::new(), |words| words.0.clone());
-        provost_replay::run::Filters {
+        provost_backtest::run::Filters {
             subject_ids: list(&self.subject_ids),
             tools: list(&self.tools),
             resource_ids: list(&self.resource_ids),

@@ -14,6 +14,8 @@ use super::sources::Pinned;
 use crate::areas::history::{self, Opened, SourceRow};
 use crate::areas::words::{self, Asked, Kind};
 use crate::modules::Runs;
+use provost_backtest::record;
+use provost_backtest::run::{self, Finished, Job, Part, Tuning, Unreadable};
 use provost_history::Plan;
 use provost_history::scan::Watch;
 use provost_kernel::Kernel;
@@ -21,15 +23,13 @@ use provost_kernel::error::{Error, Result};
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::threads::Threads;
 use provost_policy::{PolicySet, Register};
-use provost_replay::record;
-use provost_replay::run::{self, Finished, Job, Part, Tuning, Unreadable};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
-pub use provost_replay::run::ENGINE_VERSION as VERSION;
+pub use provost_backtest::run::ENGINE_VERSION as VERSION;
 
 /// LIMIT: runs that this server works on at a time.
 pub const SLOTS: usize = 2;

@@ -181,7 +181,7 @@ impl Sample {
 
 impl Results {
     /// Returns what the engine found, in the words of the wire.
-    pub fn of(found: &provost_replay::run::Results) -> Result<Self> {
+    pub fn of(found: &provost_backtest::run::Results) -> Result<Self> {
         let text = serde_json::to_string(found).map_err(Error::internal)?;
         serde_json::from_str(&text).map_err(Error::internal)
     }

@@ -6,9 +6,9 @@
 //! setting `history.countImports` says so: whoever may import would write what a decision rests on.
 
 use crate::areas::words::{Asked, Kind};
+use provost_backtest::record::{Imports, Lens, View, add_texts};
 use provost_history::{Batch, Error, Result};
 use provost_policy::{Event, Past, Register, Symbols};
-use provost_replay::record::{Imports, Lens, View, add_texts};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -159,9 +159,9 @@ impl<M: Meaning> Observer<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use provost_backtest::record::{self, Owned};
     use provost_history::Recorder;
     use provost_policy::{Action, Definition, Family, Occasion, PolicySet};
-    use provost_replay::record::{self, Owned};
     use serde_json::json;
 
     fn nothing() -> impl Meaning {

@@ -5,11 +5,11 @@ use super::sources::{Opened, open};
 use super::view::WholeEvent;
 use super::{page, store};
 use crate::areas::history::fences;
+use provost_backtest::record::{self, Owned};
 use provost_history::Source;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Cx, Kernel, Result};
-use provost_replay::record::{self, Owned};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -2,9 +2,9 @@
 
 use super::model::{EventId, NewEvent, Provenance};
 use crate::areas::words::Kind;
+use provost_backtest::record::{Decision, Mode, Owned};
 use provost_kernel::Timestamp;
 use provost_policy::{Action, Field, Occasion, Violations, claim, match_key};
-use provost_replay::record::{Decision, Mode, Owned};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 

@@ -1,6 +1,7 @@
 //! Words and numbers of the history, pure.
 
 use super::order::{MARK_BITS, NUMBER_BITS};
+use provost_backtest::record::{Attribute, DECISIONS, OTLP, Owned};
 use provost_kernel::auth::Actor;
 use provost_kernel::auth::Role::{self, Admin, Auditor, Operator};
 use provost_kernel::error::Code;
@@ -8,7 +9,6 @@ use provost_kernel::id::TypedId;
 use provost_kernel::text::Name;
 use provost_kernel::{Error, Result, Timestamp, id};
 use provost_policy::{Field, match_key};
-use provost_replay::record::{Attribute, DECISIONS, OTLP, Owned};
 
 id!(EventId, "hev", "A recorded event.");
 id!(ChunkId, "hch", "A chunk of recorded events.");

@@ -14,10 +14,10 @@
 
 use super::model::{EventId, place_of_instant};
 use super::sources::{Opened, SourceKind, SourceRow, Unreadable, kept, open};
+use provost_backtest::record::{self, Owned};
 use provost_history::{Batch, Entry, MAX_EVENTS, Plan, Question, Source, Unit};
 use provost_kernel::{Error, Kernel, Result};
 use provost_policy::Field;
-use provost_replay::record::{self, Owned};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;

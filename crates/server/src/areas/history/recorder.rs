@@ -15,12 +15,12 @@
 
 use super::model::{ChunkId, EventId, NewEvent, instant_of_place};
 use super::store::{self, NewChunk};
+use provost_backtest::record::{self, Attribute, Owned};
 use provost_history::chunk;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::id::TypedId;
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::{Error, Kernel, Result};
-use provost_replay::record::{self, Attribute, Owned};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -14,13 +14,13 @@
 use super::model::SegmentId;
 use super::store::{self, Unsealed, Waiting};
 use super::{Place, standing, vault};
+use provost_backtest::record;
 use provost_history::{Sealed, Sealer, Storage, chunk};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::id::TypedId;
 use provost_kernel::threads::Threads;
 use provost_kernel::{Cx, Kernel, Result, Timestamp};
-use provost_replay::record;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;

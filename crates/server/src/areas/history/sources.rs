@@ -5,9 +5,9 @@
 use super::Place;
 use super::store;
 use bytes::Bytes;
+use provost_backtest::record;
 use provost_history::{Chunk, Segment, Source, Storage, chunk};
 use provost_kernel::{Kernel, Result};
-use provost_replay::record;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,10 +4,10 @@
 
 use super::Place;
 use super::store::{self, File};
+use provost_backtest::record;
 use provost_history::{Segment, Storage};
 use provost_kernel::Result;
 use provost_kernel::db::Tx;
-use provost_replay::record;
 use std::sync::Arc;
 
 /// Returns the files of every organization's sealed segments, as of one snapshot.

@@ -2,9 +2,9 @@
 
 use super::model;
 use super::sources::Unreadable;
+use provost_backtest::record::Owned;
 use provost_kernel::Timestamp;
 use provost_policy::{Field, claimed};
-use provost_replay::record::Owned;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -7,7 +7,7 @@ use provost_kernel::Secret;
 use provost_kernel::dispatch::percent_decode;
 use provost_oauth::TokenError;
 use provost_oauth::error::Code;
-use provost_words::percent::encoded;
+use provost_words::url::encoded;
 use std::time::Duration;
 
 /// LIMIT: bytes of a request, and how long they may take: whoever sends them is nobody known yet (ADR 0071).

@@ -2,11 +2,11 @@
 
 use crate::areas::history::{self, Durability, Incoming, NewEvent, Provenance};
 use bytes::Bytes;
+use provost_backtest::record::OTLP;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::Content;
 use provost_kernel::{Cx, Kernel, Result};
 use provost_otlp::{Encoding, Event, Signal, Skipped, Times, answer, expand, read};
-use provost_replay::record::OTLP;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;

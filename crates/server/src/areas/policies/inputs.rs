@@ -11,7 +11,7 @@ use provost_kernel::error::Error;
 use provost_kernel::json::{self, Unrounded};
 use provost_kernel::text::Bounded;
 use provost_policy::{Definition, Family};
-use provost_words::percent::fits_path;
+use provost_words::url::fits_path;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;

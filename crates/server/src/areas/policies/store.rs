@@ -9,7 +9,7 @@ use provost_kernel::error::Error;
 use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Result, Timestamp, params, statements};
 use provost_policy::Family;
-use provost_words::percent::fits_path;
+use provost_words::url::fits_path;
 
 /// The end of what has none.
 const FOR_GOOD: i64 = 9_007_199_254_740_991;

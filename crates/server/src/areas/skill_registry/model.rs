@@ -4,9 +4,9 @@
 
 use super::reference::{Wanted, full_name};
 use super::version::Version;
-use crate::skill_package::Manifest;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id};
+use provost_skill_package::Manifest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

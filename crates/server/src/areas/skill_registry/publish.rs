@@ -9,12 +9,12 @@ use super::model::{
 };
 use super::{store, version::Version};
 use crate::areas::skill_registry::fences;
-use crate::skill_package::{Fault, MAX_ARCHIVE_BYTES, MEDIA_TYPES, Manifest, Package};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::dsse::{Envelope, SignedKind};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Content, Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
+use provost_skill_package::{Fault, MAX_ARCHIVE_BYTES, MEDIA_TYPES, Manifest, Package};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

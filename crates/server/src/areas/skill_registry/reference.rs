@@ -315,7 +315,7 @@ mod tests {
 
         #[test]
         fn every_name_of_a_skill_is_one_here(name in "[a-z0-9-]{1,66}") {
-            if crate::skill_package::is_valid_name(&name) {
+            if provost_skill_package::is_valid_name(&name) {
                 prop_assert!(is_name(&name));
             }
         }

@@ -1,24 +1,5 @@
-//! `provost history import`: recorded events from a file; `provost history adopt`: segments from another folder.
+//! `provost history adopt`: segments from another folder.
 
 mod adopt;
-mod import;
-mod lines;
-mod tool_calls;
 
 pub use adopt::Adopt;
-
-use crate::cli::Own;
-
-/// Returns the commands.
-pub fn own() -> [Own; 1] {
-    [Own {
-        group: "history",
-        command: import::command,
-        examples: &[
-            "provost history import events.jsonl",
-            "provost history import calls.jsonl --format tool-calls --spread 60d",
-            "zcat events.jsonl.gz | provost history import - --source gateway",
-        ],
-        run: |matches, terminal| Box::pin(import::run(matches, terminal)),
-    }]
-}

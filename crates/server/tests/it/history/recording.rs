@@ -2,10 +2,10 @@
 
 use super::{all_events, external, seal, status};
 use crate::support::{App, each};
+use provost_backtest::record::{self, Owned};
 use provost_history::chunk;
 use provost_kernel::db::Location;
 use provost_policy::Occasion;
-use provost_replay::record::{self, Owned};
 use provost_server::areas::history::{self, Durability, EventId, NewEvent};
 use serde_json::{Map, json};
 use std::collections::BTreeSet;

@@ -7,7 +7,7 @@ use axum::response::Response;
 use http::header::{LOCATION, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE};
 use http::{HeaderValue, StatusCode};
 use provost_kernel::{Code, Error, Kernel};
-use provost_words::percent::encoded;
+use provost_words::url::encoded;
 use std::borrow::Cow;
 
 /// Why a step is not taken.

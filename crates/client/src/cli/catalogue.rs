@@ -1,0 +1,63 @@
+//! The operations that the program was built with.
+//!
+//! Reading the OpenAPI document takes longer than most commands take. What commands need of it is therefore written down when
+//! the document is, as `openapi/commands-v1.jsonl`: one line that lists the groups with their verbs, then a line for each
+//! operation, those of a group beside each other. A start reads the list and the lines of one group; a test compares the table
+//! with the document.
+
+use super::api::Api;
+
+const TABLE: &str = include_str!("../../../../openapi/commands-v1.jsonl");
+
+/// A group of commands: its name and its verbs.
+pub type Group = (&'static str, Vec<&'static str>);
+
+/// Returns the groups in the document's order.
+pub fn groups() -> Vec<Group> {
+    read(TABLE.lines().next().unwrap_or_default())
+}
+
+/// Returns the operations of one group; none when it is not one of the API.
+pub fn of_group(name: &str) -> Api {
+    let mut first = 1;
+    for (group, verbs) in groups() {
+        if group == name {
+            let lines = TABLE.lines().skip(first).take(verbs.len());
+            return Api {
+                operations: lines.map(read).collect(),
+            };
+        }
+        first += verbs.len();
+    }
+    Api {
+        operations: Vec::new(),
+    }
+}
+
+/// Returns the table of these operations.
+pub fn table(api: &Api) -> String {
+    let groups = api.groups();
+    let list: Vec<(&str, Vec<&String>)> = groups
+        .iter()
+        .map(|(group, operations)| {
+            (
+                *group,
+                operations.iter().map(|operation| &operation.verb).collect(),
+            )
+        })
+        .collect();
+    let mut table = serde_json::json!(list).to_string() + "\n";
+    for operation in groups.iter().flat_map(|(_, operations)| operations) {
+        table += &serde_json::json!(operation).to_string();
+        table.push('\n');
+    }
+    table
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "the table is compiled in, and a test compares it with the document"
+)]
+fn read<T: serde::Deserialize<'static>>(line: &'static str) -> T {
+    serde_json::from_str(line).expect("the compiled-in table of commands is readable")
+}

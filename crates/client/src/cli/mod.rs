@@ -1,0 +1,82 @@
+//! The client commands: `provost <group> <verb>`, made at run time from what the OpenAPI document says (D13).
+//!
+//! The document is the only source: an operation that is declared has a command, with its parameters,
+//! limits and rights in the help, and no line of code here. A write asks for its reason, carries a key under
+//! which the server acts once, and is sent again under that key when the answer is lost.
+//!
+//! The token is never a flag: process lists and shell histories show flags.
+//!
+//! INVARIANT CL-1: a token is sent to the server it was given for, never after a redirect, and over an unencrypted
+//! connection only to this machine or when `--allow-plain-http` is said.
+//! INVARIANT CL-2: all attempts of one command carry the same idempotency key.
+//! INVARIANT CL-3: nothing that a server answers can steer a terminal.
+
+mod api;
+pub mod catalogue;
+mod client;
+mod commands;
+mod completions;
+mod connection;
+mod consent;
+mod content;
+mod draft;
+mod export;
+mod failure;
+mod flags;
+mod invoke;
+mod own;
+mod pages;
+mod print;
+mod profile;
+mod profile_command;
+mod progress;
+mod refusal;
+mod relay;
+mod schema;
+mod secret_file;
+mod send;
+mod server;
+mod table;
+mod terminal;
+mod trust;
+mod whole_file;
+
+pub use api::Api;
+pub use client::{Answer, Client, Request, connection_args};
+pub use commands::{commands, fill};
+pub use completions::completions;
+pub use connection::{config_folder, output_arg};
+pub use consent::{Confirm, Consent, confirm_arg, consent_args, sha256_hex};
+pub use failure::{EXIT_CODES, Exit, Failure};
+pub use invoke::lost_references;
+pub use own::{Own, Running, report};
+pub use pages::Trail;
+pub use print::{Form, Printer};
+pub use profile_command::command as profile;
+pub use progress::{Progress, per_second};
+pub use provost_words::visible::visible;
+pub use relay::relay;
+pub use table::plain as plain_table;
+pub use terminal::{Prompt, Surroundings, Terminal};
+pub use trust::{Trusted, offline_trust_args, trust_args};
+pub use whole_file::replace_file;
+
+use clap::ArgMatches;
+
+/// The group that keeps names for servers and asks none.
+pub const PROFILE: &str = "profile";
+
+/// Does what a command of [`commands`] says and returns the exit code of the process ([`EXIT_CODES`]).
+///
+/// `matches` are those of the group's command.
+pub async fn run(api: &Api, group: &str, matches: &ArgMatches, terminal: &Terminal) -> u8 {
+    let done = match matches.subcommand() {
+        _ if group == PROFILE => profile_command::run(matches, terminal),
+        Some((verb, matches)) => match api.find(group, verb) {
+            Some(operation) => invoke::invoke(operation, matches, terminal).await,
+            None => Err(Failure::usage(format!("there is no command {group} {verb}"))),
+        },
+        None => Err(Failure::usage(format!("say what to do with {group}"))),
+    };
+    report(done, terminal)
+}

@@ -1,0 +1,43 @@
+//! Client commands written by hand, beside those made from the API document.
+
+use super::failure::Failure;
+use super::terminal::Terminal;
+use clap::{ArgMatches, Command};
+use std::pin::Pin;
+
+/// What running a command comes to.
+pub type Running<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
+
+/// One command written by hand: `provost <group> <verb>`.
+pub struct Own {
+    /// The group; one that the API has keeps its own verbs.
+    pub group: &'static str,
+    /// The verb. One that the API has is replaced.
+    pub verb: &'static str,
+    /// The command of the verb with its flags, those of [`super::connection_args`] among them.
+    pub command: fn() -> Command,
+    /// Commands that a person can type, for the end of the help.
+    pub examples: &'static [&'static str],
+    /// Does it.
+    pub run: for<'a> fn(&'a ArgMatches, &'a Terminal) -> Running<'a>,
+}
+
+impl Own {
+    /// Says whether these words name it.
+    pub fn is(&self, group: &str, verb: &str) -> bool {
+        self.group == group && self.verb == verb
+    }
+}
+
+/// Tells a person how a command ended and returns the exit code of the process.
+pub fn report(done: Result<(), Failure>, terminal: &Terminal) -> u8 {
+    let Err(failure) = done else { return 0 };
+    for (place, line) in failure.lines.iter().enumerate() {
+        terminal.note(&if place == 0 {
+            format!("error: {line}")
+        } else {
+            line.clone()
+        });
+    }
+    failure.exit as u8
+}

@@ -1,0 +1,45 @@
+//! Files that are replaced as a whole: a reader, or a machine that loses its power, sees the old or the new one.
+//!
+//! Keeps MP-3.
+
+use provost_words::durable::{folder_of, sync_folder};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Replaces a file, or makes it, with these permissions whatever the process's mask says.
+///
+/// The draft stands in the same folder under a name of its own; a path that is a symbolic link is replaced
+/// itself, never what it points to.
+pub fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let folder = folder_of(path);
+    let name = path
+        .file_name()
+        .ok_or(io::ErrorKind::InvalidInput)?
+        .to_string_lossy();
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let draft = folder.join(format!(".{name}.{}-{number}.new", std::process::id()));
+    let written = write(&draft, bytes, mode).and_then(|()| fs::rename(&draft, path));
+    if written.is_err() {
+        // The draft may hold a token; whatever failed, it must not stay.
+        let _ = fs::remove_file(&draft);
+    }
+    written?;
+    sync_folder(folder)
+}
+
+fn write(draft: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    // What a process of the same number left behind when it was killed.
+    let _ = fs::remove_file(draft);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(draft)?;
+    file.write_all(bytes)?;
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    file.sync_all()
+}

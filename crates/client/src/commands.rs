@@ -1,0 +1,111 @@
+//! The commands that talk to a server: those of the API, and those that are written by hand.
+
+use crate::cli::{self, Own, Terminal, catalogue};
+use clap::{ArgMatches, Command};
+use std::process::ExitCode;
+
+/// Where the verbs of the program itself stand in a group that the API has too: behind the others.
+const LAST: usize = 999;
+
+/// Returns the client's part of the command line, for who has no other.
+pub fn command() -> Command {
+    add_to(Command::new("provost").subcommand_required(true))
+}
+
+/// Returns the client commands that are written by hand.
+fn own() -> Vec<Own> {
+    let mut own: Vec<Own> = crate::managed_config::own().into();
+    own.extend(crate::backtests::own());
+    own.extend(crate::directory::own());
+    own.extend(crate::history::own());
+    own.extend(crate::resource_credentials::own());
+    own.extend(crate::skills::own());
+    own
+}
+
+/// Adds the client's groups; a group that has commands of the program itself keeps them.
+///
+/// What is in a group is made when a command line names it: making all of them takes longer than most commands.
+pub fn add_to(root: Command) -> Command {
+    let root = catalogue::groups()
+        .into_iter()
+        .fold(root, |root, (name, mut verbs)| {
+            let root = match root.find_subcommand(name) {
+                Some(_) => root,
+                None => root.subcommand(Command::new(name)),
+            };
+            root.mut_subcommand(name, |group| {
+                let own = own()
+                    .into_iter()
+                    .filter(|own| own.group == name)
+                    .map(|own| own.verb);
+                for verb in own {
+                    verbs.retain(|other| *other != verb);
+                    verbs.push(verb);
+                }
+                let of_the_program = group.get_subcommands().map(Command::get_name);
+                let listed: Vec<&str> = verbs.iter().copied().chain(of_the_program).collect();
+                let about = format!("Server: {}", listed.join(", "));
+                group
+                    .mut_subcommands(|verb| verb.display_order(LAST))
+                    .about(about)
+                    .defer(filled)
+            })
+        });
+    root.subcommand(cli::profile()).subcommand(crate::mcp::command())
+}
+
+/// Adds the client's verbs to the command of a group.
+fn filled(group: Command) -> Command {
+    let name = group.get_name().to_owned();
+    let group = cli::fill(group, &catalogue::of_group(&name));
+    own()
+        .into_iter()
+        .filter(|own| own.group == name)
+        .fold(group, |group, own| {
+            let examples = own.examples.join("\n  ");
+            let verb =
+                (own.command)().after_long_help(format!("Examples:\n  {examples}\n\n{}", cli::EXIT_CODES));
+            match group.find_subcommand(own.verb) {
+                Some(_) => group.mut_subcommand(own.verb, |_| verb),
+                None => group.subcommand(verb),
+            }
+        })
+}
+/// Runs a client command; `None` when the words name a command of the program itself.
+pub fn run(matches: &ArgMatches) -> Option<ExitCode> {
+    let (group, below) = matches.subcommand()?;
+    if !is_known(group, below.subcommand_name()?) {
+        return None;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .ok()?;
+    let code = runtime.block_on(ask(matches, &Terminal::system()));
+    // A thread may still wait for standard input, which nobody needs any more.
+    runtime.shutdown_background();
+    Some(ExitCode::from(code))
+}
+
+fn is_known(group: &str, verb: &str) -> bool {
+    let is_of_the_api = || {
+        let mut groups = catalogue::groups().into_iter();
+        groups.any(|(name, verbs)| name == group && verbs.contains(&verb))
+    };
+    group == cli::PROFILE || own().iter().any(|own| own.is(group, verb)) || is_of_the_api()
+}
+
+/// Runs a client command with this terminal and returns the exit code; `matches` are those of
+/// [`command`].
+pub async fn ask(matches: &ArgMatches, terminal: &Terminal) -> u8 {
+    let Some((group, below)) = matches.subcommand() else {
+        return cli::Exit::Usage as u8;
+    };
+    if let Some((verb, matches)) = below.subcommand()
+        && let Some(own) = own().into_iter().find(|own| own.is(group, verb))
+    {
+        return cli::report((own.run)(matches, terminal).await, terminal);
+    }
+    cli::run(&catalogue::of_group(group), group, below, terminal).await
+}

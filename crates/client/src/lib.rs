@@ -1,0 +1,19 @@
+#![forbid(unsafe_code)]
+//! Everything of the program that talks to a server: the commands of the API, those that are written by hand, and the relay
+//! for MCP.
+//!
+//! The program `provost` adds the commands of an operator to these. Absent on purpose: the areas, a store, Parquet, Rego. What
+//! runs on employees' machines and in CI needs none of them, and a test keeps their drivers out of what is linked.
+
+mod backtests;
+pub mod bridge;
+pub mod cli;
+mod commands;
+mod directory;
+mod history;
+mod managed_config;
+pub mod mcp;
+mod resource_credentials;
+mod skills;
+
+pub use commands::{add_to, ask, command, run};

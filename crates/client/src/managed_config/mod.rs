@@ -1,0 +1,50 @@
+//! `provost managed-config pull|verify`: the file of a managed client, kept equal to the signed release (D8.2).
+//!
+//! ```text
+//! server ── current release, signed ──► pull ── checks, writes ──► FILE         read by the managed client
+//!                                         │
+//!                                         └──► .FILE.provost.json   the last good release with its signature
+//! ```
+//!
+//! INVARIANT MP-1: FILE is only ever written with the bytes of a manifest that a trusted key signed for this
+//! organization and profile; whatever fails, FILE stays as it is. It is never removed.
+//! INVARIANT MP-2: a release older than the last applied one is refused, and an equal one with another content or an
+//! earlier signature.
+//! INVARIANT MP-3: nothing is written through a symbolic link in FILE's place, and a reader of FILE sees the old or
+//! the new content as a whole.
+//!
+//! Absent on purpose: removing FILE when the server is away for long. Without its file a managed client starts
+//! with no restrictions at all; `fail_closed` is said by the exit code of `verify` instead.
+
+mod file;
+mod kept;
+mod manifest;
+mod pull;
+mod report;
+mod round;
+mod verify;
+
+use crate::cli::Own;
+
+/// Returns the commands.
+pub fn own() -> [Own; 2] {
+    [
+        Own {
+            group: "managed-config",
+            verb: "pull",
+            command: pull::command,
+            examples: &[
+                "provost managed-config pull --profile Engineering --to /etc/claude-code/managed-settings.json",
+                "provost managed-config pull --profile prof_01… --to /etc/codex/requirements.toml --watch",
+            ],
+            run: |matches, terminal| Box::pin(pull::run(matches, terminal)),
+        },
+        Own {
+            group: "managed-config",
+            verb: "verify",
+            command: verify::command,
+            examples: &["provost managed-config verify /etc/claude-code/managed-settings.json"],
+            run: |matches, terminal| Box::pin(std::future::ready(verify::run(matches, terminal))),
+        },
+    ]
+}

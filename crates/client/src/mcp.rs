@@ -1,0 +1,28 @@
+//! `provost mcp`: the MCP endpoint of a server for clients that start a program and talk to it by lines.
+
+use crate::cli::{self, Terminal};
+use clap::{ArgMatches, Command};
+
+/// Returns the command.
+pub fn command() -> Command {
+    Command::new("mcp")
+        .about("MCP on standard input and output")
+        .args(cli::connection_args())
+        .after_long_help(
+            "Messages of the Model Context Protocol are relayed between standard input and output and the endpoint /mcp of a \
+             server, with the token of the profile.\n\nExamples:\n  provost mcp --profile work\n  \
+             claude mcp add provost -- provost mcp --profile work",
+        )
+}
+
+/// Runs it.
+///
+/// Errors: sentences about why nothing can be relayed.
+pub fn run(matches: &ArgMatches) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("no runtime could be started: {error}"))?;
+    let outcome = runtime.block_on(cli::relay(matches, &Terminal::system()));
+    // A thread may still wait for standard input.
+    runtime.shutdown_background();
+    outcome.map_err(|failure| failure.lines.join("\n"))
+}

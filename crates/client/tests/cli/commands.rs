@@ -1,0 +1,95 @@
+//! The commands themselves: help, names, completions.
+
+use crate::operations::api;
+use clap::Command;
+use clap_complete::Shell;
+use provost_client::cli::{Api, EXIT_CODES, commands, completions};
+use serde_json::json;
+
+fn root() -> Command {
+    Command::new("provost").subcommands(commands(&api()))
+}
+
+fn help(path: [&str; 2]) -> String {
+    let mut root = root().term_width(200);
+    root.build();
+    let group = root.find_subcommand_mut(path[0]).expect("the group");
+    group
+        .find_subcommand_mut(path[1])
+        .expect("the verb")
+        .render_long_help()
+        .to_string()
+}
+
+#[test]
+fn every_command_is_consistent() {
+    root().debug_assert();
+}
+
+#[test]
+fn help_says_limits_words_rights_and_exit_codes() {
+    let create = help(["widgets", "create"]);
+    for words in [
+        "--name <TEXT>",
+        "What it is called (1 to 128 characters)",
+        "(0 to 604800)",
+        "--tokens-secret-replay-seconds <N>",
+        "Needs the scope widgets:write and one of the roles: admin, operator.",
+        "shown once",
+        "--token-out <FILE>",
+        EXIT_CODES,
+    ] {
+        assert!(create.contains(words), "{words}\n{create}");
+    }
+    let list = help(["widgets", "list"]);
+    for words in ["active", "Stands still", "(1 to 100, 50 when absent)", "--all"] {
+        assert!(list.contains(words), "{words}\n{list}");
+    }
+    let update = help(["widgets", "update"]);
+    assert!(
+        update.contains("--clear-description") && !update.contains("--clear-name"),
+        "{update}"
+    );
+    let delete = help(["widgets", "delete"]);
+    assert!(
+        delete.contains("<WIDGET_ID>") && delete.contains("Nothing can undo it."),
+        "{delete}"
+    );
+}
+
+#[test]
+fn the_organization_is_no_positional() {
+    let root = root();
+    let list = root
+        .find_subcommand("widgets")
+        .and_then(|group| group.find_subcommand("list"))
+        .expect("the verb");
+    assert_eq!(list.get_positionals().count(), 0);
+}
+
+#[test]
+fn every_shell_gets_completions() {
+    for shell in [
+        Shell::Bash,
+        Shell::Zsh,
+        Shell::Fish,
+        Shell::Elvish,
+        Shell::PowerShell,
+    ] {
+        let mut script = Vec::new();
+        completions(&mut root(), shell, &mut script);
+        let script = String::from_utf8(script).expect("UTF-8");
+        assert!(
+            script.contains("widgets") && script.contains("token-out"),
+            "{shell}"
+        );
+    }
+}
+
+#[test]
+fn a_document_without_commands_is_refused() {
+    assert!(Api::parse(&json!({})).is_err());
+    let error =
+        Api::parse(&json!({ "paths": { "/a": { "get": { "responses": {} } } } })).expect_err("no command");
+    assert!(error.contains("get /a"), "{error}");
+}

@@ -1,0 +1,29 @@
+//! The client commands against a real HTTP server of this test that plays prepared answers.
+
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test stops where its ground is missing"
+)]
+
+mod answers;
+mod commands;
+mod content;
+mod credential_check;
+mod directory_import;
+mod http;
+mod kit;
+mod linked;
+mod managed_config;
+mod operations;
+mod pages;
+mod profiles;
+mod provost;
+mod refusals;
+mod retries;
+mod secrets;
+mod signer;
+mod skills;
+mod slashes;
+mod tls;
+mod writes;
