@@ -41,4 +41,5 @@ migrations! {
     24 "0024_right_proofs";
     25 "0025_key_readers";
     26 "0026_entries_of_targets";
+    27 "0027_session_lists";
 }

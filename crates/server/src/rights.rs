@@ -123,10 +123,6 @@ pub const OTHER: &[(&str, &str)] = &[
     ("mcp_session_actor_parts", "an index of texts"),
     ("mcp_session_actors", "names for lists"),
     ("mcp_session_clients", "names for lists"),
-    (
-        "mcp_session_counts",
-        "numbers for lists, which a check counts again",
-    ),
     ("mcp_session_parts", "an index of texts"),
     ("outbox", "events that were told"),
     ("resource_credential_checks", "what a check of a credential found"),

@@ -1,8 +1,9 @@
 //! Lists sessions (specification §4.1, D7.6 to D7.8).
 
 use super::find::{self, Filter};
-use super::view::{FilterText, SessionView, StatusFilter};
+use super::view::{SessionView, StatusFilter};
 use provost_kernel::auth::Role::Admin;
+use provost_kernel::listing::FilterText;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Limit, Offset};
 use provost_kernel::{Cx, Result};
@@ -45,7 +46,7 @@ pub struct ListQuery {
 #[schemars(inline)]
 pub struct Page {
     sessions: Vec<SessionView>,
-    /// How many there are in all, at most 10 000.
+    /// How many there are in all, at most 1 000.
     total: i64,
     /// `false` when there are more.
     total_is_exact: bool,
@@ -90,7 +91,7 @@ impl Operation for ListMcpSessions {
             toolset: toolset.as_deref(),
             text: words.as_deref(),
         };
-        let found = find::page(cx, &filter, limit, offset)?;
+        let found = find::page(cx, &filter, (limit, offset), find::COUNTED)?;
         Ok(Page {
             sessions: found.sessions.into_iter().map(SessionView::from).collect(),
             total: found.total,

@@ -12,8 +12,8 @@
 //! INVARIANT MS-1: a session's id holds the instant of its issue, so the order of numbers is that of `issuedAt`,
 //! `id`.
 //! INVARIANT MS-2: a session is active, revoked or expired at every instant, and never active again.
-//! INVARIANT MS-3: every way of listing gives the sessions of the filter at the instant of the request, in the order
-//! of `issuedAt`, `id`, and each exactly once.
+//! INVARIANT MS-3: a list gives the sessions of the filter at the instant of the request, in the order of `issuedAt`,
+//! `id`, and each exactly once.
 //! Keeps MS-4.
 //! INVARIANT MS-5: a token of which one session was revoked, for whatever but the disabling of its account, comes to
 //! the MCP endpoint under no client's name.
@@ -21,6 +21,8 @@
 //! in one snapshot.
 //! INVARIANT MS-7: of one user or account no more than 2 000 sessions begin within a day.
 //! INVARIANT MS-8: a session that ended is not opened again under its issuer's name, also when it is forgotten.
+//! INVARIANT MS-9: a total is counted from the sessions themselves, exactly up to what the answer promises, and an
+//! answer whose total is not exact says so.
 //!
 //! Absent on purpose: transport sessions (D7.1); undoing a revocation; tokens, of which no row here holds anything.
 
@@ -31,13 +33,8 @@ pub mod fences;
 mod find;
 mod get;
 mod list;
-mod merged;
-mod merged_pages;
 mod model;
-mod named;
 mod open;
-mod pages;
-mod ranges;
 mod revoke;
 mod revoke_many;
 mod store;
@@ -51,16 +48,15 @@ pub use end::{
     token_in_grace, token_revoked, user_left,
 };
 pub use ends::{ENDINGS, RETAKINGS};
-pub use merged_pages::STATEMENTS as MERGED_STATEMENTS;
+pub use find::STATEMENTS as LIST_STATEMENTS;
 pub use model::{
     ABSOLUTE_SECS, IDLE_SECS, LASTING_GRANT, NewSession, Session, SessionActor, SessionId, searched, seq,
 };
 pub use open::{
     admit_at_mcp, descend, extend, has_ended_under, is_cut, open, open_at_mcp, standing, take_over, widen,
 };
-pub use pages::STATEMENTS as PAGE_STATEMENTS;
 pub use store::{STATEMENTS, rename, touch};
-pub use upkeep::{broken_invariants, retain, sweep};
+pub use upkeep::{retain, sweep};
 
 use provost_kernel::operation::Entry;
 

@@ -2,7 +2,7 @@
 
 use super::{segments, unhurried};
 use crate::areas::audit::{self, Register, Standing, Stranger};
-use crate::areas::{history, mcp_sessions, oauth, policies, service_accounts, skill_registry, words};
+use crate::areas::{history, oauth, policies, service_accounts, skill_registry, words};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store_flags::StoreFlags;
@@ -166,7 +166,6 @@ fn look(location: &Location, keys: &Keys, now: Timestamp, findings: &mut Vec<Str
         found.extend(proofs::findings(tx, keys)?.iter().map(ToString::to_string));
         found.extend(service_accounts::broken_invariants(tx, now)?);
         found.extend(skill_registry::broken_invariants(tx)?);
-        found.extend(mcp_sessions::broken_invariants(tx)?);
         Ok(found)
     })?;
     findings.extend(found);
