@@ -72,24 +72,15 @@ impl Operation for ListMcpSessions {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let query = &input.query;
         let (limit, offset) = (query.limit.get(), query.offset.get());
-        let text = |member: &Option<FilterText<256>>| member.as_ref().map(|text| text.as_str().to_owned());
-        let [words, actor_type, account, toolset, scope] = [
-            &query.query,
-            &query.actor_type,
-            &query.service_account_id,
-            &query.toolset,
-            &query.scope,
-        ]
-        .map(text);
         let filter = Filter {
             status: query.status,
             client: query.client_id.as_ref().map(FilterText::as_str),
-            account: account.as_deref(),
+            account: query.service_account_id.as_ref().map(FilterText::as_str),
             user: None,
-            actor_type: actor_type.as_deref(),
-            scope: scope.as_deref(),
-            toolset: toolset.as_deref(),
-            text: words.as_deref(),
+            actor_type: query.actor_type.as_ref().map(FilterText::as_str),
+            scope: query.scope.as_ref().map(FilterText::as_str),
+            toolset: query.toolset.as_ref().map(FilterText::as_str),
+            text: query.query.as_ref().map(FilterText::as_str),
         };
         let found = find::page(cx, &filter, (limit, offset), find::COUNTED)?;
         Ok(Page {
