@@ -26,6 +26,7 @@ pub mod jobs;
 pub mod kernel;
 pub mod keys;
 pub mod ledger;
+pub mod listing;
 pub mod merkle;
 pub mod operation;
 pub mod outbox;

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use provost_kernel::auth::{SCOPES, ScopeSet};
-use provost_kernel::db::{Access, Conn, Engine, Location, Param, PostgresUrl, Statement, to_postgres};
+use provost_kernel::db::{Access, Conn, Location, Param, PostgresUrl, Statement};
 use provost_kernel::{Secret, Timestamp, params};
 use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor, SessionId};
 use std::collections::{HashMap, HashSet};
@@ -17,13 +17,6 @@ const USERS: usize = 20_000;
 const SETS: usize = 30;
 /// Rows of one statement.
 const ROWS: usize = 2000;
-/// What counts the sessions of an account without kinds.
-const COUNTED: [&str; 4] = [
-    "COUNT_OF_ACCOUNT",
-    "COUNT_OF_BOTH",
-    "MORE_OF_ACCOUNT",
-    "MORE_OF_BOTH",
-];
 const DAY_MS: i64 = 86_400_000;
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -223,7 +216,7 @@ fn fill(conn: &mut Conn, is_postgres: bool, organization: &str, count: usize) ->
     }
     if is_postgres {
         conn.batch("VACUUM ANALYZE mcp_sessions").map_err(said)?;
-        for table in ["counts", "actors", "clients"] {
+        for table in ["actors", "clients"] {
             conn.batch(&format!("VACUUM ANALYZE mcp_session_{table}"))
                 .map_err(said)?;
         }
@@ -262,62 +255,32 @@ fn statements_of(module: &'static str) -> impl Iterator<Item = &'static Statemen
 }
 
 fn plans(conn: &mut Conn, is_postgres: bool, organization: &str) -> Outcome {
-    let engine = if is_postgres {
-        Engine::Postgres
-    } else {
-        Engine::Sqlite
-    };
-    if is_postgres {
-        plans_of_merged(conn, organization)?;
-    }
-    for statement in statements_of("::pages::") {
+    let account = id("sa", 3);
+    for statement in statements_of("::find::") {
         let name = statement.name.rsplit("::").next().unwrap_or_default();
-        if is_postgres && !(name.starts_with("NAMED") || name == "UNSWEPT") {
-            // What is above stands for the lists of exact filters.
-            continue;
-        }
-        let (client, account) = ("https://client-07.example/metadata.json", id("sa", 3));
-        let client = (name.contains("CLIENT") || name.contains("BOTH")).then_some(client);
-        let account = (name.contains("ACCOUNT") || name.contains("BOTH")).then_some(account.as_str());
-        let is_kinds = name.ends_with("KINDS") && name != "KINDS";
-        let mut values = if name.starts_with("NEWEST") && !name.ends_with("USER") {
-            let mut values = params![organization, -1_i64, -1_i64, 50_i64, client, account].to_vec();
-            let slots: i64 = if is_kinds { 24 } else { 3 };
-            values.extend((0..slots).map(|n| Param::from(if is_kinds { n % 2 + 1 } else { n })));
-            values
-        } else if name.starts_with("COUNTS") {
-            params![organization, "https://client-07.example/metadata.json"].to_vec()
-        } else if is_kinds || COUNTED.contains(&name) {
-            params![organization, 0_i64, 2_i64, -1_i64, client, account, 10_001_i64].to_vec()
-        } else if name == "NAMED_CLIENTS" {
-            params![organization, "%client-07%", Param::Null, 9_i64].to_vec()
-        } else if name.starts_with("NAMED") {
-            let (text, words) = ("%number11234 %", "\"112\" AND \"123\" AND \"234\"");
-            let account = account.map_or(Param::Null, Param::from);
-            let mut values = params![
-                organization,
-                0_i64,
-                0_i64,
-                2_i64,
-                Param::Null,
-                Param::Null,
-                Param::Null,
-                account,
-                text,
-                10_001_i64
-            ]
-            .to_vec();
-            if !name.contains("CLIENT") {
-                values.push(Param::from(if is_postgres { text } else { words }));
+        let leads = |lead: &str| name.starts_with("NEWEST") && name.contains(lead);
+        let mut values = params![
+            organization,
+            0_i64,
+            Param::Null,
+            leads("CLIENT").then_some("https://client-07.example/metadata.json"),
+            leads("ACCOUNT").then_some(account.as_str()),
+            leads("USER").then_some(account.as_str()),
+            Param::Null,
+            leads("KINDS").then_some(" mcp:read "),
+            Param::Null,
+            1001_i64
+        ]
+        .to_vec();
+        let text = ["%number11234 %", "%umber11234 %"];
+        match name {
+            "NAMED" => values.extend(text.map(Param::from)),
+            "SCAN" => {
+                values.extend(text.map(Param::from));
+                values.push(Param::from(0_i64));
             }
-            values
-        } else if name == "UNSWEPT" {
-            params![organization, 0_i64].to_vec()
-        } else {
-            continue;
-        };
-        if (name.starts_with("COUNT_") || name.starts_with("MORE")) && is_kinds {
-            values.extend((1..=12_i64).map(Param::from));
+            "FETCH" => values = provost_kernel::listing::places(&[1]),
+            _ => values.push(Param::from(-1_i64)),
         }
         let asked: &'static Statement = Box::leak(Box::new(Statement {
             name: statement.name,
@@ -328,53 +291,10 @@ fn plans(conn: &mut Conn, is_postgres: bool, organization: &str) -> Outcome {
             )),
             unscoped: Some("a plan"),
         }));
-        let column = if engine == Engine::Sqlite { 3 } else { 0 };
+        let column = if is_postgres { 0 } else { 3 };
         let lines = conn.read(|tx| tx.query(asked, &values, |row| row.get::<String>(column)));
         println!("{name}\n  {}", brief(lines.map_err(said)?).join("\n  "));
     }
-    Ok(())
-}
-
-/// The plans of exact filters on PostgreSQL, which are made once for all values.
-fn plans_of_merged(conn: &mut Conn, organization: &str) -> Outcome {
-    conn.batch("SET plan_cache_mode = force_generic_plan")
-        .map_err(said)?;
-    for statement in statements_of("::merged_pages::") {
-        let name = statement.name.rsplit("::").next().unwrap_or_default();
-        let others = match name {
-            "PLAN_ONCE" | "FETCH_ALL" => continue,
-            "TOTALS" => "100",
-            _ if name.starts_with("TOTALS_OF") => "10001",
-            _ => "50, 50, 100, ''",
-        };
-        let client = if name.contains("CLIENT") || name.contains("BOTH") {
-            "'https://client-07.example/metadata.json'"
-        } else {
-            "NULL"
-        };
-        let account = if name.contains("ACCOUNT") || name.contains("BOTH") {
-            format!("'{}'", id("sa", 3))
-        } else {
-            "NULL".to_owned()
-        };
-        let prepared = format!("PREPARE merged AS {}", to_postgres(statement.postgres));
-        conn.batch(&prepared).map_err(said)?;
-        let asked: &'static Statement = Box::leak(Box::new(Statement {
-            name: statement.name,
-            sqlite: "",
-            postgres: leaked(format!(
-                "EXPLAIN (ANALYZE, COSTS OFF, SUMMARY OFF) EXECUTE merged('{organization}', -1, NULL, {client}, {account}, NULL, '% mcp:read %', NULL, {others})"
-            )),
-            unscoped: Some("a plan"),
-        }));
-        let lines = conn
-            .tx()
-            .query(asked, &[], |row| row.get::<String>(0))
-            .map_err(said)?;
-        println!("{name}\n  {}", brief(lines).join("\n  "));
-        conn.batch("DEALLOCATE merged").map_err(said)?;
-    }
-    conn.batch("RESET plan_cache_mode").map_err(said)?;
     Ok(())
 }
 

@@ -25,10 +25,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 statements! {
     /// The triggers of every table: whether each acts, what it is, and what it runs. A rule of PostgreSQL is one that runs nothing
-    /// known.
+    /// known; what a view selects is no rule here.
     TRIGGERS = unscoped("the schema belongs to no organization") {
         sqlite: "SELECT tbl_name, name, 1, '', sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY tbl_name, name",
-        postgres: "SELECT CAST(c.relname AS TEXT), CAST(t.tgname AS TEXT), CAST(CASE WHEN t.tgenabled = 'O' THEN 1 ELSE 0 END AS BIGINT), CONCAT(t.tgtype, ' ', encode(t.tgargs, 'hex'), ' [', t.tgattr, '] ', t.tgoldtable, ' ', t.tgnewtable, ' ', t.tgqual IS NULL, ' ', CASE WHEN p.pronamespace = c.relnamespace THEN '' ELSE 'another.' END, p.proname, ' ', l.lanname, ' ', p.prosecdef, ' ', p.proconfig IS NULL), p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_language l ON l.oid = p.prolang WHERE n.nspname = current_schema() AND NOT t.tgisinternal UNION ALL SELECT CAST(c.relname AS TEXT), CAST(r.rulename AS TEXT), CAST(1 AS BIGINT), 'rule', '' FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() ORDER BY 1, 2",
+        postgres: "SELECT CAST(c.relname AS TEXT), CAST(t.tgname AS TEXT), CAST(CASE WHEN t.tgenabled = 'O' THEN 1 ELSE 0 END AS BIGINT), CONCAT(t.tgtype, ' ', encode(t.tgargs, 'hex'), ' [', t.tgattr, '] ', t.tgoldtable, ' ', t.tgnewtable, ' ', t.tgqual IS NULL, ' ', CASE WHEN p.pronamespace = c.relnamespace THEN '' ELSE 'another.' END, p.proname, ' ', l.lanname, ' ', p.prosecdef, ' ', p.proconfig IS NULL), p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_language l ON l.oid = p.prolang WHERE n.nspname = current_schema() AND NOT t.tgisinternal UNION ALL SELECT CAST(c.relname AS TEXT), CAST(r.rulename AS TEXT), CAST(1 AS BIGINT), 'rule', '' FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND r.ev_type <> '1' ORDER BY 1, 2",
     };
 }
 
@@ -37,13 +37,6 @@ const NOTES: [(&str, &str, &str); 3] = [
     ("note_rights_of_delete", "8", "former "),
     ("note_rights_of_insert", "4", " fresh"),
     ("note_rights_of_update", "16", "former fresh"),
-];
-
-/// Those of PostgreSQL that count sessions, by the same.
-const OF_SESSIONS: [(&str, &str, &str); 3] = [
-    ("mcp_sessions_count_delete", "8", "gone "),
-    ("mcp_sessions_count_insert", "4", " added"),
-    ("mcp_sessions_count_update", "16", "gone added"),
 ];
 
 /// What a trigger is, and what it runs.
@@ -183,13 +176,6 @@ fn of_postgres(areas: &Areas, tx: &mut Tx<'_>) -> Result<BTreeMap<Place, Definit
             made.insert((deciding.table.to_owned(), name.to_owned()), definition);
         }
     }
-    for (name, event, rows) in OF_SESSIONS {
-        let definition = Definition {
-            shape: shape(event, &[], rows, name),
-            source: source_of(areas, name)?.to_owned(),
-        };
-        made.insert(("mcp_sessions".to_owned(), name.to_owned()), definition);
-    }
     Ok(made)
 }
 
@@ -217,14 +203,14 @@ mod tests {
     #[test]
     fn the_last_migration_says_what_a_trigger_is() {
         let made = of_sqlite(&ALL);
-        let place = ("mcp_sessions".to_owned(), "mcp_sessions_count_update".to_owned());
-        assert!(made[&place].source.contains("OF state, kind ON mcp_sessions"));
-        assert_eq!(made.len(), 8, "{:?}", made.keys());
+        let place = (
+            "mcp_session_actors".to_owned(),
+            "mcp_session_actor_parts_delete".to_owned(),
+        );
+        assert!(made[&place].source.contains("VALUES ('delete', OLD.actor"));
+        assert_eq!(made.len(), 5, "{:?}", made.keys());
         for definition in made.values() {
             assert!(definition.source.ends_with("END"), "{}", definition.source);
-        }
-        for (function, ..) in OF_SESSIONS {
-            assert!(source_of(&ALL, function).unwrap().contains("mcp_session_counts"));
         }
         assert!(
             source_of(&ALL, "note_touched_rights")

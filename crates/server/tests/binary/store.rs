@@ -25,7 +25,7 @@ fn serve_restored(home: &Home, target: &Home) -> Server {
     Server::start(command, &target.path("stdout"))
 }
 
-/// Puts sessions of every state into a store, with and without a client, so that their counts are there to be kept.
+/// Puts sessions of every state into a store, with and without a client.
 fn put_sessions(home: &Home, organization: &str) {
     let session = |number: i64, client: &str, state: i64| {
         format!(
@@ -563,11 +563,6 @@ fn a_check_finds_what_is_wrong() {
                  SELECT organization_id, 'sat_2', service_account_id, 'x', name, token_prefix, mac, pepper_id, created_at, updated_at, expires_at, self_rotated, replay_pending FROM service_account_tokens",
                 "DELETE FROM service_account_tokens WHERE id = 'sat_2'",
                 "has 2 current tokens",
-            ),
-            (
-                "UPDATE mcp_session_counts SET sessions = sessions - 1 WHERE mcp_client_id = 'client' AND state = 1",
-                "UPDATE mcp_session_counts SET sessions = sessions + 1 WHERE mcp_client_id = 'client' AND state = 1",
-                "the count of the MCP sessions of the client client of acme differs by -1 from what there is",
             ),
         ] {
             change(sql);

@@ -52,16 +52,6 @@ async fn refusal(app: &App, grant: &str) -> Option<Code> {
     found.judge(app.now()).err().map(|error| error.code())
 }
 
-/// The counts that totals come from are those of the rows (MS-9).
-async fn assert_counted(app: &App) {
-    let found = app
-        .kernel
-        .read_system(mcp_sessions::broken_invariants)
-        .await
-        .unwrap();
-    assert_eq!(found, Vec::<String>::new());
-}
-
 /// How many actors and clients the store knows by name.
 async fn named(app: &App) -> (i64, i64) {
     const COUNT: &str =

@@ -389,14 +389,14 @@ fn made(is_sqlite: bool, begin: &str, end: &str) -> String {
 fn a_trigger_or_function_that_another_hand_replaced_is_named() {
     each("proofs_replaced", |app: Arc<App>| async move {
         if matches!(app.location(), provost_kernel::db::Location::Sqlite(_)) {
-            let whole = made(true, "CREATE TRIGGER mcp_sessions_count_insert", "\nEND;");
-            let other = "DROP TRIGGER mcp_sessions_count_insert; \
-                         CREATE TRIGGER mcp_sessions_count_insert AFTER INSERT ON mcp_sessions BEGIN SELECT 1; END";
-            let back = format!("DROP TRIGGER mcp_sessions_count_insert; {whole}");
+            let whole = made(true, "CREATE TRIGGER mcp_session_parts_insert", "\nEND;");
+            let other = "DROP TRIGGER mcp_session_parts_insert; \
+                         CREATE TRIGGER mcp_session_parts_insert AFTER INSERT ON mcp_sessions BEGIN SELECT 1; END";
+            let back = format!("DROP TRIGGER mcp_session_parts_insert; {whole}");
             expect(&app, other, &back, &[("trigger", "")]).await;
             expect(
                 &app,
-                "DROP TRIGGER mcp_sessions_count_insert",
+                "DROP TRIGGER mcp_session_parts_insert",
                 &whole,
                 &[("trigger", "")],
             )

@@ -5,8 +5,8 @@ use provost_kernel::db::{Conn, Engine, Param, Statement, migrate};
 use provost_server::areas::ALL;
 use std::collections::{BTreeMap, BTreeSet};
 
-// SQLite's indexes of substrings are virtual tables, PostgreSQL's are indexes that a server without pg_trgm lacks: the one
-// thing of the schema that the engines do not share.
+// SQLite's indexes of substrings are virtual tables, PostgreSQL's are indexes that a server without pg_trgm lacks, with
+// views that have the names of the virtual tables: the one thing of the schema that the engines do not share.
 mod ask {
     provost_kernel::statements! {
         SQLITE_TABLES = unscoped("a test") "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
@@ -14,7 +14,7 @@ mod ask {
         SQLITE_INDEXES = unscoped("a test") "SELECT name, \"unique\", partial FROM pragma_index_list(?1) WHERE origin = 'c' ORDER BY name";
         SQLITE_INDEX_COLUMNS = unscoped("a test") "SELECT name FROM pragma_index_info(?1) ORDER BY seqno";
         SQLITE_FOREIGN_KEYS = unscoped("a test") "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?1) ORDER BY id, seq";
-        POSTGRES_TABLES = unscoped("a test") "SELECT CAST(table_name AS TEXT) FROM information_schema.tables WHERE table_schema = current_schema() ORDER BY 1";
+        POSTGRES_TABLES = unscoped("a test") "SELECT CAST(table_name AS TEXT) FROM information_schema.tables WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' ORDER BY 1";
         POSTGRES_COLUMNS = unscoped("a test") "SELECT CAST(column_name AS TEXT), CAST(data_type AS TEXT), is_nullable = 'NO', COALESCE(CAST(collation_name AS TEXT), '') FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = ?1 ORDER BY ordinal_position";
         POSTGRES_PRIMARY_KEY = unscoped("a test") "SELECT CAST(a.attname AS TEXT) FROM pg_constraint c JOIN pg_class t ON t.oid = c.conrelid JOIN pg_namespace n ON n.oid = t.relnamespace CROSS JOIN LATERAL unnest(c.conkey) WITH ORDINALITY AS k (number, place) JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number WHERE n.nspname = current_schema() AND t.relname = ?1 AND c.contype = 'p' ORDER BY k.place";
         POSTGRES_INDEXES = unscoped("a test") "SELECT CAST(i.relname AS TEXT), x.indisunique, x.indpred IS NOT NULL, CAST(a.attname AS TEXT) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid AND i.relname NOT IN ('mcp_session_actors_by_text', 'mcp_sessions_by_part') JOIN pg_class t ON t.oid = x.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace CROSS JOIN LATERAL unnest(CAST(x.indkey AS SMALLINT[])) WITH ORDINALITY AS k (number, place) JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number WHERE n.nspname = current_schema() AND t.relname = ?1 AND NOT x.indisprimary ORDER BY i.relname, k.place";

@@ -186,7 +186,13 @@ fn rounds(
         postgres_cpu.extend(per_request(after.postgres, before.postgres));
     }
     let latencies = (median(&p50), median(&p99));
-    let mut row = Row::new(load.name, place.engine.name(), " ms", load.goal, p99);
+    let mut row = Row::new(
+        load.name,
+        place.engine.name(),
+        " ms",
+        load.goals.on(place.engine),
+        p99,
+    );
     row.latencies = Some(latencies);
     row.cpu = report::figure(median(&cpu));
     if !postgres_cpu.is_empty() {

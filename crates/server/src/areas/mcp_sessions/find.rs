@@ -1,28 +1,205 @@
 //! Finds the sessions of a filter: one page, newest first, and how many there are in all.
 //!
-//! Three ways lead to the same answer. Exact filters are ranges of indexes (`ranges.rs`, on PostgreSQL `merged.rs`): actor
-//! type, scope and toolset name kinds, of which an organization has few. A substring names actors, clients and ids
-//! (`named.rs`). Everything else reads what there is: pages of substrings that more sessions have than are counted, far
-//! pages, and the moments in which a job writes the end of many sessions down.
+//! Exact filters lead to an index and read it in ranges: actor type, scope and toolset name *kinds*, of which an
+//! organization has few, and each kind and state is a range. A substring names actors, clients and ids, each of which
+//! stands in the store once, with an index of substrings over actors and over ids. How a page comes of that says
+//! [`provost_kernel::listing`].
 //!
-//! Keeps MS-3: every way gives the sessions of the filter at the instant of the request, in the order of `issuedAt`,
-//! `id`, and each exactly once.
+//! Keeps MS-3: the statements leave nothing out that the filter means, and say nothing twice.
+//! Keeps MS-9: what the store counts is what the list would show.
 
-use super::merged_pages::FETCH_ALL;
-use super::model::{Cut, Session, State};
-use super::named::Named;
+use super::model::{Cut, Session, SessionId};
+use super::store;
+use super::store::{columns, sessions};
 use super::view::StatusFilter;
-use super::{merged, named, pages, ranges, store};
-use provost_kernel::auth::{ScopeSet, TOOLSETS};
-use provost_kernel::db::{Engine, Param};
+use provost_kernel::id::TypedId;
+use provost_kernel::listing::{self, Listing, Query, Ranges, as_text, fetched};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result, params};
+use provost_kernel::{Cx, Result, params, statements};
 use std::collections::HashMap;
 
-/// LIMIT: what a total says exactly (D7.8).
-pub const MAX_TOTAL: i64 = 10_000;
-/// Pages behind this are read by a scan: merging ranges holds all that stands before them.
-const MAX_MERGED: i64 = 10_000;
+/// LIMIT: what the total of a list says exactly (D7.8).
+pub const COUNTED: i64 = 1000;
+
+/// The kinds that have the actor type `?7`, the scope `?8` and a scope of the toolset `?9`. The two come with a space
+/// before them, as each of the scopes has it here. `REPLACE` compares exactly, which `LIKE` does not on SQLite.
+macro_rules! named_kinds {
+    () => {
+        "WITH named AS MATERIALIZED (SELECT k.kind FROM mcp_session_kinds k WHERE k.organization_id = ?1 \
+         AND (CAST(?7 AS TEXT) IS NULL OR k.actor_type = CAST(?7 AS TEXT)) \
+         AND (CAST(?8 AS TEXT) IS NULL OR REPLACE(' ' || k.scopes || ' ', CAST(?8 AS TEXT), '') <> ' ' || k.scopes || ' ') \
+         AND (CAST(?9 AS TEXT) IS NULL OR REPLACE(' ' || k.scopes || ' ', CAST(?9 AS TEXT), '') <> ' ' || k.scopes || ' ')) "
+    };
+}
+
+/// The filters that an index passes over, each of them optional: client `?4`, account `?5`, kinds.
+macro_rules! narrowed {
+    () => {
+        " AND (CAST(?4 AS TEXT) IS NULL OR s.mcp_client_id = CAST(?4 AS TEXT)) \
+         AND (CAST(?5 AS TEXT) IS NULL OR s.service_account_id = CAST(?5 AS TEXT)) \
+         AND ((CAST(?7 AS TEXT) IS NULL AND CAST(?8 AS TEXT) IS NULL AND CAST(?9 AS TEXT) IS NULL) OR s.kind IN (SELECT kind FROM named))"
+    };
+}
+
+macro_rules! of_user {
+    () => {
+        " AND (CAST(?6 AS TEXT) IS NULL OR s.console_user_id = CAST(?6 AS TEXT))"
+    };
+}
+
+/// What a session is at `?2`, whatever of it is written down yet, compared with the state `?3`.
+macro_rules! of_state {
+    () => {
+        " AND (CAST(?3 AS BIGINT) IS NULL OR CASE WHEN s.state <> 0 THEN s.state \
+         WHEN EXISTS (SELECT 1 FROM mcp_session_cuts c WHERE c.organization_id = s.organization_id \
+         AND c.subject IN ('client:' || s.mcp_client_id, 'account:' || s.service_account_id, 'user:' || s.console_user_id) \
+         AND c.cut_seq >= s.seq AND c.ended_at < s.expires_at) THEN 1 \
+         WHEN s.expires_at <= ?2 THEN 2 ELSE 0 END = CAST(?3 AS BIGINT))"
+    };
+}
+
+/// The newest `?10` behind the number `?11` of each range: of every state that is asked for, and of everything that `of`
+/// names. With the expired ones comes what has run out and is not written down: it stands among the active ones, and is a
+/// minute's worth. Its subquery has a limit so that PostgreSQL reads the index of expiries and no other.
+macro_rules! ranges {
+    ($from:literal, $of:expr) => {
+        concat!(
+            named_kinds!(),
+            "SELECT ",
+            as_text!(concat!(
+                "SELECT s.seq FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.state = states.state",
+                $of,
+                " AND (CAST(?3 AS BIGINT) IS NULL OR CAST(?3 AS BIGINT) <> 0 OR s.expires_at > ?2) AND s.seq > ?11 ORDER BY s.seq DESC LIMIT ?10"
+            )),
+            " FROM ",
+            $from,
+            "(SELECT CAST(0 AS BIGINT) AS state UNION ALL SELECT 1 UNION ALL SELECT 2) AS states \
+             WHERE CAST(?3 AS BIGINT) IS NULL OR states.state = CAST(?3 AS BIGINT) UNION ALL SELECT ",
+            as_text!(concat!(
+                "SELECT s.seq FROM (SELECT o.seq, o.kind, o.mcp_client_id, o.service_account_id, o.console_user_id \
+                 FROM mcp_sessions o WHERE o.organization_id = ?1 AND o.state = 0 AND o.expires_at <= ?2 \
+                 ORDER BY o.expires_at LIMIT 9223372036854775807) AS s WHERE TRUE",
+                narrowed!(),
+                of_user!()
+            )),
+            " WHERE CAST(?3 AS BIGINT) = 2"
+        )
+    };
+}
+
+/// The actors that have the text `?11`. The index is asked for a part of it, `?12`; the limit keeps either engine from
+/// taking another way to them.
+macro_rules! named_actors {
+    () => {
+        "SELECT a.actor FROM (SELECT p.rowid AS actor FROM mcp_session_actor_parts p WHERE p.search LIKE ?12 LIMIT 9223372036854775807) AS known \
+         CROSS JOIN mcp_session_actors a WHERE a.actor = known.actor AND a.organization_id = ?1 AND a.search LIKE ?11 ESCAPE '\\'"
+    };
+}
+
+/// The clients that have it.
+macro_rules! named_clients {
+    () => {
+        "SELECT n.mcp_client_id FROM mcp_session_clients n WHERE n.organization_id = ?1 AND n.search LIKE ?11 ESCAPE '\\'"
+    };
+}
+
+/// Up to `?10` sessions that the filters leave of what was found first.
+macro_rules! of_named {
+    ($first:expr) => {
+        as_text!(concat!(
+            "SELECT s.seq FROM (",
+            $first,
+            of_state!(),
+            narrowed!(),
+            of_user!(),
+            " LIMIT ?10"
+        ))
+    };
+}
+
+statements! {
+    /// The newest of an organization, by state.
+    NEWEST = ranges!("", "");
+    /// The newest of some kinds.
+    NEWEST_OF_KINDS = ranges!("named CROSS JOIN ", " AND s.kind = named.kind");
+    /// The newest of a client.
+    NEWEST_OF_CLIENT = ranges!("", " AND s.mcp_client_id = ?4");
+    /// The newest of some kinds of a client.
+    NEWEST_OF_CLIENT_KINDS = ranges!("named CROSS JOIN ", " AND s.kind = named.kind AND s.mcp_client_id = ?4");
+    /// The newest of an account.
+    NEWEST_OF_ACCOUNT = ranges!("", concat!(" AND s.service_account_id = ?5", narrowed!()));
+    /// The newest of a user.
+    NEWEST_OF_USER = ranges!("", concat!(" AND s.console_user_id = ?6", narrowed!()));
+    /// What has the text `?11`: of the actors, of the clients, by its own id.
+    NAMED = concat!(
+        named_kinds!(),
+        "SELECT ",
+        of_named!(concat!(named_actors!(), ") AS a CROSS JOIN mcp_sessions s WHERE s.organization_id = ?1 AND s.actor = a.actor")),
+        " UNION ALL SELECT ",
+        of_named!(concat!(named_clients!(), ") AS n CROSS JOIN mcp_sessions s WHERE s.organization_id = ?1 AND s.mcp_client_id = n.mcp_client_id")),
+        " UNION ALL SELECT ",
+        of_named!("SELECT p.rowid AS seq FROM mcp_session_parts p WHERE p.id LIKE ?12 LIMIT 9223372036854775807) AS known CROSS JOIN mcp_sessions s WHERE s.seq = known.seq AND s.organization_id = ?1 AND s.id LIKE ?11 ESCAPE '\\'"),
+    );
+    /// One page of any filters, by reading what there is.
+    SCAN = concat!(
+        named_kinds!(),
+        "SELECT s.seq FROM mcp_sessions s WHERE s.organization_id = ?1",
+        of_state!(),
+        narrowed!(),
+        of_user!(),
+        " AND (CAST(?11 AS TEXT) IS NULL OR s.mcp_client_id IN (",
+        named_clients!(),
+        ") OR s.actor IN (",
+        named_actors!(),
+        ") OR s.id LIKE ?11 ESCAPE '\\') ORDER BY s.seq DESC LIMIT ?10 OFFSET ?13",
+    );
+    /// The sessions of some numbers. With the organization among the conditions SQLite would read all of it.
+    FETCH = unscoped("a seq is unique everywhere, these came from statements that keep to one organization, and the caller compares it") concat!("SELECT ", columns!(), sessions!(), "WHERE s.seq IN ", fetched!());
+}
+
+const CLIENT: &str = "client";
+const ACCOUNT: &str = "account";
+const USER: &str = "user";
+/// Each of them names kinds.
+const KINDS: &[&str] = &["actor type", "scope", "toolset"];
+
+static SESSIONS: Listing = Listing {
+    filters: &["state", CLIENT, ACCOUNT, USER, KINDS[0], KINDS[1], KINDS[2]],
+    ranges: &[
+        Ranges {
+            leads: &[&[USER]],
+            statement: &NEWEST_OF_USER,
+            spread: 1,
+        },
+        Ranges {
+            leads: &[&[ACCOUNT]],
+            statement: &NEWEST_OF_ACCOUNT,
+            spread: 1,
+        },
+        Ranges {
+            leads: &[&[CLIENT], KINDS],
+            statement: &NEWEST_OF_CLIENT_KINDS,
+            spread: 32,
+        },
+        Ranges {
+            leads: &[&[CLIENT]],
+            statement: &NEWEST_OF_CLIENT,
+            spread: 1,
+        },
+        Ranges {
+            leads: &[KINDS],
+            statement: &NEWEST_OF_KINDS,
+            spread: 32,
+        },
+        Ranges {
+            leads: &[],
+            statement: &NEWEST,
+            spread: 1,
+        },
+    ],
+    named: &NAMED,
+    scan: &SCAN,
+};
 
 /// What a list narrows to; all of it at once (D7.7).
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,198 +222,77 @@ pub struct Filter<'a> {
     pub text: Option<&'a str>,
 }
 
-impl Filter<'_> {
-    /// Returns what the scopes of a kind are compared with: all of them stand in one text, with a space around each.
-    pub fn scope_pattern(&self) -> Option<String> {
-        self.scope.map(|scope| format!("% {} %", named::escaped(scope)))
-    }
-
-    /// The same for the toolset, which every scope begins with.
-    pub fn toolset_pattern(&self) -> Option<String> {
-        self.toolset
-            .map(|toolset| format!("% {}:%", named::escaped(toolset)))
-    }
-}
-
 /// One page.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct SessionPage {
     /// Newest first, as they are now.
     pub sessions: Vec<Session>,
-    /// How many there are in all, at most [`MAX_TOTAL`].
+    /// How many there are in all, at most as many as were to be counted.
     pub total: i64,
     /// Whether there are no more than that.
     pub is_exact: bool,
 }
 
-/// Returns one page.
-pub fn page(cx: &mut Cx<'_>, filter: &Filter<'_>, limit: i64, offset: i64) -> Result<Found> {
-    // Stored scopes are scopes of today's list, so that nothing has another (D7.7: an open set, no error).
-    let has_scope = filter.scope.is_none_or(ScopeSet::is_known);
-    if !has_scope || filter.toolset.is_some_and(|toolset| !TOOLSETS.contains(&toolset)) {
-        return Ok(Found {
+/// Returns one page, and how many sessions there are up to `counted`.
+pub fn page(
+    cx: &mut Cx<'_>,
+    filter: &Filter<'_>,
+    (limit, offset): (i64, i64),
+    counted: i64,
+) -> Result<SessionPage> {
+    // No scope and no toolset has a space; two of a kind's scopes with one between them are not one (D7.7).
+    if [filter.scope, filter.toolset]
+        .into_iter()
+        .flatten()
+        .any(|word| word.contains(' '))
+    {
+        return Ok(SessionPage {
             is_exact: true,
-            ..Found::default()
+            ..SessionPage::default()
         });
     }
     // A substring that every id has narrows nothing.
+    let lead = format!("{}_", SessionId::PREFIX);
     let text = filter
         .text
         .map(name_key)
-        .filter(|text| !named::is_in_every_id(text));
-    // A merge passes over all that stands before a page, one by one; far pages are read faster in one go.
-    let is_merged = text.is_none() && filter.user.is_none() && offset <= MAX_MERGED;
-    if is_merged
-        && cx.tx().engine() == Engine::Postgres
-        && let Some(found) = merged::page(cx, filter, limit, offset)?
-    {
-        return Ok(found);
-    }
+        .filter(|text| !lead.contains(text.as_str()));
     let org = cx.org();
     let cuts = store::cuts(&mut cx.tx(), org)?;
-    let (seqs, total) = numbers(cx, filter, text.as_deref(), &cuts, (limit, offset))?;
-    Ok(Found {
-        sessions: fetch(cx, &seqs, &cuts)?,
-        total: total.min(MAX_TOTAL),
-        is_exact: total <= MAX_TOTAL,
+    let query = Query {
+        filters: params![
+            filter.status.map(|status| status.state().code()),
+            filter.client,
+            filter.account,
+            filter.user,
+            filter.actor_type,
+            filter.scope.map(|scope| format!(" {scope} ")),
+            filter.toolset.map(|toolset| format!(" {toolset}:")),
+        ]
+        .to_vec(),
+        text,
+        // An end that is not written down yet stands in no index.
+        is_unsettled: !cuts.is_empty(),
+        limit,
+        offset,
+        counted,
+    };
+    let found = SESSIONS.find(cx, &query)?;
+    Ok(SessionPage {
+        sessions: fetch(cx, &found.numbers, &cuts)?,
+        total: found.total,
+        is_exact: found.is_exact,
     })
-}
-
-/// Returns the numbers of one page, and the total up to one more than [`MAX_TOTAL`].
-fn numbers(
-    cx: &mut Cx<'_>,
-    filter: &Filter<'_>,
-    text: Option<&str>,
-    cuts: &[Cut],
-    (limit, offset): (i64, i64),
-) -> Result<(Vec<i64>, i64)> {
-    // What is not written down yet, and a user, stand in no index of these.
-    let is_indexed = cuts.is_empty() && filter.user.is_none();
-    match text {
-        Some(text) if is_indexed => match named::newest(cx, filter, text, limit.saturating_add(offset))? {
-            Named::Newest(seqs, total) => Ok((page_of(seqs, limit, offset), total)),
-            Named::Many => Ok((scan(cx, filter, Some(text), (limit, offset))?, MAX_TOTAL + 1)),
-            Named::Unknown => scanned(cx, filter, Some(text), (limit, offset)),
-        },
-        None if is_indexed && offset <= MAX_MERGED => match ranges::kinds(cx, filter)? {
-            Some(kinds) => ranges::merged(cx, filter, kinds.as_deref(), limit, offset),
-            None => scanned(cx, filter, None, (limit, offset)),
-        },
-        _ => scanned(cx, filter, text, (limit, offset)),
-    }
-}
-
-fn page_of(mut seqs: Vec<i64>, limit: i64, offset: i64) -> Vec<i64> {
-    let (first, length) = (usize::try_from(offset), usize::try_from(limit));
-    seqs.drain(..first.unwrap_or(usize::MAX).min(seqs.len()));
-    seqs.truncate(length.unwrap_or(0));
-    seqs
-}
-
-/// Reads what there is: the numbers of one page, and the total up to one more than [`MAX_TOTAL`].
-fn scanned(
-    cx: &mut Cx<'_>,
-    filter: &Filter<'_>,
-    text: Option<&str>,
-    (limit, offset): (i64, i64),
-) -> Result<(Vec<i64>, i64)> {
-    // A count reads all that the page is taken from, so that one reading gives both.
-    if offset + limit <= MAX_TOTAL {
-        let seqs = scan(cx, filter, text, (MAX_TOTAL + 1, 0))?;
-        let total = i64::try_from(seqs.len()).unwrap_or(i64::MAX);
-        return Ok((page_of(seqs, limit, offset), total));
-    }
-    let seqs = scan(cx, filter, text, (limit, offset))?;
-    let length = i64::try_from(seqs.len()).unwrap_or(i64::MAX);
-    if length < limit && length > 0 {
-        return Ok((seqs, offset + length));
-    }
-    let mut values = narrowing(cx, filter, text);
-    values.push(Param::from(MAX_TOTAL + 1));
-    let total = cx.query_opt(&pages::COUNT_SCAN, &values, |row| row.get::<i64>(0))?;
-    Ok((seqs, total.unwrap_or(0)))
-}
-
-/// Returns the numbers of one page, met one by one.
-fn scan(
-    cx: &mut Cx<'_>,
-    filter: &Filter<'_>,
-    text: Option<&str>,
-    (limit, offset): (i64, i64),
-) -> Result<Vec<i64>> {
-    if cx.tx().engine() == Engine::Postgres {
-        cx.queue(&pages::PLAN_ANEW, params![])?;
-    }
-    let mut values = narrowing(cx, filter, text);
-    values.extend(params![limit, offset].iter().cloned());
-    cx.query(&pages::SCAN, &values, |row| row.get::<i64>(0))
-}
-
-/// The values of a scan.
-fn narrowing<'a>(cx: &Cx<'_>, filter: &Filter<'a>, text: Option<&str>) -> Vec<Param<'a>> {
-    let state = filter.status.map(|status| status.state().code());
-    let (org, now) = (cx.org(), cx.now());
-    params![
-        org.to_owned(),
-        now,
-        state,
-        filter.client,
-        filter.account,
-        filter.actor_type,
-        filter.scope_pattern(),
-        filter.toolset_pattern(),
-        text.map(named::containing),
-        filter.user,
-    ]
-    .to_vec()
 }
 
 /// Returns the sessions of these numbers as they are now, in the same order.
-fn fetch(cx: &mut Cx<'_>, seqs: &[i64], cuts: &[Cut]) -> Result<Vec<Session>> {
+fn fetch(cx: &mut Cx<'_>, numbers: &[i64], cuts: &[Cut]) -> Result<Vec<Session>> {
     let (org, now) = (cx.org(), cx.now());
-    let mut read = Vec::with_capacity(seqs.len());
-    if cx.tx().engine() == Engine::Postgres {
-        let numbers: Vec<String> = seqs.iter().map(i64::to_string).collect();
-        read = cx.query(&FETCH_ALL, params![numbers.join(" ")], store::read)?;
-    } else {
-        for chunk in seqs.chunks(pages::FETCHED) {
-            let last = chunk[chunk.len() - 1];
-            let values: Vec<Param<'_>> = (0..pages::FETCHED)
-                .map(|place| Param::from(*chunk.get(place).unwrap_or(&last)))
-                .collect();
-            read.extend(cx.query(&pages::FETCH, &values, store::read)?);
-        }
+    let mut found: HashMap<i64, Session> = HashMap::with_capacity(numbers.len());
+    for chunk in numbers.chunks(listing::FETCHED) {
+        let read = cx.query(&FETCH, &listing::places(chunk), store::read)?;
+        let own = read.into_iter().filter(|session| session.organization_id == org);
+        found.extend(own.map(|session| (session.seq, session.at(now, cuts))));
     }
-    let own = read.into_iter().filter(|session| session.organization_id == org);
-    let mut found: HashMap<i64, Session> = own.map(|session| (session.seq, session.at(now, cuts))).collect();
-    Ok(seqs.iter().filter_map(|seq| found.remove(seq)).collect())
-}
-
-/// Returns how many active sessions a user has, up to one more than [`MAX_TOTAL`], and the newest ones.
-pub fn of_user(cx: &mut Cx<'_>, user: &str, limit: i64) -> Result<Found> {
-    let filter = Filter {
-        status: Some(StatusFilter::Active),
-        user: Some(user),
-        ..Filter::default()
-    };
-    let (org, now) = (cx.org(), cx.now());
-    let cuts = store::cuts(&mut cx.tx(), org)?;
-    if !cuts.is_empty() {
-        return page(cx, &filter, limit, 0);
-    }
-    let seqs = cx.query(&pages::NEWEST_OF_USER, params![org, user, limit, now], |row| {
-        row.get(0)
-    })?;
-    let most = MAX_TOTAL + 1;
-    let total = cx.query_opt(&pages::COUNT_OF_USER, params![org, user, most, now], |row| {
-        row.get::<i64>(0)
-    })?;
-    let total = total.unwrap_or(0);
-    let sessions = fetch(cx, &seqs, &cuts)?;
-    debug_assert!(sessions.iter().all(|session| session.state == State::Active));
-    Ok(Found {
-        sessions,
-        total: total.min(MAX_TOTAL),
-        is_exact: total <= MAX_TOTAL,
-    })
+    Ok(numbers.iter().filter_map(|number| found.remove(number)).collect())
 }

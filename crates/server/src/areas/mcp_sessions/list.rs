@@ -1,8 +1,9 @@
 //! Lists sessions (specification §4.1, D7.6 to D7.8).
 
 use super::find::{self, Filter};
-use super::view::{FilterText, SessionView, StatusFilter};
+use super::view::{SessionView, StatusFilter};
 use provost_kernel::auth::Role::Admin;
+use provost_kernel::listing::FilterText;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Limit, Offset};
 use provost_kernel::{Cx, Result};
@@ -45,7 +46,7 @@ pub struct ListQuery {
 #[schemars(inline)]
 pub struct Page {
     sessions: Vec<SessionView>,
-    /// How many there are in all, at most 10 000.
+    /// How many there are in all, at most 1 000.
     total: i64,
     /// `false` when there are more.
     total_is_exact: bool,
@@ -71,26 +72,17 @@ impl Operation for ListMcpSessions {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let query = &input.query;
         let (limit, offset) = (query.limit.get(), query.offset.get());
-        let text = |member: &Option<FilterText<256>>| member.as_ref().map(|text| text.as_str().to_owned());
-        let [words, actor_type, account, toolset, scope] = [
-            &query.query,
-            &query.actor_type,
-            &query.service_account_id,
-            &query.toolset,
-            &query.scope,
-        ]
-        .map(text);
         let filter = Filter {
             status: query.status,
             client: query.client_id.as_ref().map(FilterText::as_str),
-            account: account.as_deref(),
+            account: query.service_account_id.as_ref().map(FilterText::as_str),
             user: None,
-            actor_type: actor_type.as_deref(),
-            scope: scope.as_deref(),
-            toolset: toolset.as_deref(),
-            text: words.as_deref(),
+            actor_type: query.actor_type.as_ref().map(FilterText::as_str),
+            scope: query.scope.as_ref().map(FilterText::as_str),
+            toolset: query.toolset.as_ref().map(FilterText::as_str),
+            text: query.query.as_ref().map(FilterText::as_str),
         };
-        let found = find::page(cx, &filter, limit, offset)?;
+        let found = find::page(cx, &filter, (limit, offset), find::COUNTED)?;
         Ok(Page {
             sessions: found.sessions.into_iter().map(SessionView::from).collect(),
             total: found.total,

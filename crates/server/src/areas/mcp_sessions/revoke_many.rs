@@ -1,11 +1,12 @@
 //! Revokes all sessions of a client, a service account or a user, or shows which that would be.
 
 use super::end::end_all;
-use super::find::{self, Filter, Found};
+use super::find::{self, Filter, SessionPage};
 use super::model::{Subject, cause};
-use super::view::{FilterText, SessionView, StatusFilter};
+use super::view::{SessionView, StatusFilter};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Error;
+use provost_kernel::listing::FilterText;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::Reason;
 use provost_kernel::{Cx, Result};
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 /// LIMIT: sessions that a preview names.
 const MAX_NAMED: i64 = 20;
+/// LIMIT: what a preview and an answer say exactly.
+const COUNTED: i64 = 10_000;
 
 /// See [`Operation::META`].
 pub struct RevokeMcpSessions;
@@ -77,7 +80,7 @@ pub struct Warning {
 }
 
 /// Says that a revocation that names somebody ends nothing.
-fn warnings(found: &Found) -> Option<Vec<Warning>> {
+fn warnings(found: &SessionPage) -> Option<Vec<Warning>> {
     let warning = || Warning {
         code: "nothing_to_revoke",
         message: "there is no active session of this client, service account or user; compare the id with those that the list shows",
@@ -163,20 +166,15 @@ impl Operation for RevokeMcpSessions {
     }
 }
 
-fn active(cx: &mut Cx<'_>, subject: &Subject) -> Result<Found> {
-    let status = Some(StatusFilter::Active);
-    let filter = match subject {
-        Subject::Client(id) => Filter {
-            status,
-            client: Some(id),
-            ..Filter::default()
-        },
-        Subject::ServiceAccount(id) => Filter {
-            status,
-            account: Some(id),
-            ..Filter::default()
-        },
-        Subject::ConsoleUser(id) => return find::of_user(cx, id, MAX_NAMED),
+fn active(cx: &mut Cx<'_>, subject: &Subject) -> Result<SessionPage> {
+    let mut filter = Filter {
+        status: Some(StatusFilter::Active),
+        ..Filter::default()
     };
-    find::page(cx, &filter, MAX_NAMED, 0)
+    match subject {
+        Subject::Client(id) => filter.client = Some(id),
+        Subject::ServiceAccount(id) => filter.account = Some(id),
+        Subject::ConsoleUser(id) => filter.user = Some(id),
+    }
+    find::page(cx, &filter, (MAX_NAMED, 0), COUNTED)
 }

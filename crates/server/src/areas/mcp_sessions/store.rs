@@ -1,4 +1,4 @@
-//! The rows of sessions: reading, opening, ending. Lists are in `pages.rs`.
+//! The rows of sessions: reading, opening, ending. Lists are in `find.rs`.
 
 use super::model::{
     ABSOLUTE_SECS, Cut, Ended, IDLE_PRECISION_SECS, IDLE_SECS, KEPT_SECS, LASTING_GRANT, NewSession, Session,
@@ -123,8 +123,6 @@ statements! {
     FORGET_CLIENT = "DELETE FROM mcp_session_clients WHERE organization_id = ?1 AND mcp_client_id = ?2 AND NOT EXISTS (SELECT 1 FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.mcp_client_id = ?2)";
     /// Ends every session of an organization, in the unit that restores it.
     END_EVERY = "UPDATE mcp_sessions SET state = 1, ended_at = ?2, revoke_reason = ?3 WHERE organization_id = ?1 AND state = 0 AND expires_at > ?2";
-    /// Where the counts of sessions are not those of the rows (MS-9): the difference is how many the count has too many.
-    MISCOUNTED = unscoped("a check looks at every organization") "SELECT organization_id, mcp_client_id, CAST(SUM(n) AS BIGINT) FROM (SELECT organization_id, mcp_client_id, kind, state, sessions AS n FROM mcp_session_counts UNION ALL SELECT organization_id, '', kind, state, -1 FROM mcp_sessions UNION ALL SELECT organization_id, mcp_client_id, kind, state, -1 FROM mcp_sessions WHERE mcp_client_id IS NOT NULL) AS both_ways GROUP BY organization_id, mcp_client_id, kind, state HAVING SUM(n) <> 0 ORDER BY 1, 2 LIMIT 20";
 }
 
 /// Reads a session.

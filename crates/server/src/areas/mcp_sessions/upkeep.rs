@@ -4,7 +4,7 @@ use super::model::KEPT_SECS;
 use super::store;
 use crate::areas::mcp_sessions::fences;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::db::{Statement, Tx};
+use provost_kernel::db::Statement;
 use provost_kernel::{Cx, Kernel, Result, SureTime, params};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -46,20 +46,6 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<u64> {
         count += in_chunks(kernel, &organization, now, |cx, now| store::prune(cx, now, CHUNK)).await?;
     }
     Ok(count)
-}
-
-/// Returns a sentence for every record that breaks an invariant of the area.
-pub fn broken_invariants(tx: &mut Tx<'_>) -> Result<Vec<String>> {
-    tx.query(&store::MISCOUNTED, params![], |row| {
-        let (organization, client, difference) = (row.str(0)?, row.str(1)?, row.get::<i64>(2)?);
-        let of = match client {
-            "" => "all clients".to_owned(),
-            client => format!("the client {client}"),
-        };
-        Ok(format!(
-            "the count of the MCP sessions of {of} of {organization} differs by {difference} from what there is"
-        ))
-    })
 }
 
 /// Returns the organizations for which the statement has a row.

@@ -4,7 +4,6 @@ use super::model::{Session, SessionId, State};
 use provost_kernel::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 
 /// What a list can narrow to: every session is exactly one of these (D7.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -110,42 +109,4 @@ pub struct OneSession {
 pub struct SessionPath {
     /// The session.
     pub session_id: SessionId,
-}
-
-/// What a filter compares with: 1 to `MAX` characters, none of them a control character.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilterText<const MAX: usize>(String);
-
-impl<const MAX: usize> FilterText<MAX> {
-    /// Returns the text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<'de, const MAX: usize> Deserialize<'de> for FilterText<MAX> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        let text = Cow::<'de, str>::deserialize(deserializer)?;
-        if (1..=MAX).contains(&text.chars().count()) && !text.contains(char::is_control) {
-            return Ok(Self(text.into_owned()));
-        }
-        Err(serde::de::Error::custom(format!(
-            "must have 1 to {MAX} characters and no control character"
-        )))
-    }
-}
-
-impl<const MAX: usize> JsonSchema for FilterText<MAX> {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        format!("FilterText_{MAX}").into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string", "minLength": 1, "maxLength": MAX,
-            "pattern": r"^[^\u0000-\u001F\u007F-\u009F]+$",
-        })
-    }
 }

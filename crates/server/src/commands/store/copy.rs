@@ -1,16 +1,11 @@
 //! Every row of one store into another, empty one: one snapshot here, one transaction there.
 
-use super::schema::{OF_TRIGGERS, Table, tables, with_booleans};
+use super::schema::{Table, tables, with_booleans};
 use super::{Failure, unhurried};
 use crate::commands::show;
 use provost_kernel::db::{Call, Conn, Engine, FromColumn, Param, Row, Statement, Tx, Value};
 use provost_kernel::{Error, Result};
 use std::io::IsTerminal;
-
-/// PostgreSQL's triggers rest while rows are copied: in one transaction each would read all that those before it wrote.
-/// What they keep is copied like everything else.
-const TRIGGERS_OFF: &str = "ALTER TABLE mcp_sessions DISABLE TRIGGER USER";
-const TRIGGERS_ON: &str = "ALTER TABLE mcp_sessions ENABLE TRIGGER USER";
 
 /// How many rows travel together.
 const PAGE: usize = 500;
@@ -112,7 +107,7 @@ fn leak(name: &'static str, sql: String) -> &'static Statement {
 pub fn all(from: &mut Conn, to: &mut Conn) -> Result<u64, Failure> {
     unhurried(from)?;
     unhurried(to)?;
-    let mut tables = match (from.engine(), to.engine()) {
+    let tables = match (from.engine(), to.engine()) {
         (Engine::Sqlite, Engine::Sqlite) => tables(from)?,
         (Engine::Sqlite, Engine::Postgres) => with_booleans(tables(from)?, to)?,
         (Engine::Postgres, Engine::Sqlite) => with_booleans(tables(to)?, from)?,
@@ -120,15 +115,7 @@ pub fn all(from: &mut Conn, to: &mut Conn) -> Result<u64, Failure> {
             return Err(Failure::new("PostgreSQL is copied with its own tools"));
         }
     };
-    let to_postgres = to.engine() == Engine::Postgres;
-    if !to_postgres {
-        // SQLite's triggers cannot rest, and write it themselves.
-        tables.retain(|table| !OF_TRIGGERS.contains(&table.name.as_str()));
-    }
     to.begin(&[])?;
-    if to_postgres {
-        to.batch(TRIGGERS_OFF)?;
-    }
     let mut attempts = 0;
     let copied = from.read(|tx| {
         attempts += 1;
@@ -144,12 +131,7 @@ pub fn all(from: &mut Conn, to: &mut Conn) -> Result<u64, Failure> {
         }
         Ok(rows)
     });
-    let copied = copied.and_then(|rows| {
-        if to_postgres {
-            to.batch(TRIGGERS_ON)?;
-        }
-        to.commit(&[]).map(|_| rows)
-    });
+    let copied = copied.and_then(|rows| to.commit(&[]).map(|_| rows));
     match copied {
         Ok(rows) => Ok(rows),
         Err(error) => {

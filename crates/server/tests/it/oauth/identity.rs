@@ -279,8 +279,6 @@ fn a_session_lists_the_scopes_that_its_tokens_had() {
         let narrow = with("fleet:read");
         assert_eq!(read(&app, &narrow).await.status.as_u16(), 403);
         assert_eq!(listed().await, all);
-        let counts = app.kernel.read_system(mcp_sessions::broken_invariants).await;
-        assert_eq!(counts.unwrap(), Vec::<String>::new());
         app.kernel.stop().await;
     });
 }
