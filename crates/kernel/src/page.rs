@@ -1,5 +1,6 @@
 //! Paging: `limit` and `offset` of the lists that the specification shows, cursors for the others.
 
+use crate::Cx;
 use crate::error::{Error, Result};
 use crate::keys::{Keys, MacPurpose};
 use crate::text::Bounded;
@@ -130,6 +131,66 @@ impl Cursor {
         let issued = keys.mac(MacPurpose::Cursor, &parts(organization, operation, position));
         bool::from(subtle::ConstantTimeEq::ct_eq(&issued[..MAC_LEN], mac)).then_some(*position)
     }
+}
+
+/// Returns the place where a page of a list begins: the one that the cursor says, or the beginning of the list.
+///
+/// A list that a filter narrows has another name with each value of it, because a cursor is a place in one list.
+///
+/// Errors: `InvalidRequest` when the cursor is forged or belongs to another list.
+pub fn start(cx: &Cx<'_>, list: &str, cursor: Option<&Cursor>, beginning: i64) -> Result<i64> {
+    cursor.map_or(Ok(beginning), |cursor| {
+        cursor.open(&cx.services().keys, cx.org(), list)
+    })
+}
+
+/// Cuts off the row that was read beyond a page, and returns the cursor with which the list goes on, if there was one.
+pub fn end<T>(
+    cx: &Cx<'_>,
+    list: &str,
+    limit: Limit,
+    rows: &mut Vec<T>,
+    place: impl FnOnce(&T) -> i64,
+) -> Option<Cursor> {
+    let shown = cut(rows, limit)?;
+    Some(Cursor::issue(&cx.services().keys, cx.org(), list, place(shown)))
+}
+
+/// Cuts rows to a page, and returns the last one of it if there were more.
+fn cut<T>(rows: &mut Vec<T>, limit: Limit) -> Option<&T> {
+    let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
+    let goes_on = rows.len() > limit;
+    rows.truncate(limit);
+    rows.last().filter(|_| goes_on)
+}
+
+/// Declares one page of a list that goes on by cursors, as it stands on the wire: the items under the name that the
+/// list gives them, and `nextCursor`.
+///
+/// ```ignore
+/// provost_kernel::page! {
+///     /// One page of resources.
+///     pub struct ResourcePage {
+///         /// The resources, the oldest first.
+///         resources: ResourceView,
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! page {
+    ($(#[$of_page:meta])* $sight:vis struct $Page:ident { $(#[$of_items:meta])* $items:ident: $Item:ty $(,)? }) => {
+        $(#[$of_page])*
+        #[derive(Debug, ::serde::Serialize, ::schemars::JsonSchema)]
+        #[serde(rename_all = "camelCase")]
+        #[schemars(inline)]
+        $sight struct $Page {
+            $(#[$of_items])*
+            $items: Vec<$Item>,
+            /// Where the list goes on; absent at its end.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            next_cursor: Option<$crate::page::Cursor>,
+        }
+    };
 }
 
 fn foreign() -> Error {

@@ -161,3 +161,14 @@ fn every_position_comes_back() {
         prop_assert_eq!(cursor.open(&keys, &organization, &operation).unwrap(), position);
     });
 }
+
+#[test]
+fn a_page_that_was_read_too_long_says_where_it_goes_on() {
+    let limit = Limit::new(2).unwrap();
+    let mut found = vec![1, 2, 3];
+    assert_eq!(cut(&mut found, limit), Some(&2));
+    assert_eq!(found, [1, 2]);
+    assert_eq!(cut(&mut found, limit), None);
+    assert_eq!(cut(&mut vec![1], limit), None);
+    assert_eq!(cut(&mut Vec::<i64>::new(), limit), None);
+}

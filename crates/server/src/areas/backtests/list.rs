@@ -8,10 +8,10 @@ use super::sight::Sight;
 use super::store;
 use super::view::RunView;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// See [`Operation::META`].
 pub struct ListBacktests;
@@ -30,16 +30,12 @@ pub struct ListQuery {
     cursor: Option<Cursor>,
 }
 
-/// One page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct RunPage {
-    /// The runs, the newest first, without `results.samples`.
-    backtests: Vec<RunView>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page.
+    pub struct RunPage {
+        /// The runs, the newest first, without `results.samples`.
+        backtests: RunView,
+    }
 }
 
 impl Operation for ListBacktests {
@@ -57,18 +53,13 @@ impl Operation for ListBacktests {
     type Output = RunPage;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RunPage> {
-        let (query, keys, org) = (&input.query, &cx.services().keys, cx.org());
+        let (query, org) = (&input.query, cx.org());
         // A cursor of another status would be a place in another list.
         let list = format!("{} {}", Self::META.id, query.status.map_or("", Status::as_str));
-        let cursor = query.cursor.as_ref();
-        let before = cursor.map_or(Ok(i64::MAX), |cursor| cursor.open(keys, org, &list))?;
-        let limit = usize::try_from(query.limit.get()).unwrap_or(usize::MAX);
+        let before = page::start(cx, &list, query.cursor.as_ref(), i64::MAX)?;
         let mut found = store::list(cx, query.status, before, query.limit.get() + 1)?;
-        let goes_on = found.len() > limit;
-        found.truncate(limit);
+        let next_cursor = page::end(cx, &list, query.limit, &mut found, |(last, _)| last.seq);
         let sight = Sight::of_caller(cx);
-        let end = found.last().filter(|_| goes_on);
-        let next_cursor = end.map(|(last, _)| Cursor::issue(keys, org, &list, last.seq));
         let backtests = found.into_iter().map(|(run, content)| {
             let shown = content.results.filter(|_| run.shows_results());
             let results = shown.map(|text| Results::from_store(&text, None)).transpose()?;

@@ -11,7 +11,7 @@ use provost_kernel::page::{Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use provost_policy::sha256_hex;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// See [`Operation::META`].
 pub struct ListSamples;
@@ -34,16 +34,12 @@ pub struct SampleQuery {
     cursor: Option<Cursor>,
 }
 
-/// One page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct SamplePage {
-    /// The samples: those that stand for the most events first.
-    samples: Vec<Sample>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page.
+    pub struct SamplePage {
+        /// The samples: those that stand for the most events first.
+        samples: Sample,
+    }
 }
 
 impl Operation for ListSamples {

@@ -62,13 +62,13 @@ pub use restored::{count_held, held, hold_every, release, release_every};
 pub(crate) use store::users::joined_user;
 pub use store::users::{Principal, principal};
 
+use provost_kernel::Result;
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::auth::Role;
 use provost_kernel::db::{Statement, Tx};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::page::{Cursor, Limit};
-use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -148,31 +148,4 @@ pub struct PageQuery {
     limit: Limit,
     /// Where an earlier page ended.
     cursor: Option<Cursor>,
-}
-
-/// Returns the place behind which a page begins.
-fn position(cx: &Cx<'_>, cursor: Option<&Cursor>, operation: &str) -> Result<i64> {
-    cursor.map_or(Ok(0), |cursor| {
-        cursor.open(&cx.services().keys, cx.org(), operation)
-    })
-}
-
-/// Cuts a page to its limit; returns the cursor of the next page when there was one item more.
-fn cut<T>(
-    cx: &Cx<'_>,
-    found: &mut Vec<T>,
-    limit: Limit,
-    place: impl Fn(&T) -> i64,
-    operation: &str,
-) -> Option<Cursor> {
-    let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let last = found.last().filter(|_| has_more)?;
-    Some(Cursor::issue(
-        &cx.services().keys,
-        cx.org(),
-        operation,
-        place(last),
-    ))
 }

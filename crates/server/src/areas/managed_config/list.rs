@@ -5,10 +5,10 @@ use super::targets::Target;
 use super::views::ProfileView;
 use super::{READERS, store};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// See [`Operation::META`].
 pub struct ListProfiles;
@@ -29,16 +29,12 @@ pub struct ListQuery {
     cursor: Option<Cursor>,
 }
 
-/// One page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct ProfilePage {
-    /// The profiles, the oldest first.
-    profiles: Vec<ProfileView>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page.
+    pub struct ProfilePage {
+        /// The profiles, the oldest first.
+        profiles: ProfileView,
+    }
 }
 
 impl Operation for ListProfiles {
@@ -56,15 +52,10 @@ impl Operation for ListProfiles {
     type Output = ProfilePage;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ProfilePage> {
-        let (query, keys, org) = (&input.query, &cx.services().keys, cx.org());
-        let after = query
-            .cursor
-            .as_ref()
-            .map_or(Ok(0), |cursor| cursor.open(keys, org, Self::META.id))?;
-        let limit = query.limit.get();
-        let mut found = store::list(cx, query.status, query.target, after, limit + 1)?;
-        let next_cursor = super::model::cut(&mut found, limit)
-            .map(|last| Cursor::issue(keys, org, Self::META.id, last.seq));
+        let (query, org) = (&input.query, cx.org());
+        let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
+        let mut found = store::list(cx, query.status, query.target, after, query.limit.get() + 1)?;
+        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |last| last.seq);
         Ok(ProfilePage {
             profiles: found
                 .iter()

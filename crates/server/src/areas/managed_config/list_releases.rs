@@ -1,14 +1,14 @@
 //! Lists the releases of a profile.
 
-use super::model::{ProfilePath, Release, cut};
+use super::model::{ProfilePath, Release};
 use super::store::{self, Found};
 use super::views::{ReleaseView, Tally};
 use super::{READERS, machines};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// See [`Operation::META`].
 pub struct ListReleases;
@@ -25,16 +25,12 @@ pub struct ListQuery {
     cursor: Option<Cursor>,
 }
 
-/// One page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct ReleasePage {
-    /// The releases, the newest first.
-    releases: Vec<ReleaseView>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page.
+    pub struct ReleasePage {
+        /// The releases, the newest first.
+        releases: ReleaseView,
+    }
 }
 
 impl Operation for ListReleases {
@@ -52,17 +48,13 @@ impl Operation for ListReleases {
     type Output = ReleasePage;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ReleasePage> {
-        let (query, keys, org) = (&input.query, &cx.services().keys, cx.org());
+        let query = &input.query;
         let Found { profile, current } = store::get(cx, &input.path.profile_id)?;
         // A cursor of another profile would be a place in another list.
         let list = format!("{} {}", Self::META.id, profile.id);
-        let before = query
-            .cursor
-            .as_ref()
-            .map_or(Ok(i64::MAX), |cursor| cursor.open(keys, org, &list))?;
-        let limit = query.limit.get();
-        let mut found = store::releases(cx, &profile.id, before, limit + 1)?;
-        let next_cursor = cut(&mut found, limit).map(|last| Cursor::issue(keys, org, &list, last.version));
+        let before = page::start(cx, &list, query.cursor.as_ref(), i64::MAX)?;
+        let mut found = store::releases(cx, &profile.id, before, query.limit.get() + 1)?;
+        let next_cursor = page::end(cx, &list, query.limit, &mut found, |last| last.version);
         let Some(current) = current else {
             return Ok(ReleasePage {
                 releases: Vec::new(),

@@ -1,14 +1,14 @@
 //! Lists the machines of a profile.
 
-use super::model::{ProfilePath, TargetState, cut};
+use super::model::{ProfilePath, TargetState};
 use super::store::{self, Found};
 use super::views::MachineView;
 use super::{READERS, machines};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// See [`Operation::META`].
 pub struct ListTargets;
@@ -27,16 +27,12 @@ pub struct ListQuery {
     cursor: Option<Cursor>,
 }
 
-/// One page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct TargetPage {
-    /// The machines, in the order of their first reports.
-    targets: Vec<MachineView>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page.
+    pub struct TargetPage {
+        /// The machines, in the order of their first reports.
+        targets: MachineView,
+    }
 }
 
 impl Operation for ListTargets {
@@ -54,17 +50,20 @@ impl Operation for ListTargets {
     type Output = TargetPage;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<TargetPage> {
-        let (query, keys, org) = (&input.query, &cx.services().keys, cx.org());
+        let query = &input.query;
         let Found { profile, current } = store::get(cx, &input.path.profile_id)?;
         // A cursor of another profile would be a place in another list.
         let list = format!("{} {}", Self::META.id, profile.id);
-        let after = query
-            .cursor
-            .as_ref()
-            .map_or(Ok(0), |cursor| cursor.open(keys, org, &list))?;
-        let limit = query.limit.get();
-        let mut found = machines::list(cx, &profile, current.as_ref(), query.state, after, limit + 1)?;
-        let next_cursor = cut(&mut found, limit).map(|(last, _)| Cursor::issue(keys, org, &list, last.seq));
+        let after = page::start(cx, &list, query.cursor.as_ref(), 0)?;
+        let mut found = machines::list(
+            cx,
+            &profile,
+            current.as_ref(),
+            query.state,
+            after,
+            query.limit.get() + 1,
+        )?;
+        let next_cursor = page::end(cx, &list, query.limit, &mut found, |(last, _)| last.seq);
         let targets = found
             .into_iter()
             .map(|(machine, state)| MachineView::of(cx, machine, state));

@@ -390,14 +390,6 @@ impl JsonSchema for PreviewToken {
     }
 }
 
-/// Cuts a page that was read one item too long, and returns its last item if there are more.
-pub fn cut<T>(found: &mut Vec<T>, limit: i64) -> Option<&T> {
-    let limit = usize::try_from(limit).unwrap_or(0);
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    found.last().filter(|_| has_more)
-}
-
 /// The path of operations on one profile.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -8,10 +8,10 @@ use super::views::PolicySummary;
 use crate::areas::resources::definition::Line;
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// See [`Operation::META`].
@@ -34,16 +34,12 @@ pub struct ListQuery {
     cursor: Option<Cursor>,
 }
 
-/// One page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct PolicyPage {
-    /// The policies, the oldest first.
-    policies: Vec<PolicySummary>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page.
+    pub struct PolicyPage {
+        /// The policies, the oldest first.
+        policies: PolicySummary,
+    }
 }
 
 impl Operation for ListPolicies {
@@ -62,16 +58,14 @@ impl Operation for ListPolicies {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<PolicyPage> {
         let query = &input.query;
-        let keys = &cx.services().keys;
-        let cursor = query.cursor.as_ref();
-        let after = cursor.map_or(Ok(0), |cursor| cursor.open(keys, cx.org(), Self::META.id))?;
+        let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
         let filter = Filter {
             family: query.family.map(Into::into),
             enabled: query.enabled,
             query: query.query.as_ref().map(Line::as_str),
         };
         let mut found = store::list(cx, &filter, after, query.limit.get() + 1)?;
-        let next_cursor = page(cx, Self::META.id, query.limit, &mut found);
+        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
         let lately = Lately::read(cx)?;
         let places = found.first().zip(found.last());
         let mut lost = match places.map(|(first, last)| (first.0, last.0)) {
@@ -86,15 +80,4 @@ impl Operation for ListPolicies {
             next_cursor,
         })
     }
-}
-
-/// Cuts off the row beyond a page and returns the cursor to go on with, if there was one. Rows carry their places.
-pub fn page<T>(cx: &Cx<'_>, operation: &str, limit: Limit, rows: &mut Vec<(i64, T)>) -> Option<Cursor> {
-    let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
-    if rows.len() <= limit {
-        return None;
-    }
-    rows.truncate(limit);
-    let (last, _) = rows.last()?;
-    Some(Cursor::issue(&cx.services().keys, cx.org(), operation, *last))
 }

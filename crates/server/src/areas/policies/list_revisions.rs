@@ -1,17 +1,16 @@
 //! `GET …/policies/revisions/{policyId}`
 
 use super::inputs::RevisionNumber;
-use super::list::page;
 use super::model::{NAMED, PolicyPath, name};
 use super::views::RevisionView;
 use super::{admission, store};
 use provost_kernel::auth::Role;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// See [`Operation::META`].
 pub struct ListRevisions;
@@ -32,16 +31,12 @@ pub struct RevisionsQuery {
     cursor: Option<Cursor>,
 }
 
-/// One page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct RevisionPage {
-    /// The revisions, the newest first.
-    revisions: Vec<RevisionView>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page.
+    pub struct RevisionPage {
+        /// The revisions, the newest first.
+        revisions: RevisionView,
+    }
 }
 
 impl Operation for ListRevisions {
@@ -77,12 +72,10 @@ impl Operation for ListRevisions {
                 next_cursor: None,
             });
         }
-        let keys = &cx.services().keys;
-        let cursor = query.cursor.as_ref();
-        let before = cursor.map_or(Ok(i64::MAX), |cursor| cursor.open(keys, cx.org(), Self::META.id))?;
+        let before = page::start(cx, Self::META.id, query.cursor.as_ref(), i64::MAX)?;
         let found = store::revisions(cx, id, before, query.limit.get() + 1)?;
         let mut found: Vec<_> = found.into_iter().map(|past| (past.revision, past)).collect();
-        let next_cursor = page(cx, Self::META.id, query.limit, &mut found);
+        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
         Ok(RevisionPage {
             revisions: found.into_iter().map(|(_, past)| past.into()).collect(),
             next_cursor,

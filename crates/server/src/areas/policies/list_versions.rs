@@ -1,14 +1,13 @@
 //! `GET …/policies/versions`
 
-use super::list::page;
 use super::store;
 use super::views::VersionView;
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// See [`Operation::META`].
 pub struct ListVersions;
@@ -24,16 +23,12 @@ pub struct VersionsQuery {
     cursor: Option<Cursor>,
 }
 
-/// One page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct VersionPage {
-    /// The versions, the newest first.
-    versions: Vec<VersionView>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page.
+    pub struct VersionPage {
+        /// The versions, the newest first.
+        versions: VersionView,
+    }
 }
 
 impl Operation for ListVersions {
@@ -51,15 +46,13 @@ impl Operation for ListVersions {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<VersionPage> {
         let query = &input.query;
-        let keys = &cx.services().keys;
-        let cursor = query.cursor.as_ref();
-        let before = cursor.map_or(Ok(i64::MAX), |cursor| cursor.open(keys, cx.org(), Self::META.id))?;
+        let before = page::start(cx, Self::META.id, query.cursor.as_ref(), i64::MAX)?;
         let found = store::versions(cx, before, query.limit.get() + 1)?;
         let mut found: Vec<_> = found
             .into_iter()
             .map(|version| (version.sequence, version))
             .collect();
-        let next_cursor = page(cx, Self::META.id, query.limit, &mut found);
+        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
         Ok(VersionPage {
             versions: found.into_iter().map(|(_, version)| version.into()).collect(),
             next_cursor,

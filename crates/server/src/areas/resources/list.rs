@@ -3,10 +3,10 @@
 use super::model::{ResourceView, view};
 use super::{READERS, store};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{Cx, Result, Timestamp};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// See [`Operation::META`].
 pub struct ListResources;
@@ -25,9 +25,7 @@ pub struct PageQuery {
 impl PageQuery {
     /// Returns the instant after which the page begins, and how many rows show whether another page follows.
     pub fn start(&self, cx: &Cx<'_>, operation: &str) -> Result<(Timestamp, i64)> {
-        let keys = &cx.services().keys;
-        let cursor = self.cursor.as_ref();
-        let after = cursor.map_or(Ok(-1), |cursor| cursor.open(keys, cx.org(), operation))?;
+        let after = page::start(cx, operation, self.cursor.as_ref(), -1)?;
         Ok((Timestamp::from_ms(after), self.limit.get() + 1))
     }
 
@@ -39,26 +37,16 @@ impl PageQuery {
         rows: &mut Vec<T>,
         created_at: impl Fn(&T) -> Timestamp,
     ) -> Option<Cursor> {
-        let limit = usize::try_from(self.limit.get()).unwrap_or(usize::MAX);
-        if rows.len() <= limit {
-            return None;
-        }
-        rows.truncate(limit);
-        let last = created_at(rows.last()?).as_ms();
-        Some(Cursor::issue(&cx.services().keys, cx.org(), operation, last))
+        page::end(cx, operation, self.limit, rows, |row| created_at(row).as_ms())
     }
 }
 
-/// One page of resources.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct ResourcePage {
-    /// The resources, the oldest first.
-    resources: Vec<ResourceView>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page of resources.
+    pub struct ResourcePage {
+        /// The resources, the oldest first.
+        resources: ResourceView,
+    }
 }
 
 impl Operation for ListResources {

@@ -5,10 +5,10 @@ use super::model::{ItemView, Status};
 use super::store::{self, ItemFilter};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// See [`Operation::META`].
 pub struct ListSkillRegistryItems;
@@ -31,15 +31,12 @@ pub struct ListQuery {
     cursor: Option<Cursor>,
 }
 
-/// One page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct ItemPage {
-    items: Vec<ItemView>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page.
+    pub struct ItemPage {
+
+        items: ItemView,
+    }
 }
 
 impl Operation for ListSkillRegistryItems {
@@ -62,33 +59,12 @@ impl Operation for ListSkillRegistryItems {
             status: query.status,
             query: query.query.as_ref().map(|q| q.get().as_str()),
         };
-        let limit = query.limit.get();
-        let below = below(cx, query.cursor.as_ref(), Self::META.id)?;
-        let found = store::list_items(cx, &filter, below, limit + 1)?;
-        let (items, next_cursor) = page(cx, found, limit, Self::META.id);
+        let below = page::start(cx, Self::META.id, query.cursor.as_ref(), i64::MAX)?;
+        let mut found = store::list_items(cx, &filter, below, query.limit.get() + 1)?;
+        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
         Ok(ItemPage {
-            items: items.into_iter().map(ItemView::from).collect(),
+            items: found.into_iter().map(|(_, item)| item.into()).collect(),
             next_cursor,
         })
     }
-}
-
-/// Returns the place below which a page begins.
-pub fn below(cx: &Cx<'_>, cursor: Option<&Cursor>, operation: &str) -> Result<i64> {
-    cursor.map_or(Ok(i64::MAX), |c| c.open(&cx.services().keys, cx.org(), operation))
-}
-
-/// Cuts what was read, one more than was asked for, to a page; says where it goes on.
-pub fn page<T>(
-    cx: &Cx<'_>,
-    mut found: Vec<(i64, T)>,
-    limit: i64,
-    operation: &str,
-) -> (Vec<T>, Option<Cursor>) {
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let goes_on = found.len() > limit;
-    found.truncate(limit);
-    let last = found.last().filter(|_| goes_on).map(|(place, _)| *place);
-    let cursor = last.map(|place| Cursor::issue(&cx.services().keys, cx.org(), operation, place));
-    (found.into_iter().map(|(_, value)| value).collect(), cursor)
 }

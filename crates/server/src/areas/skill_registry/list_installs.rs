@@ -3,24 +3,20 @@
 use super::inputs::ClientName;
 use super::inputs::Search;
 use super::install_store::{self, InstallFilter};
-use super::list::{below, page};
 use super::model::{InstallStatus, InstallView};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-/// One page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct InstallPage {
-    installs: Vec<InstallView>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page.
+    pub struct InstallPage {
+
+        installs: InstallView,
+    }
 }
 
 /// See [`Operation::META`].
@@ -117,11 +113,11 @@ fn read(
     cursor: Option<&Cursor>,
     operation: &str,
 ) -> Result<InstallPage> {
-    let below = below(cx, cursor, operation)?;
-    let found = install_store::list(cx, filter, below, limit.get() + 1)?;
-    let (installs, next_cursor) = page(cx, found, limit.get(), operation);
+    let below = page::start(cx, operation, cursor, i64::MAX)?;
+    let mut found = install_store::list(cx, filter, below, limit.get() + 1)?;
+    let next_cursor = page::end(cx, operation, limit, &mut found, |(place, _)| *place);
     Ok(InstallPage {
-        installs: installs.into_iter().map(InstallView::from).collect(),
+        installs: found.into_iter().map(|(_, install)| install.into()).collect(),
         next_cursor,
     })
 }

@@ -1,15 +1,14 @@
 //! Lists the versions of an item.
 
-use super::list::{below, page};
 use super::model::VersionView;
 use super::reference::ItemPath;
 use super::{find, store};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// See [`Operation::META`].
 pub struct ListSkillRegistryVersions;
@@ -26,15 +25,12 @@ pub struct VersionsQuery {
     cursor: Option<Cursor>,
 }
 
-/// One page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct VersionPage {
-    versions: Vec<VersionView>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page.
+    pub struct VersionPage {
+
+        versions: VersionView,
+    }
 }
 
 impl Operation for ListSkillRegistryVersions {
@@ -57,12 +53,12 @@ impl Operation for ListSkillRegistryVersions {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<VersionPage> {
         let (item, _) = find::item(cx, &input.path.item_ref)?;
-        let limit = input.query.limit.get();
-        let below = below(cx, input.query.cursor.as_ref(), Self::META.id)?;
-        let found = store::list_versions(cx, &item.id, below, limit + 1)?;
-        let (versions, next_cursor) = page(cx, found, limit, Self::META.id);
+        let query = &input.query;
+        let below = page::start(cx, Self::META.id, query.cursor.as_ref(), i64::MAX)?;
+        let mut found = store::list_versions(cx, &item.id, below, query.limit.get() + 1)?;
+        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
         Ok(VersionPage {
-            versions,
+            versions: found.into_iter().map(|(_, version)| version).collect(),
             next_cursor,
         })
     }

@@ -1,10 +1,10 @@
 //! Lists groups.
 
+use super::super::READERS;
 use super::super::model::{DirectoryId, GroupView};
 use super::super::store::groups;
-use super::super::{READERS, cut, position};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::text::Name;
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
@@ -54,11 +54,11 @@ impl Operation for ListGroups {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let query = &input.query;
-        let after = position(cx, query.cursor.as_ref(), Self::META.id)?;
+        let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
         let directory = query.directory_id.as_ref().map(DirectoryId::as_str);
         let name = query.name.as_ref().map(Name::as_str);
         let mut found = groups::list(cx, directory, name, after, query.limit.get() + 1)?;
-        let next_cursor = cut(cx, &mut found, query.limit, |group| group.seq, Self::META.id);
+        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |group| group.seq);
         Ok(Page {
             groups: found.into_iter().map(GroupView::from).collect(),
             next_cursor,

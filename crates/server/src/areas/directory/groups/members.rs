@@ -3,12 +3,12 @@
 use super::super::model::{GroupId, GroupPath, MemberPath, UserId, UserView};
 use super::super::store::users::{self, Filter};
 use super::super::store::{groups, memberships};
-use super::super::{PageQuery, READERS, cut, position};
+use super::super::{PageQuery, READERS};
 use super::opened;
 use crate::areas::directory::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
-use provost_kernel::page::Cursor;
+use provost_kernel::page::{self, Cursor};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,14 +47,14 @@ impl Operation for ListGroupMembers {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let (id, limit) = (&input.path.group_id, input.query.limit);
         cx.target(&fences::GROUP, id.as_str());
-        let after = position(cx, input.query.cursor.as_ref(), Self::META.id)?;
+        let after = page::start(cx, Self::META.id, input.query.cursor.as_ref(), 0)?;
         groups::get(cx, id)?;
         let filter = Filter {
             group_id: Some(id.as_str()),
             ..Filter::default()
         };
         let mut found = users::list(cx, &filter, after, limit.get() + 1)?;
-        let next_cursor = cut(cx, &mut found, limit, |user| user.seq, Self::META.id);
+        let next_cursor = page::end(cx, Self::META.id, limit, &mut found, |user| user.seq);
         Ok(Page {
             users: found.into_iter().map(UserView::from).collect(),
             next_cursor,

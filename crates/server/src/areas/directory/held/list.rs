@@ -1,10 +1,10 @@
 //! Lists the held changes.
 
 use super::super::store::held;
-use super::super::{PageQuery, READERS, cut, position};
+use super::super::{PageQuery, READERS};
 use super::model::HeldChange;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::Cursor;
+use provost_kernel::page::{self, Cursor};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -44,9 +44,9 @@ impl Operation for ListHeldChanges {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let limit = input.query.limit;
-        let after = position(cx, input.query.cursor.as_ref(), Self::META.id)?;
+        let after = page::start(cx, Self::META.id, input.query.cursor.as_ref(), 0)?;
         let mut found = held::list(cx, after, limit.get() + 1)?;
-        let next_cursor = cut(cx, &mut found, limit, |change| change.seq, Self::META.id);
+        let next_cursor = page::end(cx, Self::META.id, limit, &mut found, |change| change.seq);
         Ok(Page {
             held_changes: found,
             next_cursor,

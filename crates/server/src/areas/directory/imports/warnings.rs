@@ -1,11 +1,11 @@
 //! Lists the warnings of an import.
 
 use super::super::store::{clashes, imports};
-use super::super::{PageQuery, READERS, cut, position};
+use super::super::{PageQuery, READERS};
 use super::model::{ImportPath, WarnedLine};
 use crate::areas::directory::fences;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::Cursor;
+use provost_kernel::page::{self, Cursor};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,10 +45,10 @@ impl Operation for ListWarnings {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let (id, limit) = (&input.path.import_id, input.query.limit);
         cx.target(&fences::IMPORT, id.as_str());
-        let after = position(cx, input.query.cursor.as_ref(), Self::META.id)?;
+        let after = page::start(cx, Self::META.id, input.query.cursor.as_ref(), 0)?;
         imports::get(cx, id)?;
         let mut found = clashes::warned(cx, id, after, limit.get() + 1)?;
-        let next_cursor = cut(cx, &mut found, limit, |(place, _)| *place, Self::META.id);
+        let next_cursor = page::end(cx, Self::META.id, limit, &mut found, |(place, _)| *place);
         Ok(Page {
             warnings: found.into_iter().map(|(_, line)| line).collect(),
             next_cursor,

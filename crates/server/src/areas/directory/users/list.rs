@@ -1,10 +1,10 @@
 //! Lists users.
 
+use super::super::READERS;
 use super::super::model::{DirectoryId, GroupId, Status, UserView};
 use super::super::store::users::{self, Filter};
-use super::super::{READERS, cut, position};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::text::LongName;
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
@@ -58,7 +58,7 @@ impl Operation for ListUsers {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let query = &input.query;
-        let after = position(cx, query.cursor.as_ref(), Self::META.id)?;
+        let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
         let filter = Filter {
             status: query.status,
             directory_id: query.directory_id.as_ref().map(DirectoryId::as_str),
@@ -66,7 +66,7 @@ impl Operation for ListUsers {
             group_id: query.group_id.as_ref().map(GroupId::as_str),
         };
         let mut found = users::list(cx, &filter, after, query.limit.get() + 1)?;
-        let next_cursor = cut(cx, &mut found, query.limit, |user| user.seq, Self::META.id);
+        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |user| user.seq);
         Ok(Page {
             users: found.into_iter().map(UserView::from).collect(),
             next_cursor,

@@ -2,10 +2,10 @@
 
 use super::super::model::{GroupView, UserPath};
 use super::super::store::{groups, users};
-use super::super::{PageQuery, READERS, cut, position};
+use super::super::{PageQuery, READERS};
 use crate::areas::directory::fences;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::Cursor;
+use provost_kernel::page::{self, Cursor};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,10 +40,10 @@ impl Operation for ListUserGroups {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let (id, limit) = (&input.path.user_id, input.query.limit);
         cx.target(&fences::USER, id.as_str());
-        let after = position(cx, input.query.cursor.as_ref(), Self::META.id)?;
+        let after = page::start(cx, Self::META.id, input.query.cursor.as_ref(), 0)?;
         users::get(cx, id)?;
         let mut found = groups::list_of_user(cx, id.as_str(), after, limit.get() + 1)?;
-        let next_cursor = cut(cx, &mut found, limit, |group| group.seq, Self::META.id);
+        let next_cursor = page::end(cx, Self::META.id, limit, &mut found, |group| group.seq);
         Ok(Page {
             groups: found.into_iter().map(GroupView::from).collect(),
             next_cursor,

@@ -86,12 +86,3 @@ fn a_machine_drifts_when_it_differs_for_more_than_two_intervals() {
         assert_eq!(machine.state(&profile, None, Timestamp::from_ms(now)), Pending);
     }
 }
-
-#[test]
-fn a_page_that_was_read_too_long_says_where_it_goes_on() {
-    let mut found = vec![1, 2, 3];
-    assert_eq!(cut(&mut found, 2), Some(&2));
-    assert_eq!(found, [1, 2]);
-    assert_eq!(cut(&mut found, 2), None);
-    assert_eq!(cut(&mut found, 100), None);
-}

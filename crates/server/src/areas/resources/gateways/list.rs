@@ -5,24 +5,18 @@ use super::store;
 use crate::areas::resources::READERS;
 use crate::areas::resources::list::PageQuery;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::Cursor;
+
 use provost_kernel::{Cx, Result};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// See [`Operation::META`].
 pub struct ListResourceGateways;
 
-/// One page of gateways.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct GatewayPage {
-    /// The gateways, the oldest first.
-    resource_gateways: Vec<GatewayView>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page of gateways.
+    pub struct GatewayPage {
+        /// The gateways, the oldest first.
+        resource_gateways: GatewayView,
+    }
 }
 
 impl Operation for ListResourceGateways {

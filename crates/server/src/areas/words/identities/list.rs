@@ -5,10 +5,10 @@ use super::store;
 use crate::areas::directory::model::UserId;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// See [`Operation::META`].
 pub struct ListIdentities;
@@ -27,15 +27,12 @@ pub struct ListQuery {
     cursor: Option<Cursor>,
 }
 
-/// One page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct Page {
-    mappings: Vec<MappingView>,
-    /// Where the list goes on; absent at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<Cursor>,
+provost_kernel::page! {
+    /// One page.
+    pub struct Page {
+
+        mappings: MappingView,
+    }
 }
 
 impl Operation for ListIdentities {
@@ -57,17 +54,10 @@ impl Operation for ListIdentities {
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
         let query = &input.query;
-        let keys = &cx.services().keys;
-        let cursor = query.cursor.as_ref();
-        let after = cursor.map_or(Ok(0), |cursor| cursor.open(keys, cx.org(), Self::META.id))?;
+        let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
         let user = query.user_id.as_ref().map(UserId::as_str);
         let mut found = store::list(cx, user, after, query.limit.get() + 1)?;
-        let limit = usize::try_from(query.limit.get()).unwrap_or(usize::MAX);
-        let has_more = found.len() > limit;
-        found.truncate(limit);
-        let last = found.last().filter(|_| has_more);
-        let next_cursor =
-            last.map(|last| Cursor::issue(&cx.services().keys, cx.org(), Self::META.id, last.seq));
+        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |last| last.seq);
         Ok(Page {
             mappings: found.into_iter().map(MappingView::from).collect(),
             next_cursor,
