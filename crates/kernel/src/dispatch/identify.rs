@@ -1,7 +1,7 @@
 //! Who a request comes from, before what it wants is looked at: step 3 of D1.4, on every surface.
 
 use super::record::{failed, known_but_dead, misdated, note_use, note_use_of, stranger};
-use super::{First, Joining, Outcome, Request, Step};
+use super::{Case, First, Joining, Outcome, Request, Step};
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::credential::{self, Admission, Ask, Caller, Credential, Kind, Presented, Surface, Verifier};
 use crate::db::{Conn, Param, Tx};
@@ -276,17 +276,8 @@ fn look(
             }
             return Ok(Looked::Known(Box::new((actor, None))));
         };
-        let entry = &kernel.registry.entries()[request.place];
-        let step = super::proceed(
-            kernel,
-            tx,
-            entry,
-            &request,
-            presented,
-            actor.clone(),
-            credential,
-            now,
-        )?;
+        let case = Case::of(kernel, &request, actor.clone(), now);
+        let step = case.proceed(tx, presented, credential)?;
         Ok(Looked::Known(Box::new((actor, Some((request, step))))))
     });
     found.unwrap_or_else(|error| Looked::Refused(Outcome::refused(error, None)))
