@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{StatusCode, header};
 use provost_kernel::auth::OrganizationId;
+use provost_kernel::credential::Schemes;
 use provost_kernel::db::Location;
 use provost_kernel::dsse::{PublicKey, SignedKind};
 use provost_kernel::entropy::Entropy;
@@ -131,6 +132,12 @@ pub struct Installation {
     pub extras: Extras,
 }
 
+/// The kinds of tokens that call.
+pub const SCHEMES: Schemes = Schemes {
+    own: &[&service_accounts::AccountTokens, &skill_registry::GatewayTokens],
+    delegated: Some(&oauth::DelegatedTokens),
+};
+
 /// Migrates the store, checks its bond to the keys, and starts the kernel.
 ///
 /// Errors: a sentence about what is wrong and what to do.
@@ -151,7 +158,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
     let extras = oauth::prepare(extras, &keys, &clock, &settings)?;
     Kernel::start(Parts {
         registry: registry(),
-        credentials: Box::new(oauth::credentials()),
+        schemes: SCHEMES,
         keys,
         location,
         clock,

@@ -17,9 +17,9 @@ pub use decode::percent_decode;
 pub use identify::{Identity, Knock, identify_and_call, recognize};
 
 use crate::auth::{Actor, OrganizationId, Origin};
-use crate::credential::{self, Caller, Credential, Credentials, Kind, Verified};
+use crate::credential::{self, Caller, Credential, Reach, Scheme, Sessions, Use, Verified};
 use crate::cx::Cx;
-use crate::db::{Conn, Param, Tx};
+use crate::db::{Conn, Tx};
 use crate::error::{Class, Code, Error, Result};
 use crate::kernel::Kernel;
 use crate::operation::{self, Answer, Entry, authorize};
@@ -97,18 +97,18 @@ enum Step {
         Option<(&'static Bucket, Taken)>,
     ),
     /// A writer answers a revoked token that may only fetch the lost answer of its own rotation.
-    Fetching(oneshot::Receiver<Result<Answer>>, Box<Credential>),
+    Fetching(oneshot::Receiver<Result<Answer>>, Scheme, Box<Credential>),
 }
 
 /// What is written before a request goes on.
 #[derive(Clone)]
 enum First {
-    Use(String),
+    Use(Scheme, String),
     Open(Arc<Verified>),
     Join(Box<Joining>),
 }
 
-/// A service account's token that comes to the MCP endpoint as a client for the first time.
+/// A token that comes to the MCP endpoint as a client for the first time.
 #[derive(Clone)]
 struct Joining {
     caller: Caller,
@@ -122,17 +122,13 @@ impl Joining {
     /// INVARIANT MS-5: whoever was disabled or lost the token since a reader looked opens none.
     ///
     /// Errors: those of a token that may not come.
-    fn open(&self, cx: &mut Cx<'_>, credentials: &dyn Credentials) -> Result<()> {
-        let statement = Caller::statement(self.caller.kind, credentials)?;
-        let lookup = [Param::from(self.caller.lookup.as_str())];
-        let found = cx.query_opt(statement, &lookup, |row| {
-            Caller::read(self.caller.kind, credentials, row)
-        })?;
+    fn open(&self, cx: &mut Cx<'_>, sessions: &dyn Sessions) -> Result<()> {
+        let found = self.caller.scheme.find(&mut cx.tx(), &self.caller.lookup)?;
         let credential = found.ok_or_else(credential::invalid_token)?;
         if credential.judge(cx.latest())?.replay_only {
             return Err(Error::new(Code::TokenRevoked, "the token was rotated"));
         }
-        credential::sessions(credentials)?.join(cx, &credential, &self.client)
+        sessions.join(cx, &credential, &self.client)
     }
 }
 
@@ -196,9 +192,9 @@ async fn conclude(
             let result = answer.await.unwrap_or_else(stopping);
             Outcome { result, rate }
         }
-        Step::Fetching(answer, credential) => match answer.await.unwrap_or_else(stopping) {
+        Step::Fetching(answer, scheme, credential) => match answer.await.unwrap_or_else(stopping) {
             Err(error) if error.code() == Code::TokenRevoked => {
-                known_but_dead(kernel, &request.origin, Kind::ServiceAccount, &credential, error)
+                known_but_dead(kernel, &request.origin, scheme, &credential, error)
             }
             result => Outcome { result, rate: None },
         },
@@ -242,24 +238,25 @@ async fn settle(
     organization: OrganizationId,
     first: First,
 ) -> std::result::Result<(), Outcome> {
-    let shared = kernel.clone();
+    let schemes = kernel.schemes;
     let (is_stranger, is_joining) = (matches!(first, First::Open(_)), matches!(first, First::Join(_)));
     // Whose sessions are too many: a token of ours, or a grant of another issuer.
     let whose = match &first {
-        First::Use(token_id) => token_id.clone(),
+        First::Use(_, token_id) => token_id.clone(),
         First::Open(verified) => verified.grant.clone(),
         First::Join(joining) => joining.token_id.clone(),
     };
     let place = organization.clone();
     // A session that begins is news, and stands in the audit log.
-    let action = (!matches!(first, First::Use(_))).then_some("mcp.session.issued");
+    let began = schemes.delegated.map(Sessions::began);
+    let action = began.filter(|_| !matches!(first, First::Use(..)));
     let run = move |cx: &mut Cx<'_>| match &first {
-        First::Use(token_id) => {
+        First::Use(scheme, token_id) => {
             cx.erase_replay(token_id)?;
-            shared.credentials.first_use(cx, token_id)
+            scheme.first_use(cx, token_id)
         }
-        First::Open(verified) => credential::sessions(shared.credentials.as_ref())?.open(cx, verified),
-        First::Join(joining) => joining.open(cx, shared.credentials.as_ref()),
+        First::Open(verified) => schemes.sessions()?.0.open(cx, verified),
+        First::Join(joining) => joining.open(cx, schemes.sessions()?.0),
     };
     let done = match kernel.system(organization, action, run).await {
         // Something happened to the token since: the next look says what, and counts it.
@@ -319,7 +316,7 @@ fn on_reader(kernel: &Arc<Kernel>, conn: &mut Conn, request: &Request) -> Step {
         return refused(Error::internal("a request without its token"), None);
     };
     let meta = kernel.registry.entries()[request.place].meta;
-    if presented.kind() == Kind::Gateway && !meta.gateway {
+    if presented.scheme().reach() == Reach::Item && !meta.of_item {
         return Step::Done(stranger(
             kernel,
             &request.origin,
@@ -378,16 +375,11 @@ impl<'a> Case<'a> {
         if credential.replay_pending {
             return Ok(Step::First(
                 self.actor.organization,
-                First::Use(credential.token_id),
+                First::Use(presented.scheme(), credential.token_id),
             ));
         }
-        note_use(
-            self.kernel,
-            &self.request.origin,
-            presented.kind(),
-            &credential,
-            self.now,
-        );
+        let used = Use::of(&credential, &self.request.origin, self.now);
+        note_use(self.kernel, presented.scheme(), credential.last_used_at, used);
         let path = path_of(self.entry, self.request);
         if let Err(error) = self.admit(&path) {
             return Ok(Step::Done(self.denied(error)));
@@ -432,16 +424,10 @@ impl<'a> Case<'a> {
     /// A token that rotated itself may fetch the lost answer of that rotation. Whatever else it asks for, and
     /// however wrongly it asks, it is a revoked token (D5.5).
     fn fetch_lost_answer(self, presented: &Presented, credential: Credential) -> Step {
-        let (kernel, origin) = (self.kernel, &self.request.origin);
+        let (kernel, origin, scheme) = (self.kernel, &self.request.origin, presented.scheme());
         let dead = |credential: &Credential| {
             let error = credential::only_replays();
-            Step::Done(known_but_dead(
-                kernel,
-                origin,
-                Kind::ServiceAccount,
-                credential,
-                error,
-            ))
+            Step::Done(known_but_dead(kernel, origin, scheme, credential, error))
         };
         let path = path_of(self.entry, self.request);
         if !self.entry.meta.reveals_secret || self.admit(&path).is_err() {
@@ -454,7 +440,7 @@ impl<'a> Case<'a> {
             return dead(&credential);
         };
         match self.queue(presented, decoded, None) {
-            Step::Queued(answer, _) => Step::Fetching(answer, Box::new(credential)),
+            Step::Queued(answer, _) => Step::Fetching(answer, scheme, Box::new(credential)),
             step => step,
         }
     }

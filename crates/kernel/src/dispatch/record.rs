@@ -4,8 +4,8 @@
 
 use super::{Case, Outcome};
 use crate::audit::{Decision, Note};
-use crate::auth::{OrganizationId, Origin};
-use crate::credential::{Credential, Kind, Use};
+use crate::auth::Origin;
+use crate::credential::{Credential, Scheme, Use};
 use crate::cx::Cx;
 use crate::error::{Code, Error, Result};
 use crate::fence;
@@ -51,7 +51,7 @@ pub(super) fn misdated(kernel: &Kernel, origin: &Origin, error: &Error) -> Optio
 pub(super) fn known_but_dead(
     kernel: &Arc<Kernel>,
     origin: &Origin,
-    kind: Kind,
+    scheme: Scheme,
     credential: &Credential,
     error: Error,
 ) -> Outcome {
@@ -64,19 +64,16 @@ pub(super) fn known_but_dead(
         .count_known(organization, &credential.token_id, error.code().as_str());
     let now = kernel.clock.now();
     let revoked = error.code() == Code::TokenRevoked;
-    // A session has one holder, and its end is told by its own event.
-    if revoked && kind != Kind::Session && kernel.ledger.is_new_reuse(&credential.token_id, now) {
-        let (shared, token_id) = (kernel.clone(), credential.token_id.clone());
+    if revoked
+        && let Some(action) = scheme.reuse()
+        && kernel.ledger.is_new_reuse(&credential.token_id, now)
+    {
+        let token_id = credential.token_id.clone();
         let run = move |cx: &mut Cx<'_>| {
             cx.target(&fence::TOKEN, token_id.clone());
-            shared.credentials.reused(cx, &token_id)
+            scheme.reused(cx, &token_id)
         };
-        let action = Some(if credential.item.is_some() {
-            "gateway_token.reuse_detected"
-        } else {
-            "service_account.token.reuse_detected"
-        });
-        let unit = kernel.unit(organization.clone(), action, Box::new(run), None);
+        let unit = kernel.unit(organization.clone(), Some(action), Box::new(run), None);
         if let Err(error) = kernel.submit(unit) {
             tracing::warn!("the reuse of a revoked token could not be recorded: {error}");
         }
@@ -85,43 +82,9 @@ pub(super) fn known_but_dead(
 }
 
 /// Notes the use of a token or of a session, if the stored one is old.
-pub(super) fn note_use(
-    kernel: &Kernel,
-    origin: &Origin,
-    kind: Kind,
-    credential: &Credential,
-    now: Timestamp,
-) {
-    let organization = &credential.organization;
-    note_use_of(
-        kernel,
-        origin,
-        kind,
-        organization,
-        &credential.token_id,
-        credential.last_used_at,
-        now,
-    );
-}
-
-pub(super) fn note_use_of(
-    kernel: &Kernel,
-    origin: &Origin,
-    kind: Kind,
-    organization: &OrganizationId,
-    id: &str,
-    last: Option<Timestamp>,
-    now: Timestamp,
-) {
-    let stale = last.is_none_or(|at| now.as_ms() - at.as_ms() > USE_PRECISION_MS);
-    if stale {
-        kernel.ledger.used(Use {
-            kind,
-            organization: organization.clone(),
-            token_id: id.to_owned(),
-            at: now,
-            source_ip: origin.source_ip,
-        });
+pub(super) fn note_use(kernel: &Kernel, scheme: Scheme, last: Option<Timestamp>, used: Use) {
+    if last.is_none_or(|at| used.at.as_ms() - at.as_ms() > USE_PRECISION_MS) {
+        kernel.ledger.used(scheme, used);
     }
 }
 
@@ -148,8 +111,7 @@ impl Case<'_> {
     /// Counts a read, or notes it; returns whether the reader should take a breath: slower reads now are better than
     /// refused reads when the buffer is full (D12.7).
     pub(super) fn record_read(&self, traces: Traces, result: &Result<Answer>) -> Result<bool> {
-        let (meta, ledger, organization) =
-            (self.entry.meta, &self.kernel.ledger, &self.actor.organization);
+        let (meta, ledger, organization) = (self.entry.meta, &self.kernel.ledger, &self.actor.organization);
         let missed = result.as_ref().err().is_some_and(|e| e.code() == Code::NotFound);
         if !meta.sensitive && !missed {
             ledger.count_read(organization, &self.actor.id, meta.id);

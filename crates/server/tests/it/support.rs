@@ -192,7 +192,7 @@ impl App {
             rights: provost_server::rights::DECIDING,
             endings: provost_server::ends::endings(),
             registry: app::registry().with(more),
-            credentials: Box::new(provost_server::areas::oauth::credentials()),
+            schemes: provost_server::app::SCHEMES,
             keys: Keys::open(&self.keys_dir).unwrap(),
             location,
             clock: clock.clone(),

@@ -56,7 +56,7 @@ mod vouched;
 
 pub(crate) use clients::joined_client;
 pub use clients::{STATEMENTS as CLIENT_STATEMENTS, wider_than_granted, write_ceilings};
-pub use credentials::credentials;
+pub use credentials::DelegatedTokens;
 pub use ends::{ENDINGS, RETAKINGS, STATEMENTS as ENDS_STATEMENTS, void_codes};
 pub use form::Form;
 pub use held::{

@@ -34,7 +34,7 @@ mod update;
 mod upkeep;
 mod worker;
 
-pub use credentials::ServiceAccountCredentials;
+pub use credentials::{AccountTokens, FORM};
 pub use ends::{ENDINGS, RETAKINGS};
 pub use held::{STATEMENTS as HELD_STATEMENTS, count_held, held, hold_every, release, release_every};
 pub use model::{Rights, ScopeList, may_be_held};

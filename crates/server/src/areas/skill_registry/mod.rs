@@ -51,7 +51,7 @@ mod upkeep;
 pub mod version;
 mod withdraw;
 
-pub use credentials::{STATEMENTS as CREDENTIAL_STATEMENTS, TokenCredentials};
+pub use credentials::{FORM, GatewayTokens, STATEMENTS as CREDENTIAL_STATEMENTS};
 pub use ends::{ENDINGS, RETAKINGS, STATEMENTS as ENDS_STATEMENTS};
 pub use install_store::STATEMENTS as INSTALL_STATEMENTS;
 pub use store::STATEMENTS;
