@@ -485,6 +485,7 @@ mod tests {
             token: Some(TokenRef {
                 id: "sat_1".into(),
                 prefix: "prov_sat_x".into(),
+                is_own: true,
             }),
             replay_only: false,
             item: None,

@@ -452,18 +452,15 @@ pub struct TokenRef {
     pub id: String,
     /// The public prefix, for example `prov_sat_…`.
     pub prefix: String,
+    /// Whether it is the principal's own, and not that of one item or of a session.
+    pub is_own: bool,
 }
 
 impl Actor {
     /// Says whether the caller is this principal by a token of its own, and not by a session that another issuer, a client
     /// or a person began for it: what such a session does to the principal would outlive the session.
     pub fn is_itself(&self, id: &str) -> bool {
-        let lead = crate::token::TokenKind::ServiceAccount.lead();
-        self.id == id
-            && self
-                .token
-                .as_ref()
-                .is_some_and(|token| token.prefix.starts_with(lead))
+        self.id == id && self.token.as_ref().is_some_and(|token| token.is_own)
     }
 
     /// Returns the actor of the program's own work in an organization.

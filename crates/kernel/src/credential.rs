@@ -1,7 +1,7 @@
 //! From a presented token to an actor (D2).
 //!
-//! The kernel recognizes tokens and judges their state; where the rows lie is an area's matter, behind the
-//! ports [`Credentials`] and [`Sessions`]. What a delegated token says is checked by [`Verifier`], which may ask
+//! The kernel recognizes tokens and judges their state; what kinds there are and where their rows lie, the areas declare
+//! ([`TokenScheme`], [`Sessions`]). What a delegated token says is checked by [`Verifier`], which may ask
 //! others; whether its session still stands is read like everything else. Validity is read in the request's own
 //! snapshot and never cached (D2.9).
 //!
@@ -11,13 +11,15 @@
 //! INVARIANT CR-3: a delegated token acts by a session of its own organization, client and principal, and by no
 //! other.
 
+mod scheme;
+
+pub use scheme::{Admission, Reach, Scheme, Schemes, Sessions, TokenScheme};
+
 use crate::auth::{Actor, OrganizationId, Origin, Permission, Role, ScopeSet, TokenRef};
-use crate::cx::Cx;
-use crate::db::{Row, Statement, Tx};
 use crate::error::{Code, Error, Result};
 use crate::keys::Keys;
 use crate::time::Timestamp;
-use crate::token::{self, TokenKind};
+use crate::token;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use std::any::Any;
@@ -33,6 +35,10 @@ pub const MAX_TOKEN_BYTES: usize = 8 * 1024;
 pub const SELF_REPLAY_SECS: i64 = 600;
 
 /// What a store knows about one token and its account.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, read from a row"
+)]
 #[derive(Clone, Debug)]
 pub struct Credential {
     /// The organization of the token.
@@ -55,6 +61,8 @@ pub struct Credential {
     pub token_id: String,
     /// The token's public prefix.
     pub prefix: String,
+    /// Whether the token is the principal's own, and not that of one item or of a session.
+    pub is_own: bool,
     /// The token's MAC.
     pub mac: Vec<u8>,
     /// The key that made the MAC.
@@ -69,77 +77,10 @@ pub struct Credential {
     pub replay_pending: bool,
     /// Its last use, as stored.
     pub last_used_at: Option<Timestamp>,
-    /// The item that a gateway token is bound to (D10.6).
+    /// The one item that the token is bound to (D10.6).
     pub item: Option<String>,
     /// The client of a session.
     pub client: Option<String>,
-}
-
-/// Where tokens and accounts lie. The area of service accounts provides it.
-pub trait Credentials: Send + Sync + 'static {
-    /// Returns the statement that finds a token by its public lookup id (`?1`).
-    fn lookup(&self) -> &'static Statement;
-
-    /// Reads a row of that statement.
-    fn read(&self, row: &Row<'_>) -> Result<Credential>;
-
-    /// Finds a gateway token by its public lookup id, and its principal's state in the same snapshot.
-    fn gateway(&self, _tx: &mut Tx<'_>, _lookup_id: &str) -> Result<Option<Credential>> {
-        Ok(None)
-    }
-
-    /// Notes that a token was used for the first time: its replay ends (D4.8).
-    fn first_use(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()>;
-
-    /// Notes a use that is 60 seconds newer than the stored one (D2.5).
-    fn touch(&self, cx: &mut Cx<'_>, used: &Use) -> Result<()>;
-
-    /// Reacts to a dead token that was presented again (D2.10).
-    fn reused(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()>;
-
-    /// Where sessions lie; without them no delegated token is accepted and nobody can come by MCP.
-    fn sessions(&self) -> Option<&dyn Sessions> {
-        None
-    }
-}
-
-/// Where sessions lie (D7).
-pub trait Sessions: Send + Sync {
-    /// Returns the statement that finds a session and the state of its principal by its grant (`?1`).
-    fn lookup(&self) -> &'static Statement;
-
-    /// Reads a row of that statement. The token's id is the session's.
-    fn read(&self, row: &Row<'_>) -> Result<Credential>;
-
-    /// Makes the session of a token that another issuer gave out and that is seen for the first time (D7.1).
-    ///
-    /// Errors: `Unauthenticated` when the organization knows no such principal.
-    fn open(&self, cx: &mut Cx<'_>, verified: &Verified) -> Result<()>;
-
-    /// Says whether a service account's token may come by MCP from a client (D7.11).
-    fn admit(&self, tx: &mut Tx<'_>, credential: &Credential, client: &McpClient) -> Result<Admission>;
-
-    /// Makes the session of a service account's token and a client.
-    fn join(&self, cx: &mut Cx<'_>, credential: &Credential, client: &McpClient) -> Result<()>;
-
-    /// Notes a use that is 60 seconds newer than the stored one (D7.3).
-    fn touch(&self, cx: &mut Cx<'_>, used: &Use) -> Result<()>;
-}
-
-/// What the sessions say of a service account's token at the MCP endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// A session of this token was cut.
-    Refused,
-    /// The session is there.
-    Known {
-        /// The session.
-        session_id: String,
-        /// Its last use, as stored.
-        last_used_at: Timestamp,
-    },
-    /// There is none yet.
-    New,
 }
 
 /// A client of the MCP endpoint, in its own words.
@@ -228,42 +169,15 @@ pub trait Verifier: Send + Sync + 'static {
     ) -> Pin<Box<dyn Future<Output = Result<Verified>> + Send + 'a>>;
 }
 
-/// What kind of row a token stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// A service account's token.
-    ServiceAccount,
-    /// A gateway token.
-    Gateway,
-    /// A session, by a delegated token.
-    Session,
-}
-
 /// Finds the row of a caller again, and bounds it.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    pub kind: Kind,
+    pub scheme: Scheme,
     pub lookup: String,
     verified: Option<Arc<Verified>>,
 }
 
 impl Caller {
-    /// Returns the statement that finds the row.
-    pub fn statement(kind: Kind, credentials: &dyn Credentials) -> Result<&'static Statement> {
-        match kind {
-            Kind::ServiceAccount | Kind::Gateway => Ok(credentials.lookup()),
-            Kind::Session => Ok(sessions(credentials)?.lookup()),
-        }
-    }
-
-    /// Reads the row.
-    pub fn read(kind: Kind, credentials: &dyn Credentials, row: &Row<'_>) -> Result<Credential> {
-        match kind {
-            Kind::ServiceAccount | Kind::Gateway => credentials.read(row),
-            Kind::Session => sessions(credentials)?.read(row),
-        }
-    }
-
     /// Takes from a session what its token does not say (CR-2).
     ///
     /// Errors: `Unauthenticated` for a session of another organization, client or principal.
@@ -291,15 +205,9 @@ impl Caller {
     }
 }
 
-pub(crate) fn sessions(credentials: &dyn Credentials) -> Result<&dyn Sessions> {
-    credentials.sessions().ok_or_else(invalid_token)
-}
-
 /// One use of a token or of a session.
 #[derive(Clone, Debug)]
 pub struct Use {
-    /// Whether a token or a session was used.
-    pub kind: Kind,
     /// The token's organization.
     pub organization: OrganizationId,
     /// The token.
@@ -308,6 +216,18 @@ pub struct Use {
     pub at: Timestamp,
     /// From where.
     pub source_ip: IpAddr,
+}
+
+impl Use {
+    /// Returns the use of a token by a request.
+    pub(crate) fn of(credential: &Credential, origin: &Origin, at: Timestamp) -> Self {
+        Self {
+            organization: credential.organization.clone(),
+            token_id: credential.token_id.clone(),
+            at,
+            source_ip: origin.source_ip,
+        }
+    }
 }
 
 /// A token as it was presented: well formed and its checksum right, or verified; its row is not looked up yet.
@@ -319,7 +239,7 @@ pub struct Presented {
 
 impl std::fmt::Debug for Presented {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Presented({:?})", self.caller.kind)
+        write!(f, "Presented({:?})", self.caller.scheme)
     }
 }
 
@@ -328,16 +248,15 @@ impl Presented {
     ///
     /// Errors: `Unauthenticated` for no header, two, another scheme, a malformed value or a wrong checksum; those of
     /// the verifier.
-    pub(crate) async fn recognize(verifier: Option<&dyn Verifier>, ask: Ask<'_>) -> Result<Self> {
+    pub(crate) async fn recognize(
+        schemes: &Schemes,
+        verifier: Option<&dyn Verifier>,
+        ask: Ask<'_>,
+    ) -> Result<Self> {
         let (scheme, token) = bearer(ask.headers)?;
-        if let Some(parsed) = token::parse(token).filter(|_| scheme == Scheme::Bearer) {
-            let kind = match parsed.kind {
-                TokenKind::ServiceAccount => Kind::ServiceAccount,
-                TokenKind::Gateway => Kind::Gateway,
-                TokenKind::Refresh => return Err(invalid_token()),
-            };
+        if let Some(parsed) = token::parse(token).filter(|_| scheme == AuthScheme::Bearer) {
             let caller = Caller {
-                kind,
+                scheme: schemes.of(&parsed).ok_or_else(invalid_token)?,
                 lookup: parsed.lookup_id.to_owned(),
                 verified: None,
             };
@@ -346,11 +265,11 @@ impl Presented {
                 token: Some(crate::Secret::new(token.to_owned())),
             });
         }
-        let judge = verifier.filter(|_| !token.starts_with("prov_"));
+        let judge = verifier.filter(|_| !token.starts_with(token::LEAD));
         let checked = judge.ok_or_else(invalid_token)?.verify(token, ask).await?;
         Ok(Self {
             caller: Caller {
-                kind: Kind::Session,
+                scheme: schemes.sessions()?.1,
                 lookup: checked.grant.clone(),
                 verified: Some(Arc::new(checked)),
             },
@@ -358,9 +277,9 @@ impl Presented {
         })
     }
 
-    /// Returns what kind of row the token stands for.
-    pub fn kind(&self) -> Kind {
-        self.caller.kind
+    /// Returns the scheme that the token is of.
+    pub fn scheme(&self) -> Scheme {
+        self.caller.scheme
     }
 
     /// Says whether the session has yet to list what this token may do. Only one that stands is asked to.
@@ -389,14 +308,14 @@ impl Presented {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scheme {
+enum AuthScheme {
     Bearer,
     /// Of a token that is bound to a key (RFC 9449).
     Dpop,
 }
 
 /// Reads the one `Authorization` header.
-fn bearer(headers: &HeaderMap) -> Result<(Scheme, &str)> {
+fn bearer(headers: &HeaderMap) -> Result<(AuthScheme, &str)> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values
         .next()
@@ -405,7 +324,10 @@ fn bearer(headers: &HeaderMap) -> Result<(Scheme, &str)> {
         return Err(invalid_token());
     }
     let bytes = value.as_bytes();
-    let schemes = [(Scheme::Bearer, &b"bearer "[..]), (Scheme::Dpop, b"dpop ")];
+    let schemes = [
+        (AuthScheme::Bearer, &b"bearer "[..]),
+        (AuthScheme::Dpop, b"dpop "),
+    ];
     let found = schemes.into_iter().find_map(|(scheme, lead)| {
         let (head, token) = bytes.split_at_checked(lead.len())?;
         head.eq_ignore_ascii_case(lead).then_some((scheme, token))
@@ -458,6 +380,7 @@ impl Credential {
             token: Some(TokenRef {
                 id: self.token_id.clone(),
                 prefix: self.prefix.clone(),
+                is_own: self.is_own,
             }),
             replay_only,
             item: self.item.clone(),
@@ -495,303 +418,4 @@ pub fn only_replays() -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn credential() -> Credential {
-        Credential {
-            organization: OrganizationId::parse("acme").unwrap(),
-            kind: "service_account",
-            principal_id: "sa_1".into(),
-            display: "bot".into(),
-            role: Some(Role::Admin),
-            account_scopes: None,
-            token_scopes: None,
-            enabled: true,
-            token_id: "sat_1".into(),
-            prefix: "prov_sat_x".into(),
-            mac: vec![],
-            pepper_id: "pepper-1".into(),
-            expires_at: Timestamp::from_ms(10_000),
-            revoked_at: None,
-            self_rotated: false,
-            replay_pending: false,
-            last_used_at: None,
-            item: None,
-            client: None,
-        }
-    }
-
-    #[test]
-    fn debug_shows_whose_it_is_and_nothing_that_opens_a_door() {
-        let verified = Verified {
-            organization: OrganizationId::parse("acme").unwrap(),
-            grant: "grant-of-somebody".into(),
-            client: None,
-            principal: None,
-            scopes: ScopeSet::all(),
-            grows: false,
-            expires_at: Timestamp::from_ms(1),
-            opening: None,
-        };
-        let said = format!("{verified:?}");
-        assert!(
-            said.contains("acme") && !said.contains("grant-of-somebody"),
-            "{said}"
-        );
-        let presented = Presented {
-            caller: Caller {
-                kind: Kind::ServiceAccount,
-                lookup: "public-part".into(),
-                verified: None,
-            },
-            token: Some(crate::Secret::new("prov_sat_the_secret".to_owned())),
-        };
-        let said = format!("{presented:?}");
-        assert!(
-            said.contains("ServiceAccount") && !said.contains("the_secret"),
-            "{said}"
-        );
-    }
-
-    /// Proves CR-1.
-    #[test]
-    fn expiry_is_exclusive_to_the_millisecond() {
-        assert!(credential().judge(Timestamp::from_ms(9_999)).is_ok());
-        let error = credential().judge(Timestamp::from_ms(10_000)).unwrap_err();
-        assert_eq!(error.code(), Code::TokenExpired);
-    }
-
-    /// Proves CR-1.
-    #[test]
-    fn a_revoked_token_serves_only_the_replay_of_its_own_rotation() {
-        let mut revoked = credential();
-        revoked.expires_at = Timestamp::from_ms(10_000_000);
-        revoked.revoked_at = Some(Timestamp::from_ms(1_000));
-        assert_eq!(
-            revoked.judge(Timestamp::from_ms(1_000)).unwrap_err().code(),
-            Code::TokenRevoked
-        );
-        revoked.self_rotated = true;
-        assert!(revoked.judge(Timestamp::from_ms(600_999)).unwrap().replay_only);
-        assert!(revoked.judge(Timestamp::from_ms(601_000)).is_err());
-        revoked.self_rotated = false;
-        assert!(revoked.judge(Timestamp::from_ms(999)).is_err());
-    }
-
-    #[test]
-    fn one_header_of_a_known_scheme_carries_the_token() {
-        let read = |values: &[&[u8]]| {
-            let mut headers = HeaderMap::new();
-            for value in values {
-                headers.append(AUTHORIZATION, http::HeaderValue::from_bytes(value).unwrap());
-            }
-            let found = bearer(&headers).map(|(scheme, token)| (scheme == Scheme::Dpop, token.to_owned()));
-            found.map_err(|error| error.member("presented").is_some())
-        };
-        assert_eq!(read(&[b"Bearer t"]), Ok((false, "t".into())));
-        assert_eq!(read(&[b"bEARER t"]), Ok((false, "t".into())));
-        assert_eq!(read(&[b"DPoP t"]), Ok((true, "t".into())));
-        assert_eq!(read(&[]), Err(false), "nothing was presented");
-        for wrong in [
-            &b"Bearer"[..],
-            b"Bearer ",
-            b"DPoP ",
-            b"Basic t",
-            b"t",
-            b"Bearer \xff",
-        ] {
-            assert_eq!(read(&[wrong]), Err(true), "{wrong:?}");
-        }
-        assert_eq!(read(&[b"Bearer t", b"Bearer t"]), Err(true), "two");
-        let longest = [&b"Bearer "[..], &[b't'; MAX_TOKEN_BYTES]].concat();
-        assert!(read(&[&longest]).is_ok());
-        assert_eq!(read(&[&[&longest[..], b"t"].concat()]), Err(true));
-    }
-
-    /// Says yes to everything that it is asked about.
-    struct Trusting;
-
-    impl Verifier for Trusting {
-        fn verify<'a>(
-            &'a self,
-            token: &'a str,
-            _ask: Ask<'a>,
-        ) -> Pin<Box<dyn Future<Output = Result<Verified>> + Send + 'a>> {
-            Box::pin(async move {
-                Ok(Verified {
-                    organization: OrganizationId::parse("acme").unwrap(),
-                    grant: token.to_owned(),
-                    client: None,
-                    principal: None,
-                    scopes: ScopeSet::default(),
-                    grows: false,
-                    expires_at: Timestamp::EPOCH,
-                    opening: None,
-                })
-            })
-        }
-    }
-
-    #[tokio::test]
-    async fn tokens_of_ours_are_never_shown_to_the_verifier() {
-        let recognize = async |value: &str, verifier: Option<&dyn Verifier>| {
-            let mut headers = HeaderMap::new();
-            headers.insert(AUTHORIZATION, http::HeaderValue::from_str(value).unwrap());
-            let ask = Ask {
-                surface: &Surface::Http,
-                method: &Method::GET,
-                path: "/",
-                headers: &headers,
-                origin: &Origin::internal(Timestamp::EPOCH, &mut crate::entropy::UnitRng::new([2; 32])),
-            };
-            let found = Presented::recognize(verifier, ask).await.ok()?;
-            Some((
-                found.kind(),
-                found.caller.lookup.clone(),
-                found.verified().is_some(),
-            ))
-        };
-        let made = |kind| {
-            let minted = token::mint(kind, &mut crate::entropy::UnitRng::new([1; 32]));
-            (minted.token.expose().clone(), minted.lookup_id)
-        };
-        let trusting = Some(&Trusting as &dyn Verifier);
-        for (ours, kind) in [
-            (TokenKind::ServiceAccount, Kind::ServiceAccount),
-            (TokenKind::Gateway, Kind::Gateway),
-        ] {
-            let (text, lookup) = made(ours);
-            let found = recognize(&format!("Bearer {text}"), trusting).await;
-            assert_eq!(found, Some((kind, lookup, false)));
-            assert_eq!(recognize(&format!("DPoP {text}"), trusting).await, None);
-        }
-        let (refresh, _) = made(TokenKind::Refresh);
-        assert_eq!(recognize(&format!("Bearer {refresh}"), trusting).await, None);
-        assert_eq!(recognize("Bearer prov_typo", trusting).await, None);
-        let theirs = Some((Kind::Session, "theirs".to_owned(), true));
-        assert_eq!(recognize("Bearer theirs", trusting).await, theirs);
-        assert_eq!(recognize("DPoP theirs", trusting).await, theirs);
-        assert_eq!(recognize("Bearer theirs", None).await, None);
-    }
-
-    #[test]
-    fn who_has_no_role_is_known_and_may_do_nothing() {
-        let without = Credential {
-            role: None,
-            ..credential()
-        };
-        let actor = without.judge(Timestamp::EPOCH).unwrap();
-        assert!(!actor.has_role && credential().judge(Timestamp::EPOCH).unwrap().has_role);
-        assert_eq!(actor.permission, Permission::none());
-    }
-
-    /// Proves CR-1.
-    #[test]
-    fn a_disabled_account_is_a_stranger() {
-        let mut disabled = credential();
-        disabled.enabled = false;
-        assert_eq!(
-            disabled.judge(Timestamp::EPOCH).unwrap_err().code(),
-            Code::Unauthenticated
-        );
-    }
-
-    /// Its 256 bits are what keeps a token from being guessed: none of them may be left out.
-    /// Proves CR-1.
-    #[test]
-    fn a_mac_that_differs_in_one_bit_or_in_its_length_is_another_tokens() {
-        let dir = std::env::temp_dir().join(format!("provost-credential-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        let entropy = crate::entropy::SeededEntropy::new(1);
-        let keys = Keys::create(&dir, Timestamp::EPOCH, &entropy).unwrap();
-        let presented = Presented {
-            caller: Caller {
-                kind: Kind::ServiceAccount,
-                lookup: "x".into(),
-                verified: None,
-            },
-            token: Some(crate::Secret::new("prov_sat_x".to_owned())),
-        };
-        let (pepper, mac) = keys.token_mac_current("prov_sat_x");
-        let pepper = pepper.as_str();
-        let stored = |mac: &[u8], pepper: &str| Credential {
-            mac: mac.to_vec(),
-            pepper_id: pepper.to_owned(),
-            ..credential()
-        };
-        assert!(presented.matches(&stored(&mac, pepper), &keys).unwrap());
-        for bit in 0..256 {
-            let mut other = mac;
-            other[bit / 8] ^= 1 << (bit % 8);
-            assert!(
-                !presented.matches(&stored(&other, pepper), &keys).unwrap(),
-                "bit {bit}"
-            );
-        }
-        for length in [0, 1, 8, 16, 31] {
-            assert!(
-                !presented.matches(&stored(&mac[..length], pepper), &keys).unwrap(),
-                "{length} bytes"
-            );
-        }
-        // An unknown pepper is our own row's word: nobody is turned away for it.
-        let error = presented.matches(&stored(&mac, "pepper-2"), &keys).unwrap_err();
-        assert_eq!(error.code(), Code::Unavailable);
-        std::fs::remove_dir_all(&dir).unwrap();
-    }
-
-    /// Proves CR-2, CR-3.
-    #[test]
-    fn a_delegated_token_can_do_what_it_and_its_session_both_say_until_the_first_of_them_ends() {
-        let caller = |scopes: &[&str], ms| Caller {
-            kind: Kind::Session,
-            lookup: "x".into(),
-            verified: Some(Arc::new(Verified {
-                organization: OrganizationId::parse("acme").unwrap(),
-                grant: "x".into(),
-                client: Some("client".into()),
-                principal: Some("sa_1".into()),
-                scopes: ScopeSet::of(scopes),
-                grows: false,
-                expires_at: Timestamp::from_ms(ms),
-                opening: None,
-            })),
-        };
-        let session = |scopes: Option<&[&str]>| Credential {
-            token_scopes: scopes.map(ScopeSet::of),
-            client: Some("client".into()),
-            ..credential()
-        };
-        let bound = caller(&["audit:read", "events:write"], 5_000)
-            .bound(session(Some(&["events:read", "audit:export"])))
-            .unwrap();
-        assert_eq!(bound.token_scopes, Some(ScopeSet::of(&["events:read"])));
-        assert_eq!(bound.expires_at, Timestamp::from_ms(5_000));
-        let bound = caller(&["audit:read"], 50_000).bound(session(None)).unwrap();
-        assert_eq!(bound.token_scopes, Some(ScopeSet::of(&["audit:read"])));
-        assert_eq!(bound.expires_at, Timestamp::from_ms(10_000));
-        // Each alone: another organization, another client, no client, another principal.
-        for foreign in [
-            Credential {
-                organization: OrganizationId::parse("umbrella").unwrap(),
-                ..session(None)
-            },
-            Credential {
-                client: Some("client-2".into()),
-                ..session(None)
-            },
-            Credential {
-                client: None,
-                ..session(None)
-            },
-            Credential {
-                principal_id: "sa_2".into(),
-                ..session(None)
-            },
-        ] {
-            let refused = caller(&["audit:read"], 5_000).bound(foreign).unwrap_err();
-            assert_eq!(refused.code(), Code::Unauthenticated);
-        }
-    }
-}
+pub(crate) mod tests;

@@ -104,6 +104,8 @@ pub struct Fences {
     pub acts: Readers,
     /// The names of acts that are no operations.
     pub own_acts: &'static [&'static str],
+    /// The names of own acts whose details are for overseers, whoever reads those of the others.
+    pub overseen_acts: &'static [&'static str],
     /// The records.
     pub targets: &'static [&'static TargetKind],
     /// The events.
@@ -126,6 +128,7 @@ pub struct Fences {
 macro_rules! fences {
     (
         acts $acts:expr, [$($own:expr),* $(,)?];
+        $(overseen [$($overseen:expr),* $(,)?];)?
         $(targets { $($(#[$target_doc:meta])* $target:ident = $target_word:expr => $target_readers:expr;)* })?
         $(events { $($(#[$event_doc:meta])* $event:ident = $event_word:expr => $event_readers:expr;)* })?
         $(members { $($path:expr => $member_readers:expr;)* })?
@@ -140,6 +143,7 @@ macro_rules! fences {
         pub static FENCES: $crate::fence::Fences = $crate::fence::Fences {
             acts: $acts,
             own_acts: &[$($own),*],
+            overseen_acts: &[$($($overseen),*)?],
             targets: &[$($(&$target),*)?],
             events: &[$($(&$event),*)?],
             members: &[$($(($path, $member_readers)),*)?],
@@ -151,9 +155,6 @@ fences! {
     acts Readers::Overseers, [
         "access.summary",
         "authentication.failed",
-        "mcp.session.issued",
-        "service_account.token.reuse_detected",
-        "gateway_token.reuse_detected",
     ];
     targets {
         /// A token of any kind.
@@ -190,6 +191,8 @@ impl Declared {
     pub(crate) fn add(&mut self, operations: impl Iterator<Item = &'static str>, fences: &'static Fences) {
         let acts = operations.chain(fences.own_acts.iter().copied());
         self.acts.extend(acts.map(|act| (act, fences.acts)));
+        let overseen = fences.overseen_acts.iter().copied();
+        self.acts.extend(overseen.map(|act| (act, Readers::Overseers)));
         self.fences.push(fences);
     }
 

@@ -1,7 +1,7 @@
 //! The installation's mechanisms in one place: what every request and every worker needs.
 
 use crate::auth::{Actor, OrganizationId};
-use crate::credential::Credentials;
+use crate::credential::Schemes;
 use crate::cx::Cx;
 use crate::db::RightsTable;
 use crate::db::{Location, Readers, Watch};
@@ -31,8 +31,8 @@ pub use crate::services::{Extras, Settings};
 pub struct Parts {
     /// The operations.
     pub registry: Registry,
-    /// Where tokens lie.
-    pub credentials: Box<dyn Credentials>,
+    /// The kinds of tokens.
+    pub schemes: Schemes,
     /// The key material.
     pub keys: Keys,
     /// The store, migrated.
@@ -55,8 +55,8 @@ pub struct Parts {
 pub struct Kernel {
     /// The operations.
     pub registry: Registry,
-    /// Where tokens lie.
-    pub credentials: Box<dyn Credentials>,
+    /// The kinds of tokens.
+    pub schemes: Schemes,
     /// The tables whose rows decide what somebody may do.
     pub rights: &'static [RightsTable],
     /// What of their changes takes away.
@@ -90,7 +90,7 @@ impl Kernel {
     pub fn start(parts: Parts) -> Result<Arc<Self>> {
         let Parts {
             registry,
-            credentials,
+            schemes,
             keys,
             location,
             clock,
@@ -133,7 +133,7 @@ impl Kernel {
                 watch,
                 broken: AtomicBool::new(false),
                 registry,
-                credentials,
+                schemes,
                 rights,
                 endings,
                 jobs_due: tokio::sync::Notify::new(),

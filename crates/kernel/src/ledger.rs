@@ -14,7 +14,7 @@ mod notes;
 
 use crate::audit::{Decision, Note};
 use crate::auth::OrganizationId;
-use crate::credential::Use;
+use crate::credential::{Scheme, Use};
 use crate::error::Code;
 use crate::fence;
 use crate::sync;
@@ -60,7 +60,7 @@ pub(crate) struct Ledger {
     /// Notes for the audit log.
     pub notes: NoteBuffer,
     counts: Mutex<Counter>,
-    uses: Mutex<HashMap<String, Use>>,
+    uses: Mutex<HashMap<String, (Scheme, Use)>>,
     reused: Mutex<HashMap<String, i64>>,
 }
 
@@ -113,13 +113,13 @@ impl Ledger {
     }
 
     /// Notes a use of a token.
-    pub fn used(&self, used: Use) {
+    pub fn used(&self, scheme: Scheme, used: Use) {
         let mut waiting = lock(&self.uses);
         if waiting
             .get(&used.token_id)
-            .is_none_or(|known| known.at <= used.at)
+            .is_none_or(|(_, known)| known.at <= used.at)
         {
-            waiting.insert(used.token_id.clone(), used);
+            waiting.insert(used.token_id.clone(), (scheme, used));
         }
     }
 
@@ -144,7 +144,7 @@ impl Ledger {
     }
 
     /// Takes the uses that wait.
-    pub fn take_uses(&self) -> Vec<Use> {
+    pub fn take_uses(&self) -> Vec<(Scheme, Use)> {
         lock(&self.uses).drain().map(|(_, used)| used).collect()
     }
 }
@@ -198,7 +198,7 @@ pub(crate) fn summary_note(what: Counted, now: Timestamp) -> Note {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::credential::Kind;
+    use crate::credential::tests::OURS;
 
     #[test]
     fn failures_are_counted_by_network() {
@@ -222,16 +222,19 @@ mod tests {
     fn of_two_uses_the_later_one_waits() {
         let ledger = Ledger::default();
         let at = |ms| Use {
-            kind: Kind::ServiceAccount,
             organization: OrganizationId::installation(),
             token_id: "sat_1".into(),
             at: Timestamp::from_ms(ms),
             source_ip: IpAddr::from([127, 0, 0, 1]),
         };
         for ms in [5, 9, 7] {
-            ledger.used(at(ms));
+            ledger.used(Scheme(&OURS), at(ms));
         }
-        let waiting: Vec<i64> = ledger.take_uses().iter().map(|used| used.at.as_ms()).collect();
+        let waiting: Vec<i64> = ledger
+            .take_uses()
+            .iter()
+            .map(|(_, used)| used.at.as_ms())
+            .collect();
         assert_eq!(waiting, [9]);
     }
 

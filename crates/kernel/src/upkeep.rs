@@ -1,7 +1,7 @@
 //! What the kernel does from time to time without a request: it writes what was counted, and keeps the time.
 
 use crate::auth::OrganizationId;
-use crate::credential::{Kind, Use};
+use crate::credential::{Scheme, Use};
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -40,33 +40,28 @@ impl Kernel {
     /// Writes the last use of tokens in batches. Runs every few seconds and at the end.
     ///
     /// Errors: as writing does; what could not be written waits for the next time, and the other organizations' is written.
-    pub async fn flush_uses(self: &Arc<Self>) -> Result<()> {
+    pub async fn flush_uses(&self) -> Result<()> {
         let mut failed = Ok(());
-        let mut by_organization: BTreeMap<OrganizationId, Vec<Use>> = BTreeMap::new();
-        for used in self.ledger.take_uses() {
+        let mut by_organization: BTreeMap<OrganizationId, Vec<(Scheme, Use)>> = BTreeMap::new();
+        for (scheme, used) in self.ledger.take_uses() {
             by_organization
                 .entry(used.organization.clone())
                 .or_default()
-                .push(used);
+                .push((scheme, used));
         }
         for (organization, uses) in by_organization {
             for chunk in uses.chunks(200) {
-                let (waiting, chunk, shared) = (chunk, chunk.to_vec(), self.clone());
+                let (waiting, chunk) = (chunk, chunk.to_vec());
                 let written = self
                     .system(organization.clone(), None, move |cx| {
-                        chunk
-                            .iter()
-                            .try_for_each(|used| match (used.kind, shared.credentials.sessions()) {
-                                (Kind::Session, Some(sessions)) => sessions.touch(cx, used),
-                                (Kind::Session, None) => Ok(()),
-                                (Kind::ServiceAccount | Kind::Gateway, _) => {
-                                    shared.credentials.touch(cx, used)
-                                }
-                            })
+                        chunk.iter().try_for_each(|(scheme, used)| scheme.touch(cx, used))
                     })
                     .await;
                 if let Err(error) = written {
-                    waiting.iter().cloned().for_each(|used| self.ledger.used(used));
+                    waiting
+                        .iter()
+                        .cloned()
+                        .for_each(|(scheme, used)| self.ledger.used(scheme, used));
                     failed = Err(error);
                 }
             }

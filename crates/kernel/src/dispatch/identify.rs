@@ -1,10 +1,10 @@
 //! Who a request comes from, before what it wants is looked at: step 3 of D1.4, on every surface.
 
-use super::record::{failed, known_but_dead, misdated, note_use, note_use_of, stranger};
-use super::{First, Joining, Outcome, Request, Step};
+use super::record::{failed, known_but_dead, misdated, note_use, stranger};
+use super::{Case, First, Joining, Outcome, Request, Step};
 use crate::auth::{Actor, OrganizationId, Origin};
-use crate::credential::{self, Admission, Ask, Caller, Credential, Kind, Presented, Surface, Verifier};
-use crate::db::{Conn, Param, Tx};
+use crate::credential::{self, Admission, Ask, Credential, Presented, Reach, Surface, Use, Verifier};
+use crate::db::{Conn, Tx};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::threads::Turn;
@@ -88,7 +88,7 @@ where
     Ok((identity, Some(outcome)))
 }
 
-/// Says who asks for the operation at a place of the registry, which may take gateway tokens.
+/// Says who asks for the operation at a place of the registry, which may take tokens of one item.
 pub(super) async fn identify_for(
     kernel: &Arc<Kernel>,
     knock: Knock,
@@ -106,7 +106,7 @@ pub(super) async fn identify_for(
 /// Errors: the outcome that answers the request, a 401 as a rule.
 pub async fn recognize(kernel: &Arc<Kernel>, knock: &Knock) -> std::result::Result<Arc<Presented>, Outcome> {
     let presented = present(kernel, knock).await?;
-    if presented.kind() == Kind::Gateway {
+    if presented.scheme().reach() == Reach::Item {
         return Err(invalid(kernel, &knock.origin));
     }
     let (reply, answer) = oneshot::channel();
@@ -156,7 +156,7 @@ fn glance(
         Err(error) => Err(known_but_dead(
             kernel,
             origin,
-            presented.kind(),
+            presented.scheme(),
             &credential,
             error,
         )),
@@ -178,7 +178,7 @@ where
     F: Fn(&Actor, &Arc<Presented>) -> Option<Request> + Send + Sync + 'static,
 {
     let asked_for = place.map(|place| kernel.registry.entries()[place].meta);
-    if presented.kind() == Kind::Gateway && !asked_for.is_some_and(|meta| meta.gateway) {
+    if presented.scheme().reach() == Reach::Item && !asked_for.is_some_and(|meta| meta.of_item) {
         return Err(invalid(kernel, &knock.origin));
     }
     // A token that rotated itself may fetch the answer that was lost; `dispatch` says whether this is that (D5.5).
@@ -230,7 +230,7 @@ pub(super) async fn present(
         headers: &knock.headers,
         origin: &knock.origin,
     };
-    let presented = Presented::recognize(verifier, ask).await;
+    let presented = Presented::recognize(&kernel.schemes, verifier, ask).await;
     presented.map(Arc::new).map_err(|error| {
         if error.code().status() != 401 {
             return Outcome::refused(error, None);
@@ -264,29 +264,25 @@ fn look(
             Found::First(organization, first) => return Ok(Looked::First(organization, first)),
             Found::Refused(outcome) => return Ok(Looked::Refused(outcome)),
         };
+        let scheme = presented.scheme();
+        let note_use = || {
+            let used = Use::of(&credential, &knock.origin, now);
+            note_use(kernel, scheme, credential.last_used_at, used);
+        };
         if actor.replay_only && !takes_replays {
-            note_use(kernel, &knock.origin, presented.kind(), &credential, now);
+            note_use();
             let error = credential::only_replays();
-            let dead = known_but_dead(kernel, &knock.origin, presented.kind(), &credential, error);
+            let dead = known_but_dead(kernel, &knock.origin, scheme, &credential, error);
             return Ok(Looked::Refused(dead));
         }
         let Some(request) = want(&actor, presented) else {
             if !actor.replay_only {
-                note_use(kernel, &knock.origin, presented.kind(), &credential, now);
+                note_use();
             }
             return Ok(Looked::Known(Box::new((actor, None))));
         };
-        let entry = &kernel.registry.entries()[request.place];
-        let step = super::proceed(
-            kernel,
-            tx,
-            entry,
-            &request,
-            presented,
-            actor.clone(),
-            credential,
-            now,
-        )?;
+        let case = Case::of(kernel, &request, actor.clone(), now);
+        let step = case.proceed(tx, presented, credential)?;
         Ok(Looked::Known(Box::new((actor, Some((request, step))))))
     });
     found.unwrap_or_else(|error| Looked::Refused(Outcome::refused(error, None)))
@@ -309,7 +305,7 @@ pub(super) fn in_snapshot(
         Found::Refused(known_but_dead(
             kernel,
             origin,
-            presented.kind(),
+            presented.scheme(),
             &credential,
             error,
         ))
@@ -324,8 +320,8 @@ pub(super) fn in_snapshot(
     let Surface::Mcp(client) = surface else {
         return Ok(Found::Known(Box::new((actor, credential))));
     };
-    if presented.kind() == Kind::ServiceAccount && !actor.replay_only {
-        let sessions = credential::sessions(kernel.credentials.as_ref())?;
+    if presented.scheme().reach() == Reach::Principal && !actor.replay_only {
+        let (sessions, scheme) = kernel.schemes.sessions()?;
         match sessions.admit(tx, &credential, client)? {
             Admission::Refused => {
                 let error = credential::cut_at_mcp();
@@ -348,16 +344,11 @@ pub(super) fn in_snapshot(
                 session_id,
                 last_used_at,
             } => {
-                let organization = &credential.organization;
-                note_use_of(
-                    kernel,
-                    origin,
-                    Kind::Session,
-                    organization,
-                    &session_id,
-                    Some(last_used_at),
-                    now,
-                );
+                let used = Use {
+                    token_id: session_id,
+                    ..Use::of(&credential, origin, now)
+                };
+                note_use(kernel, scheme, Some(last_used_at), used);
             }
         }
     }
@@ -371,18 +362,8 @@ fn find(
     origin: &Origin,
     presented: &Presented,
 ) -> Result<std::result::Result<Credential, Found>> {
-    let credentials = kernel.credentials.as_ref();
     let caller = &presented.caller;
-    let found = match caller.kind {
-        Kind::Gateway => credentials.gateway(tx, &caller.lookup)?,
-        Kind::ServiceAccount | Kind::Session => {
-            let statement = Caller::statement(caller.kind, credentials)?;
-            let lookup = [Param::from(caller.lookup.as_str())];
-            tx.query_opt(statement, &lookup, |row| {
-                Caller::read(caller.kind, credentials, row)
-            })?
-        }
-    };
+    let found = caller.scheme.find(tx, &caller.lookup)?;
     if let (None, Some(verified)) = (&found, presented.verified())
         && verified.opening.is_some()
     {

@@ -17,22 +17,23 @@ pub use decode::percent_decode;
 pub use identify::{Identity, Knock, identify_and_call, recognize};
 
 use crate::auth::{Actor, OrganizationId, Origin};
-use crate::credential::{self, Caller, Credential, Credentials, Kind, Verified};
+use crate::credential::{self, Caller, Credential, Reach, Scheme, Sessions, Use, Verified};
 use crate::cx::Cx;
-use crate::db::{Conn, Param, Tx};
-use crate::error::{Code, Error, Result};
-use crate::kernel::{Kernel, buckets};
+use crate::db::{Conn, Tx};
+use crate::error::{Class, Code, Error, Result};
+use crate::kernel::Kernel;
 use crate::operation::{self, Answer, Entry, authorize};
-use crate::rate::{Bucket, Taken};
+use crate::rate::{Bucket, Taken, buckets};
 use crate::supervisor::catch_panic;
 use crate::threads::Turn;
+use crate::time::Timestamp;
 use crate::traces::{Later, Traces};
 use crate::work::{Call, Run, Unit};
 use bytes::Bytes;
 use decode::{Decoded, decode, path_of};
 use http::{HeaderMap, Method};
 use identify::Found;
-use record::{BREATH, known_but_dead, note_denial, note_use, record_read, stranger};
+use record::{BREATH, known_but_dead, note_use, stranger};
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -96,18 +97,18 @@ enum Step {
         Option<(&'static Bucket, Taken)>,
     ),
     /// A writer answers a revoked token that may only fetch the lost answer of its own rotation.
-    Fetching(oneshot::Receiver<Result<Answer>>, Box<Credential>),
+    Fetching(oneshot::Receiver<Result<Answer>>, Scheme, Box<Credential>),
 }
 
 /// What is written before a request goes on.
 #[derive(Clone)]
 enum First {
-    Use(String),
+    Use(Scheme, String),
     Open(Arc<Verified>),
     Join(Box<Joining>),
 }
 
-/// A service account's token that comes to the MCP endpoint as a client for the first time.
+/// A token that comes to the MCP endpoint as a client for the first time.
 #[derive(Clone)]
 struct Joining {
     caller: Caller,
@@ -121,17 +122,13 @@ impl Joining {
     /// INVARIANT MS-5: whoever was disabled or lost the token since a reader looked opens none.
     ///
     /// Errors: those of a token that may not come.
-    fn open(&self, cx: &mut Cx<'_>, credentials: &dyn Credentials) -> Result<()> {
-        let statement = Caller::statement(self.caller.kind, credentials)?;
-        let lookup = [Param::from(self.caller.lookup.as_str())];
-        let found = cx.query_opt(statement, &lookup, |row| {
-            Caller::read(self.caller.kind, credentials, row)
-        })?;
+    fn open(&self, cx: &mut Cx<'_>, sessions: &dyn Sessions) -> Result<()> {
+        let found = self.caller.scheme.find(&mut cx.tx(), &self.caller.lookup)?;
         let credential = found.ok_or_else(credential::invalid_token)?;
         if credential.judge(cx.latest())?.replay_only {
             return Err(Error::new(Code::TokenRevoked, "the token was rotated"));
         }
-        credential::sessions(credentials)?.join(cx, &credential, &self.client)
+        sessions.join(cx, &credential, &self.client)
     }
 }
 
@@ -141,7 +138,7 @@ struct Promised {
     answer: Answer,
     actor: Actor,
     traces: Traces,
-    now: crate::Timestamp,
+    now: Timestamp,
     rate: Rate,
 }
 
@@ -195,9 +192,9 @@ async fn conclude(
             let result = answer.await.unwrap_or_else(stopping);
             Outcome { result, rate }
         }
-        Step::Fetching(answer, credential) => match answer.await.unwrap_or_else(stopping) {
+        Step::Fetching(answer, scheme, credential) => match answer.await.unwrap_or_else(stopping) {
             Err(error) if error.code() == Code::TokenRevoked => {
-                known_but_dead(kernel, &request.origin, Kind::ServiceAccount, &credential, error)
+                known_but_dead(kernel, &request.origin, scheme, &credential, error)
             }
             result => Outcome { result, rate: None },
         },
@@ -222,8 +219,7 @@ async fn keep(kernel: &Arc<Kernel>, request: &Request, promised: Promised) -> Ou
         answer.media_type = later.media_type.unwrap_or(answer.media_type);
         answer
     });
-    let entry = &kernel.registry.entries()[request.place];
-    let recorded = record_read(kernel, entry, request, &actor, traces, &result, now);
+    let recorded = Case::of(kernel, request, actor, now).record_read(traces, &result);
     if let Ok(true) = recorded {
         tokio::time::sleep(BREATH).await;
     }
@@ -242,24 +238,25 @@ async fn settle(
     organization: OrganizationId,
     first: First,
 ) -> std::result::Result<(), Outcome> {
-    let shared = kernel.clone();
+    let schemes = kernel.schemes;
     let (is_stranger, is_joining) = (matches!(first, First::Open(_)), matches!(first, First::Join(_)));
     // Whose sessions are too many: a token of ours, or a grant of another issuer.
     let whose = match &first {
-        First::Use(token_id) => token_id.clone(),
+        First::Use(_, token_id) => token_id.clone(),
         First::Open(verified) => verified.grant.clone(),
         First::Join(joining) => joining.token_id.clone(),
     };
     let place = organization.clone();
     // A session that begins is news, and stands in the audit log.
-    let action = (!matches!(first, First::Use(_))).then_some("mcp.session.issued");
+    let began = schemes.delegated.map(Sessions::began);
+    let action = began.filter(|_| !matches!(first, First::Use(..)));
     let run = move |cx: &mut Cx<'_>| match &first {
-        First::Use(token_id) => {
+        First::Use(scheme, token_id) => {
             cx.erase_replay(token_id)?;
-            shared.credentials.first_use(cx, token_id)
+            scheme.first_use(cx, token_id)
         }
-        First::Open(verified) => credential::sessions(shared.credentials.as_ref())?.open(cx, verified),
-        First::Join(joining) => joining.open(cx, shared.credentials.as_ref()),
+        First::Open(verified) => schemes.sessions()?.0.open(cx, verified),
+        First::Join(joining) => joining.open(cx, schemes.sessions()?.0),
     };
     let done = match kernel.system(organization, action, run).await {
         // Something happened to the token since: the next look says what, and counts it.
@@ -294,12 +291,12 @@ pub async fn precheck(
     if identity.actor.replay_only {
         return Ok(identity.presented);
     }
-    let entry = &kernel.registry.entries()[request.place];
-    admit(entry, request, &identity.actor, &path_of(entry, request)).map_err(|error| {
-        note_denial(kernel, entry, request, &identity.actor, &error);
-        Outcome::refused(error, peek_rate(kernel, entry, &identity.actor))
-    })?;
-    Ok(identity.presented)
+    let Identity { actor, presented } = identity;
+    let case = Case::of(kernel, request, actor, kernel.clock.now());
+    match case.admit(&path_of(case.entry, request)) {
+        Ok(()) => Ok(presented),
+        Err(error) => Err(case.denied(error)),
+    }
 }
 
 impl Request {
@@ -315,11 +312,11 @@ impl Request {
 
 /// Everything between the bytes of a request and either its answer or its unit.
 fn on_reader(kernel: &Arc<Kernel>, conn: &mut Conn, request: &Request) -> Step {
-    let entry = &kernel.registry.entries()[request.place];
     let Some(presented) = &request.presented else {
         return refused(Error::internal("a request without its token"), None);
     };
-    if presented.kind() == Kind::Gateway && !entry.meta.gateway {
+    let meta = kernel.registry.entries()[request.place].meta;
+    if presented.scheme().reach() == Reach::Item && !meta.of_item {
         return Step::Done(stranger(
             kernel,
             &request.origin,
@@ -327,14 +324,13 @@ fn on_reader(kernel: &Arc<Kernel>, conn: &mut Conn, request: &Request) -> Step {
             credential::invalid_token(),
         ));
     }
-    let step = conn.read(|tx| in_snapshot(kernel, tx, entry, request, presented));
+    let step = conn.read(|tx| in_snapshot(kernel, tx, request, presented));
     step.unwrap_or_else(|error| refused(error, None))
 }
 
 fn in_snapshot(
     kernel: &Arc<Kernel>,
     tx: &mut Tx<'_>,
-    entry: &Entry,
     request: &Request,
     presented: &Presented,
 ) -> Result<Step> {
@@ -345,222 +341,208 @@ fn in_snapshot(
         Found::First(organization, first) => return Ok(Step::First(organization, first)),
         Found::Refused(outcome) => return Ok(Step::Done(outcome)),
     };
-    if actor.replay_only {
-        return Ok(fetch_lost_answer(
-            kernel, entry, request, actor, presented, credential, now,
-        ));
+    let case = Case::of(kernel, request, actor, now);
+    if case.actor.replay_only {
+        return Ok(case.fetch_lost_answer(presented, credential));
     }
-    proceed(kernel, tx, entry, request, presented, actor, credential, now)
+    case.proceed(tx, presented, credential)
 }
 
-/// Everything behind the authentication, for a token that is alive.
-#[expect(clippy::too_many_arguments, reason = "the parts of one request, used once")]
-fn proceed(
-    kernel: &Arc<Kernel>,
-    tx: &mut Tx<'_>,
-    entry: &Entry,
-    request: &Request,
-    presented: &Presented,
+/// A request as far as it has come: who asks for what, judged at one instant.
+struct Case<'a> {
+    kernel: &'a Arc<Kernel>,
+    entry: &'a Entry,
+    request: &'a Request,
     actor: Actor,
-    credential: Credential,
-    now: crate::Timestamp,
-) -> Result<Step> {
-    if credential.replay_pending {
-        return Ok(Step::First(actor.organization, First::Use(credential.token_id)));
-    }
-    note_use(kernel, &request.origin, presented.kind(), &credential, now);
-    let path = path_of(entry, request);
-    if let Err(error) = admit(entry, request, &actor, &path) {
-        note_denial(kernel, entry, request, &actor, &error);
-        return Ok(refused(error, peek_rate(kernel, entry, &actor)));
-    }
-    let rate = match take_rate(kernel, entry, &actor) {
-        Ok(rate) => rate,
-        Err((error, rate)) => return Ok(refused(error, rate)),
-    };
-    let decoded = match decode(kernel, entry, request, &actor, path) {
-        Ok(decoded) => decoded,
-        Err(error) => {
-            note_denial(kernel, entry, request, &actor, &error);
-            return Ok(refused(error, rate));
-        }
-    };
-    let kind = if decoded.is_preview {
-        operation::Kind::Read
-    } else {
-        entry.meta.kind
-    };
-    match kind {
-        operation::Kind::Read => read(kernel, tx, entry, request, actor, &decoded, now, rate),
-        operation::Kind::Write => Ok(queue(
-            kernel, entry, request, actor, presented, decoded, now, rate,
-        )),
-    }
-}
-
-/// Steps 4 and 5: the organization's binding, then role and scope.
-fn admit(entry: &Entry, request: &Request, actor: &Actor, path: &Value) -> Result<()> {
-    if request.organization != actor.organization.as_str() {
-        let message = "this token does not belong to the organization of the path";
-        return Err(Error::new(Code::OrganizationForbidden, message));
-    }
-    authorize(entry.meta, actor, path)
-}
-
-/// A token that rotated itself may fetch the lost answer of that rotation. Whatever else it asks for, and
-/// however wrongly it asks, it is a revoked token (D5.5).
-fn fetch_lost_answer(
-    kernel: &Arc<Kernel>,
-    entry: &Entry,
-    request: &Request,
-    actor: Actor,
-    presented: &Presented,
-    credential: Credential,
-    now: crate::Timestamp,
-) -> Step {
-    let dead = || {
-        let error = credential::only_replays();
-        Step::Done(known_but_dead(
-            kernel,
-            &request.origin,
-            Kind::ServiceAccount,
-            &credential,
-            error,
-        ))
-    };
-    let path = path_of(entry, request);
-    if !entry.meta.reveals_secret || admit(entry, request, &actor, &path).is_err() {
-        return dead();
-    }
-    if let Err(error) = kernel.limit(&buckets::SELF_REPLAY, &[&credential.token_id]) {
-        return refused(error, None);
-    }
-    let Ok(decoded) = decode(kernel, entry, request, &actor, path) else {
-        return dead();
-    };
-    match queue(kernel, entry, request, actor, presented, decoded, now, None) {
-        Step::Queued(answer, _) => Step::Fetching(answer, Box::new(credential)),
-        step => step,
-    }
+    now: Timestamp,
 }
 
 type Rate = Option<(&'static Bucket, Taken)>;
 
-/// Step 6: the buckets of the principal and of its organization.
-fn take_rate(kernel: &Kernel, entry: &Entry, actor: &Actor) -> std::result::Result<Rate, (Error, Rate)> {
-    let (own, organization) = entry.meta.rate.buckets();
-    let org = actor.organization.as_str();
-    let key = [org, actor.id.as_str()];
-    match kernel.limit(own, &key) {
-        Ok(None) => Ok(None),
-        Ok(Some(taken)) => match kernel.limit(organization, &[org]) {
-            Ok(_) => Ok(Some((own, taken))),
-            Err(error) => Err((error, Some((own, taken)))),
-        },
-        Err(error) => Err((error, Some((own, kernel.limiter.peek(own, &key))))),
-    }
-}
-
-/// What the principal's bucket holds, for an answer that takes nothing from it (D1.11).
-fn peek_rate(kernel: &Kernel, entry: &Entry, actor: &Actor) -> Rate {
-    let (own, _) = entry.meta.rate.buckets();
-    let key = [actor.organization.as_str(), actor.id.as_str()];
-    kernel
-        .settings
-        .rate_limits
-        .then(|| (own, kernel.limiter.peek(own, &key)))
-}
-
-#[expect(clippy::too_many_arguments, reason = "the parts of one request, used once")]
-fn read(
-    kernel: &Kernel,
-    tx: &mut Tx<'_>,
-    entry: &Entry,
-    request: &Request,
-    actor: Actor,
-    decoded: &Decoded,
-    now: crate::Timestamp,
-    rate: Rate,
-) -> Result<Step> {
-    let mut cx = Cx::new(tx.reborrow(), kernel, &actor, now, kernel.entropy.seed(), None);
-    cx.origin = Some(&request.origin);
-    let result = catch_unwind(AssertUnwindSafe(|| decoded.bound.call(&mut cx)));
-    let result = result.unwrap_or_else(|_| Err(Error::internal("the operation panicked")));
-    let mut traces = std::mem::take(&mut cx.traces);
-    drop(cx);
-    if let Err(error) = &result
-        && error.work_class() == crate::error::Class::Lost
-    {
-        // The connection repeats the whole read once on a new connection.
-        return Err(result
-            .map(|_| ())
-            .err()
-            .unwrap_or_else(|| Error::internal("a lost read without error")));
-    }
-    let later = traces.later.take();
-    match (result, later) {
-        (Ok(answer), Some(later)) => Ok(Step::Later(Box::new(Promised {
-            later,
-            answer,
+impl<'a> Case<'a> {
+    fn of(kernel: &'a Arc<Kernel>, request: &'a Request, actor: Actor, now: Timestamp) -> Self {
+        Self {
+            kernel,
+            entry: &kernel.registry.entries()[request.place],
+            request,
             actor,
-            traces,
             now,
-            rate,
-        }))),
-        (result, _) => {
-            let recorded = record_read(kernel, entry, request, &actor, traces, &result, now);
-            if let Ok(true) = recorded {
-                std::thread::sleep(BREATH);
-            }
-            let result = recorded.and(result);
-            Ok(Step::Done(Outcome { result, rate }))
         }
     }
-}
 
-#[expect(clippy::too_many_arguments, reason = "the parts of one request, used once")]
-fn queue(
-    kernel: &Arc<Kernel>,
-    entry: &Entry,
-    request: &Request,
-    actor: Actor,
-    presented: &Presented,
-    decoded: Decoded,
-    now: crate::Timestamp,
-    rate: Rate,
-) -> Step {
-    if kernel.is_broken() {
-        return refused(kernel.brokenness(), rate);
+    /// Everything behind the authentication, for a token that is alive.
+    fn proceed(self, tx: &mut Tx<'_>, presented: &Presented, credential: Credential) -> Result<Step> {
+        if credential.replay_pending {
+            return Ok(Step::First(
+                self.actor.organization,
+                First::Use(presented.scheme(), credential.token_id),
+            ));
+        }
+        let used = Use::of(&credential, &self.request.origin, self.now);
+        note_use(self.kernel, presented.scheme(), credential.last_used_at, used);
+        let path = path_of(self.entry, self.request);
+        if let Err(error) = self.admit(&path) {
+            return Ok(Step::Done(self.denied(error)));
+        }
+        let rate = match self.take_rate() {
+            Ok(rate) => rate,
+            Err((error, rate)) => return Ok(refused(error, rate)),
+        };
+        let decoded = match decode(self.kernel, self.entry, self.request, &self.actor, path) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                self.note_denial(&error);
+                return Ok(refused(error, rate));
+            }
+        };
+        let kind = if decoded.is_preview {
+            operation::Kind::Read
+        } else {
+            self.entry.meta.kind
+        };
+        match kind {
+            operation::Kind::Read => self.read(tx, &decoded, rate),
+            operation::Kind::Write => Ok(self.queue(presented, decoded, rate)),
+        }
     }
-    let in_flight = match kernel.take_flight(&actor) {
-        Ok(in_flight) => in_flight,
-        Err(error) => return refused(error, rate),
-    };
-    let Some(key) = decoded.key else {
-        return refused(Error::internal("a write without a key"), rate);
-    };
-    let call = Call {
-        meta: entry.meta,
-        bound: decoded.bound,
-        path: decoded.path,
-        caller: presented.caller.clone(),
-        surface: request.surface.clone(),
-        principal_id: actor.id,
-        key,
-        origin: request.origin.clone(),
-        _in_flight: in_flight,
-    };
-    let (reply, answer) = oneshot::channel();
-    let unit = Unit {
-        organization: actor.organization,
-        run: Run::Operation(Box::new(call)),
-        now,
-        seed: kernel.entropy.seed(),
-        expires: kernel.clock.monotonic() + kernel.settings.queue_deadline,
-        reply: Some(reply),
-    };
-    match kernel.submit(unit) {
-        Ok(()) => Step::Queued(answer, rate),
-        Err(error) => refused(error, rate),
+
+    /// Steps 4 and 5: the organization's binding, then role and scope.
+    fn admit(&self, path: &Value) -> Result<()> {
+        if self.request.organization != self.actor.organization.as_str() {
+            let message = "this token does not belong to the organization of the path";
+            return Err(Error::new(Code::OrganizationForbidden, message));
+        }
+        authorize(self.entry.meta, &self.actor, path)
+    }
+
+    /// Answers who may not call, and notes it.
+    fn denied(&self, error: Error) -> Outcome {
+        self.note_denial(&error);
+        Outcome::refused(error, self.peek_rate())
+    }
+
+    /// A token that rotated itself may fetch the lost answer of that rotation. Whatever else it asks for, and
+    /// however wrongly it asks, it is a revoked token (D5.5).
+    fn fetch_lost_answer(self, presented: &Presented, credential: Credential) -> Step {
+        let (kernel, origin, scheme) = (self.kernel, &self.request.origin, presented.scheme());
+        let dead = |credential: &Credential| {
+            let error = credential::only_replays();
+            Step::Done(known_but_dead(kernel, origin, scheme, credential, error))
+        };
+        let path = path_of(self.entry, self.request);
+        if !self.entry.meta.reveals_secret || self.admit(&path).is_err() {
+            return dead(&credential);
+        }
+        if let Err(error) = kernel.limit(&buckets::SELF_REPLAY, &[&credential.token_id]) {
+            return refused(error, None);
+        }
+        let Ok(decoded) = decode(kernel, self.entry, self.request, &self.actor, path) else {
+            return dead(&credential);
+        };
+        match self.queue(presented, decoded, None) {
+            Step::Queued(answer, _) => Step::Fetching(answer, scheme, Box::new(credential)),
+            step => step,
+        }
+    }
+
+    /// Step 6: the buckets of the principal and of its organization.
+    fn take_rate(&self) -> std::result::Result<Rate, (Error, Rate)> {
+        let (own, organization) = self.entry.meta.rate.buckets();
+        let key = self.rate_key();
+        match self.kernel.limit(own, &key) {
+            Ok(None) => Ok(None),
+            Ok(Some(taken)) => match self.kernel.limit(organization, &key[..1]) {
+                Ok(_) => Ok(Some((own, taken))),
+                Err(error) => Err((error, Some((own, taken)))),
+            },
+            Err(error) => Err((error, Some((own, self.kernel.limiter.peek(own, &key))))),
+        }
+    }
+
+    /// What the principal's bucket holds, for an answer that takes nothing from it (D1.11).
+    fn peek_rate(&self) -> Rate {
+        let (own, _) = self.entry.meta.rate.buckets();
+        let peek = || (own, self.kernel.limiter.peek(own, &self.rate_key()));
+        self.kernel.settings.rate_limits.then(peek)
+    }
+
+    fn rate_key(&self) -> [&str; 2] {
+        [self.actor.organization.as_str(), &self.actor.id]
+    }
+
+    fn read(self, tx: &mut Tx<'_>, decoded: &Decoded, rate: Rate) -> Result<Step> {
+        let seed = self.kernel.entropy.seed();
+        let mut cx = Cx::new(tx.reborrow(), self.kernel, &self.actor, self.now, seed, None);
+        cx.origin = Some(&self.request.origin);
+        let result = catch_unwind(AssertUnwindSafe(|| decoded.bound.call(&mut cx)));
+        let result = result.unwrap_or_else(|_| Err(Error::internal("the operation panicked")));
+        let mut traces = std::mem::take(&mut cx.traces);
+        drop(cx);
+        let lost = |error: &Error| error.work_class() == Class::Lost;
+        let later = traces.later.take();
+        match (result, later) {
+            // The connection repeats the whole read once on a new connection.
+            (Err(error), _) if lost(&error) => Err(error),
+            (Ok(answer), Some(later)) => Ok(Step::Later(Box::new(Promised {
+                later,
+                answer,
+                actor: self.actor,
+                traces,
+                now: self.now,
+                rate,
+            }))),
+            (result, _) => {
+                let recorded = self.record_read(traces, &result);
+                if let Ok(true) = recorded {
+                    std::thread::sleep(BREATH);
+                }
+                let result = recorded.and(result);
+                Ok(Step::Done(Outcome { result, rate }))
+            }
+        }
+    }
+
+    fn queue(self, presented: &Presented, decoded: Decoded, rate: Rate) -> Step {
+        let Self {
+            kernel,
+            entry,
+            request,
+            actor,
+            now,
+        } = self;
+        if kernel.is_broken() {
+            return refused(kernel.brokenness(), rate);
+        }
+        let in_flight = match kernel.take_flight(&actor) {
+            Ok(in_flight) => in_flight,
+            Err(error) => return refused(error, rate),
+        };
+        let Some(key) = decoded.key else {
+            return refused(Error::internal("a write without a key"), rate);
+        };
+        let call = Call {
+            meta: entry.meta,
+            bound: decoded.bound,
+            path: decoded.path,
+            caller: presented.caller.clone(),
+            surface: request.surface.clone(),
+            principal_id: actor.id,
+            key,
+            origin: request.origin.clone(),
+            _in_flight: in_flight,
+        };
+        let (reply, answer) = oneshot::channel();
+        let unit = Unit {
+            organization: actor.organization,
+            run: Run::Operation(Box::new(call)),
+            now,
+            seed: kernel.entropy.seed(),
+            expires: kernel.clock.monotonic() + kernel.settings.queue_deadline,
+            reply: Some(reply),
+        };
+        match kernel.submit(unit) {
+            Ok(()) => Step::Queued(answer, rate),
+            Err(error) => refused(error, rate),
+        }
     }
 }

@@ -2,16 +2,18 @@
 //!
 //! Keeps CK-2.
 
-use super::{Outcome, Request};
+use super::{Case, Outcome};
 use crate::audit::{Decision, Note};
-use crate::auth::{Actor, OrganizationId, Origin};
-use crate::credential::{Credential, Kind, Use};
+use crate::auth::Origin;
+use crate::credential::{Credential, Scheme, Use};
 use crate::cx::Cx;
 use crate::error::{Code, Error, Result};
 use crate::fence;
-use crate::kernel::{Kernel, buckets};
+use crate::kernel::Kernel;
 use crate::ledger::{USE_PRECISION_MS, network};
-use crate::operation::{Answer, Entry};
+use crate::operation::Answer;
+use crate::rate::buckets;
+use crate::time::Timestamp;
 use crate::traces::Traces;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +51,7 @@ pub(super) fn misdated(kernel: &Kernel, origin: &Origin, error: &Error) -> Optio
 pub(super) fn known_but_dead(
     kernel: &Arc<Kernel>,
     origin: &Origin,
-    kind: Kind,
+    scheme: Scheme,
     credential: &Credential,
     error: Error,
 ) -> Outcome {
@@ -62,19 +64,16 @@ pub(super) fn known_but_dead(
         .count_known(organization, &credential.token_id, error.code().as_str());
     let now = kernel.clock.now();
     let revoked = error.code() == Code::TokenRevoked;
-    // A session has one holder, and its end is told by its own event.
-    if revoked && kind != Kind::Session && kernel.ledger.is_new_reuse(&credential.token_id, now) {
-        let (shared, token_id) = (kernel.clone(), credential.token_id.clone());
+    if revoked
+        && let Some(action) = scheme.reuse()
+        && kernel.ledger.is_new_reuse(&credential.token_id, now)
+    {
+        let token_id = credential.token_id.clone();
         let run = move |cx: &mut Cx<'_>| {
             cx.target(&fence::TOKEN, token_id.clone());
-            shared.credentials.reused(cx, &token_id)
+            scheme.reused(cx, &token_id)
         };
-        let action = Some(if credential.item.is_some() {
-            "gateway_token.reuse_detected"
-        } else {
-            "service_account.token.reuse_detected"
-        });
-        let unit = kernel.unit(organization.clone(), action, Box::new(run), None);
+        let unit = kernel.unit(organization.clone(), Some(action), Box::new(run), None);
         if let Err(error) = kernel.submit(unit) {
             tracing::warn!("the reuse of a revoked token could not be recorded: {error}");
         }
@@ -83,103 +82,67 @@ pub(super) fn known_but_dead(
 }
 
 /// Notes the use of a token or of a session, if the stored one is old.
-pub(super) fn note_use(
-    kernel: &Kernel,
-    origin: &Origin,
-    kind: Kind,
-    credential: &Credential,
-    now: crate::Timestamp,
-) {
-    let organization = &credential.organization;
-    note_use_of(
-        kernel,
-        origin,
-        kind,
-        organization,
-        &credential.token_id,
-        credential.last_used_at,
-        now,
-    );
-}
-
-pub(super) fn note_use_of(
-    kernel: &Kernel,
-    origin: &Origin,
-    kind: Kind,
-    organization: &OrganizationId,
-    id: &str,
-    last: Option<crate::Timestamp>,
-    now: crate::Timestamp,
-) {
-    let stale = last.is_none_or(|at| now.as_ms() - at.as_ms() > USE_PRECISION_MS);
-    if stale {
-        kernel.ledger.used(Use {
-            kind,
-            organization: organization.clone(),
-            token_id: id.to_owned(),
-            at: now,
-            source_ip: origin.source_ip,
-        });
+pub(super) fn note_use(kernel: &Kernel, scheme: Scheme, last: Option<Timestamp>, used: Use) {
+    if last.is_none_or(|at| used.at.as_ms() - at.as_ms() > USE_PRECISION_MS) {
+        kernel.ledger.used(scheme, used);
     }
 }
 
-pub(super) fn note_denial(kernel: &Kernel, entry: &Entry, request: &Request, actor: &Actor, error: &Error) {
-    if error.code().status() != 403 {
-        return;
-    }
-    let mut note = Note::new(actor.organization.clone(), kernel.clock.now(), entry.meta.id);
-    note.actor = Some(actor.clone());
-    note.origin = Some(request.origin.clone());
-    (note.decision, note.status, note.code) = (Decision::Denied, 403, Some(error.code().as_str()));
-    // Nothing is dated by a clock that is not the database's (CK-2).
-    let noted = kernel
-        .disagreement()
-        .map_or_else(|| kernel.ledger.notes.add(note), Err);
-    match noted {
-        Ok(true) => kernel.nudge(&actor.organization),
-        Ok(false) => {}
-        Err(full) => tracing::error!("a denial could not be recorded: {full}"),
-    }
-}
-
-/// Counts a read, or notes it; returns whether the reader should take a breath: slower reads now are better than
-/// refused reads when the buffer is full (D12.7).
-pub(super) fn record_read(
-    kernel: &Kernel,
-    entry: &Entry,
-    request: &Request,
-    actor: &Actor,
-    traces: Traces,
-    result: &Result<Answer>,
-    now: crate::Timestamp,
-) -> Result<bool> {
-    let missed = result.as_ref().err().is_some_and(|e| e.code() == Code::NotFound);
-    if !entry.meta.sensitive && !missed {
-        kernel
-            .ledger
-            .count_read(&actor.organization, &actor.id, entry.meta.id);
-        return Ok(false);
-    }
-    // A read whose entry would get a false date is none (CK-2).
-    if let Some(error) = kernel.disagreement() {
-        return Err(error);
-    }
-    let mut note = Note::new(actor.organization.clone(), now, entry.meta.id);
-    note.actor = Some(actor.clone());
-    note.target = traces.target;
-    // What a read wants to be remembered of its question (D6.10).
-    note.changes = traces.changes;
-    note.origin = Some(request.origin.clone());
-    match result {
-        Ok(answer) => note.status = answer.status,
-        Err(error) => {
-            note.status = error.code().status();
-            note.code = Some(error.code().as_str());
-            note.decision = Decision::of_status(note.status);
+impl Case<'_> {
+    /// Notes that a caller was refused for want of rights.
+    pub(super) fn note_denial(&self, error: &Error) {
+        if error.code().status() != 403 {
+            return;
+        }
+        let mut note = self.note(self.kernel.clock.now());
+        (note.decision, note.status, note.code) = (Decision::Denied, 403, Some(error.code().as_str()));
+        // Nothing is dated by a clock that is not the database's (CK-2).
+        let noted = self
+            .kernel
+            .disagreement()
+            .map_or_else(|| self.kernel.ledger.notes.add(note), Err);
+        match noted {
+            Ok(true) => self.kernel.nudge(&self.actor.organization),
+            Ok(false) => {}
+            Err(full) => tracing::error!("a denial could not be recorded: {full}"),
         }
     }
-    if kernel.ledger.notes.add(note)? {
-        kernel.nudge(&actor.organization);
+
+    /// Counts a read, or notes it; returns whether the reader should take a breath: slower reads now are better than
+    /// refused reads when the buffer is full (D12.7).
+    pub(super) fn record_read(&self, traces: Traces, result: &Result<Answer>) -> Result<bool> {
+        let (meta, ledger, organization) = (self.entry.meta, &self.kernel.ledger, &self.actor.organization);
+        let missed = result.as_ref().err().is_some_and(|e| e.code() == Code::NotFound);
+        if !meta.sensitive && !missed {
+            ledger.count_read(organization, &self.actor.id, meta.id);
+            return Ok(false);
+        }
+        // A read whose entry would get a false date is none (CK-2).
+        if let Some(error) = self.kernel.disagreement() {
+            return Err(error);
+        }
+        let mut note = self.note(self.now);
+        note.target = traces.target;
+        // What a read wants to be remembered of its question (D6.10).
+        note.changes = traces.changes;
+        match result {
+            Ok(answer) => note.status = answer.status,
+            Err(error) => {
+                note.status = error.code().status();
+                note.code = Some(error.code().as_str());
+                note.decision = Decision::of_status(note.status);
+            }
+        }
+        if ledger.notes.add(note)? {
+            self.kernel.nudge(organization);
+        }
+        Ok(ledger.notes.is_pressed(organization))
     }
-    Ok(kernel.ledger.notes.is_pressed(&actor.organization))
+
+    fn note(&self, time: Timestamp) -> Note {
+        let mut note = Note::new(self.actor.organization.clone(), time, self.entry.meta.id);
+        note.actor = Some(self.actor.clone());
+        note.origin = Some(self.request.origin.clone());
+        note
+    }
 }

@@ -596,7 +596,7 @@ fn extension(entry: &Entry) -> Value {
     if meta.weighs {
         extension["weighs"] = true.into();
     }
-    if meta.gateway {
+    if meta.of_item {
         extension["gatewayToken"] = true.into();
     }
     if meta.limit != BodyLimit::ORDINARY {

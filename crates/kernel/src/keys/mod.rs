@@ -34,6 +34,7 @@ pub use envelope::{Envelope, OrganizationKey};
 use key::{Key, Purpose};
 pub use later::{News, missing};
 use ring::Ring;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
@@ -87,14 +88,8 @@ pub enum MacPurpose {
     AuditSalt,
     /// The position in a list that is read with a cursor.
     Cursor,
-    /// What a preview showed.
-    PreviewToken,
-    /// What a policy's plan was judged from.
-    PlanToken,
     /// What a store was when it was closed.
     ClosedStore,
-    /// The digest of a content of managed configuration, for those who must not try out what it holds.
-    ContentDigest,
     /// A row that decides what somebody may do.
     RightProof,
     /// What a proof adds to the sum of all; nobody who reads the store sees it.
@@ -105,10 +100,13 @@ pub enum MacPurpose {
     Backup,
     /// Which store a store is.
     StoreIdentity,
+    /// What an area declares of its own, by the HKDF info of its sub-key of the key for requests. Changing it invalidates
+    /// what was handed out.
+    Own(&'static str),
 }
 
 impl MacPurpose {
-    /// Every purpose of a keyed hash.
+    /// Every purpose of a keyed hash but those of areas.
     pub const ALL: &'static [MacPurpose] = &[
         Self::IdempotencyKey,
         Self::Fingerprint,
@@ -116,10 +114,7 @@ impl MacPurpose {
         Self::AuditValue,
         Self::AuditSalt,
         Self::Cursor,
-        Self::PreviewToken,
-        Self::PlanToken,
         Self::ClosedStore,
-        Self::ContentDigest,
         Self::RightProof,
         Self::RightShare,
         Self::RightMask,
@@ -133,18 +128,16 @@ impl MacPurpose {
             Self::IdempotencyKey => (Purpose::Request, b"provost/mac/idempotency-key/v1"),
             Self::Fingerprint => (Purpose::Request, b"provost/mac/fingerprint/v1"),
             Self::Cursor => (Purpose::Request, b"provost/mac/cursor/v1"),
-            Self::PreviewToken => (Purpose::Request, b"provost/mac/preview-token/v1"),
-            Self::PlanToken => (Purpose::Request, b"provost/mac/plan-token/v1"),
             Self::ChainHead => (Purpose::Audit, b"provost/mac/chain-head/v1"),
             Self::AuditSalt => (Purpose::Audit, b"provost/mac/audit-salt/v1"),
             Self::AuditValue => (Purpose::Audit, b"provost/mac/audit-value/v1"),
             Self::ClosedStore => (Purpose::Audit, b"provost/mac/closed-store/v1"),
-            Self::ContentDigest => (Purpose::Request, b"provost/mac/content-digest/v1"),
             Self::RightProof => (Purpose::Audit, b"provost/mac/right-proof/v1"),
             Self::RightShare => (Purpose::Audit, b"provost/mac/right-share/v1"),
             Self::RightMask => (Purpose::Audit, b"provost/mac/right-mask/v1"),
             Self::Backup => (Purpose::Audit, b"provost/mac/backup/v1"),
             Self::StoreIdentity => (Purpose::Audit, b"provost/mac/store-identity/v1"),
+            Self::Own(info) => (Purpose::Request, info.as_bytes()),
         }
     }
 }
@@ -316,14 +309,14 @@ impl Keys {
 
     /// Returns the keyed hash of `parts` under the current key. Bytes cannot be shifted between parts.
     pub fn mac(&self, purpose: MacPurpose, parts: &[&[u8]]) -> [u8; 32] {
-        sign(self.ring().mac(purpose), &[derive::framed(parts).as_slice()])
+        sign(&self.ring().mac(purpose), &[derive::framed(parts).as_slice()])
     }
 
     /// Returns the keyed hash of `parts` under the current key, and the id of that key.
     pub fn named_mac(&self, purpose: MacPurpose, parts: &[&[u8]]) -> (String, [u8; 32]) {
         // One ring for both: another key may become the current one at any moment.
         let ring = self.ring();
-        let mac = sign(ring.mac(purpose), &[derive::framed(parts).as_slice()]);
+        let mac = sign(&ring.mac(purpose), &[derive::framed(parts).as_slice()]);
         (ring.current(purpose.source().0).id.clone(), mac)
     }
 
@@ -333,7 +326,8 @@ impl Keys {
     pub fn mac_matches(&self, purpose: MacPurpose, parts: &[&[u8]], mac: &[u8]) -> bool {
         let framed = derive::framed(parts);
         let fits = |ring: &Ring| {
-            let is_it = |key| bool::from(sign(key, &[framed.as_slice()]).as_slice().ct_eq(mac));
+            let is_it =
+                |key: Cow<'_, hmac::Key>| bool::from(sign(&key, &[framed.as_slice()]).as_slice().ct_eq(mac));
             ring.macs(purpose).any(is_it)
         };
         let ring = self.ring();
@@ -359,7 +353,7 @@ impl Keys {
         let number = self.find(purpose.source().0, key_id)?.number;
         let ring = self.ring();
         let key = ring.mac_of(purpose, number)?;
-        Some(sign(key, &[derive::framed(parts).as_slice()]))
+        Some(sign(&key, &[derive::framed(parts).as_slice()]))
     }
 }
 

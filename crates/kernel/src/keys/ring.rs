@@ -3,6 +3,7 @@
 use super::key::{Key, Purpose};
 use super::{MacPurpose, derive};
 use aws_lc_rs::hmac;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -51,10 +52,7 @@ impl Ring {
             keys.map(move |key| SubKey {
                 purpose: *purpose,
                 number: key.number,
-                key: hmac::Key::new(
-                    hmac::HMAC_SHA256,
-                    derive::expand::<32>(key.bytes(), &[], info).as_slice(),
-                ),
+                key: sub_key(key, info),
             })
         });
         let macs = macs.collect();
@@ -123,21 +121,31 @@ impl Ring {
 
     /// Returns the sub-key of a keyed hash under the current key.
     #[expect(clippy::expect_used, reason = "each key's sub-keys are made with the ring")]
-    pub(super) fn mac(&self, purpose: MacPurpose) -> &hmac::Key {
+    pub(super) fn mac(&self, purpose: MacPurpose) -> Cow<'_, hmac::Key> {
         let number = self.current(purpose.source().0).number;
         self.mac_of(purpose, number).expect("a sub-key of every key")
     }
 
-    /// Returns the sub-key of a keyed hash under the key of a number.
-    pub(super) fn mac_of(&self, purpose: MacPurpose, number: u32) -> Option<&hmac::Key> {
+    /// Returns the sub-key of a keyed hash under the key of a number. One of an area is made when it is asked for.
+    pub(super) fn mac_of(&self, purpose: MacPurpose, number: u32) -> Option<Cow<'_, hmac::Key>> {
+        if let MacPurpose::Own(_) = purpose {
+            let (source, info) = purpose.source();
+            let key = self.of_purpose(source).find(|key| key.number == number)?;
+            return Some(Cow::Owned(sub_key(key, info)));
+        }
         let mut macs = self.macs.iter();
         macs.find(|mac| mac.purpose == purpose && mac.number == number)
-            .map(|mac| &mac.key)
+            .map(|mac| Cow::Borrowed(&mac.key))
     }
 
     /// Returns every sub-key of a keyed hash, the newest first.
-    pub(super) fn macs(&self, purpose: MacPurpose) -> impl Iterator<Item = &hmac::Key> {
-        let macs = self.macs.iter().rev();
-        macs.filter(move |mac| mac.purpose == purpose).map(|mac| &mac.key)
+    pub(super) fn macs(&self, purpose: MacPurpose) -> impl Iterator<Item = Cow<'_, hmac::Key>> {
+        let keys = self.of_purpose(purpose.source().0).rev();
+        keys.filter_map(move |key| self.mac_of(purpose, key.number))
     }
+}
+
+fn sub_key(key: &Key, info: &[u8]) -> hmac::Key {
+    let bytes = derive::expand::<32>(key.bytes(), &[], info);
+    hmac::Key::new(hmac::HMAC_SHA256, bytes.as_slice())
 }

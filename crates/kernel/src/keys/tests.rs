@@ -279,11 +279,28 @@ fn keyed_hashes_are_what_they_were() {
         &BTreeSet::new(),
     );
     let framed = derive::framed(&[b"org", b"body"]);
-    let mac = sign(ring.mac(MacPurpose::Fingerprint), &[framed.as_slice()]);
+    let mac = sign(&ring.mac(MacPurpose::Fingerprint), &[framed.as_slice()]);
     assert_eq!(
         hex(&mac),
         "ad8ef0ced9bc5314f7607e450479225052f5266e306a52dbba4da98a2d3e9ffe"
     );
+    for (own, expected) in [
+        (
+            "provost/mac/preview-token/v1",
+            "96a41576b88caaa666860edb75413c03699ad55d61d4de92dc594c255a2f3573",
+        ),
+        (
+            "provost/mac/plan-token/v1",
+            "aa2138b20df929156591c74167eea08ad990e2eac2810673ddc2da21cbbba829",
+        ),
+        (
+            "provost/mac/content-digest/v1",
+            "bbc4ebf2ee4fd59d90a6fc55cbeb8a683e0c59924d49f42124b0b0f521a0190c",
+        ),
+    ] {
+        let mac = sign(&ring.mac(MacPurpose::Own(own)), &[framed.as_slice()]);
+        assert_eq!(hex(&mac), expected, "{own}");
+    }
     let token = hmac_sha256(key.bytes(), &[b"prov_sat_x"]);
     assert_eq!(
         hex(&token),
@@ -321,11 +338,15 @@ fn a_purpose_cannot_stand_for_another() {
     let keys = scratch.create(1);
     let mut macs: Vec<_> = MacPurpose::ALL
         .iter()
+        .chain(&[MacPurpose::Own("an area's"), MacPurpose::Own("another's")])
         .map(|purpose| keys.mac(*purpose, &[b"x"]))
         .collect();
     macs.sort_unstable();
     macs.dedup();
-    assert_eq!(macs.len(), MacPurpose::ALL.len());
+    assert_eq!(macs.len(), MacPurpose::ALL.len() + 2);
+    let own = keys.mac(MacPurpose::Own("an area's"), &[b"x"]);
+    assert!(keys.mac_matches(MacPurpose::Own("an area's"), &[b"x"], &own));
+    assert!(!keys.mac_matches(MacPurpose::Own("another's"), &[b"x"], &own));
 }
 
 #[test]

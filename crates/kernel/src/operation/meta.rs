@@ -202,8 +202,8 @@ pub struct Meta {
     pub consent: Consent,
     /// Without `confirm: true` the operation reads and shows what it would do.
     pub performance: Option<Performance>,
-    /// A gateway token may call, for the item that it is bound to; the operation checks the item (D10.6).
-    pub gateway: bool,
+    /// A token of one item may call, for that item; the operation checks the item (D10.6).
+    pub of_item: bool,
     /// What is sent is kept as history, by the operation itself (D9.11).
     pub ingests: bool,
     /// The precondition that it honours.
@@ -331,7 +331,7 @@ impl Meta {
             consumes: None,
             consent: Consent::Required,
             performance: None,
-            gateway: false,
+            of_item: false,
             ingests: false,
             precondition: None,
             answers: &[],
@@ -512,19 +512,19 @@ impl Meta {
         }
     }
 
-    /// Lets gateway tokens call. A write does not compile with it: a writer judges service accounts alone.
+    /// Lets tokens of one item call. A write does not compile with it: a writer finds a token by one statement.
     #[expect(
         clippy::missing_panics_doc,
         reason = "declarations are constants: it panics the compiler"
     )]
     #[must_use]
-    pub const fn accepts_gateway_token(self) -> Self {
+    pub const fn accepts_item_token(self) -> Self {
         assert!(
             matches!(self.kind, Kind::Read),
-            "a gateway token calls reads alone"
+            "a token of one item calls reads alone"
         );
         Self {
-            gateway: true,
+            of_item: true,
             ..self
         }
     }

@@ -48,6 +48,7 @@ fn actor(role: Role, scopes: &[&str]) -> Actor {
         token: Some(TokenRef {
             id: "tok".into(),
             prefix: "prov_sat_x".into(),
+            is_own: true,
         }),
         replay_only: false,
         item: None,
@@ -133,7 +134,10 @@ fn who_has_no_role_may_do_nothing_and_an_item_opens_what_lets_it_in() {
     assert_eq!(answer(&ANYBODY, &stranger, "x"), Some(Code::RoleForbidden));
     stranger.has_role = true;
     assert_eq!(answer(&ANYBODY, &stranger, "x"), None);
-    assert!(!may_call(&ANYBODY, &stranger), "a gateway token sees no tools");
+    assert!(
+        !may_call(&ANYBODY, &stranger),
+        "a token of one item sees no tools"
+    );
 }
 
 #[test]
@@ -155,7 +159,7 @@ fn a_tool_is_shown_to_who_may_call_it_for_some_path() {
 }
 
 #[test]
-fn a_gateway_token_calls_what_lets_it_in() {
-    const LET_IN: Meta = SCOPED.accepts_gateway_token();
-    assert_eq!((SCOPED.gateway, LET_IN.gateway), (false, true));
+fn a_token_of_one_item_calls_what_lets_it_in() {
+    const LET_IN: Meta = SCOPED.accepts_item_token();
+    assert_eq!((SCOPED.of_item, LET_IN.of_item), (false, true));
 }

@@ -5,7 +5,7 @@
 use super::{Call, Run, Unit};
 use crate::audit::{self, Decision, Head, Note};
 use crate::auth::{Actor, OrganizationId};
-use crate::credential::{self, Admission, Caller, Credential, Kind, Surface};
+use crate::credential::{self, Admission, Credential, Reach, Scheme, Surface};
 use crate::cx::Cx;
 use crate::db::{self, Conn, Param, Rows};
 use crate::ends::{self, ChainEnd, CommitRevocations};
@@ -47,7 +47,7 @@ struct Batch<'a> {
     kernel: &'a Kernel,
     units: &'a [Unit],
     heads: BTreeMap<OrganizationId, Head>,
-    credentials: HashMap<(Kind, String), Option<Credential>>,
+    credentials: HashMap<(Scheme, String), Option<Credential>>,
     stored: HashMap<KeyPlace, Stored>,
     calls: Vec<db::Call<'static>>,
     /// What the units of each chain did, for the lines of what takes away.
@@ -95,9 +95,9 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
         .collect();
     organizations.sort_unstable();
     organizations.dedup();
-    let mut lookups: Vec<(Kind, &str)> = units
+    let mut lookups: Vec<(Scheme, &str)> = units
         .iter()
-        .filter_map(|u| u.call().map(|c| (c.caller.kind, c.caller.lookup.as_str())))
+        .filter_map(|u| u.call().map(|c| (c.caller.scheme, c.caller.lookup.as_str())))
         .collect();
     lookups.sort_unstable();
     lookups.dedup();
@@ -108,12 +108,12 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
             params: vec![Param::from(o.as_str())],
         })
         .collect();
-    for (kind, lookup) in &lookups {
-        calls.push(db::Call {
-            statement: Caller::statement(*kind, kernel.credentials.as_ref())?,
-            params: vec![Param::from(*lookup)],
-        });
-    }
+    // A scheme that is not found by one statement calls reads alone: what it asks of a writer is nobody's.
+    lookups.retain(|(scheme, _)| scheme.lookup().is_some());
+    calls.extend(lookups.iter().filter_map(|(scheme, lookup)| {
+        let (statement, params) = (scheme.lookup()?, vec![Param::from(*lookup)]);
+        Some(db::Call { statement, params })
+    }));
     let keyed: Vec<(&Unit, &Call)> = units.iter().filter_map(|u| Some((u, u.call()?))).collect();
     calls.extend(
         keyed
@@ -131,13 +131,10 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
         heads.insert(organization.clone(), head);
     }
     let mut credentials = HashMap::new();
-    for (kind, lookup) in lookups {
-        let read = |r: Rows| {
-            r.first()
-                .map(|row| Caller::read(kind, kernel.credentials.as_ref(), &row))
-        };
+    for (scheme, lookup) in lookups {
+        let read = |r: Rows| r.first().map(|row| scheme.read(&row));
         let found = rows.next().and_then(read).transpose()?;
-        credentials.insert((kind, lookup.to_owned()), found);
+        credentials.insert((scheme, lookup.to_owned()), found);
     }
     let mut stored = HashMap::new();
     for (_, call) in keyed {
@@ -299,7 +296,7 @@ impl Batch<'_> {
     ///
     /// Errors: those of authentication; whether the caller may do this stands beside the actor.
     fn actor(&self, unit: &Unit, call: &Call) -> Result<(Actor, Result<()>)> {
-        let place = (call.caller.kind, call.caller.lookup.clone());
+        let place = (call.caller.scheme, call.caller.lookup.clone());
         let credential = self.credentials.get(&place).and_then(Option::as_ref);
         let credential = credential.ok_or_else(credential::invalid_token)?;
         let credential = call.caller.bound(credential.clone())?;
@@ -320,14 +317,14 @@ impl Batch<'_> {
         let Surface::Mcp(client) = &call.surface else {
             return Ok(false);
         };
-        if call.caller.kind != Kind::ServiceAccount {
+        if call.caller.scheme.reach() != Reach::Principal {
             return Ok(false);
         }
-        let place = (call.caller.kind, call.caller.lookup.clone());
+        let place = (call.caller.scheme, call.caller.lookup.clone());
         let Some(Some(credential)) = self.credentials.get(&place) else {
             return Ok(false);
         };
-        let sessions = credential::sessions(self.kernel.credentials.as_ref())?;
+        let (sessions, _) = self.kernel.schemes.sessions()?;
         let admission = sessions.admit(&mut conn.tx(), credential, client)?;
         Ok(admission == Admission::Refused)
     }
@@ -351,9 +348,9 @@ impl Batch<'_> {
             any || c.as_ref().is_some_and(is_meant)
         };
         let stale = self.credentials.iter().filter(|(_, c)| is_stale(c));
-        let stale: Vec<(Kind, String)> = stale.map(|(place, _)| place.clone()).collect();
+        let stale: Vec<(Scheme, String)> = stale.map(|(place, _)| place.clone()).collect();
         for place in stale {
-            let found = self.read(conn, &place)?;
+            let found = place.0.find(&mut conn.tx(), &place.1)?;
             self.credentials.insert(place, found);
         }
         // Every test, seed and storm looks for a unit that changes what others may do and does not say so.
@@ -363,18 +360,10 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn read(&self, conn: &mut Conn, (kind, lookup): &(Kind, String)) -> Result<Option<Credential>> {
-        let credentials = self.kernel.credentials.as_ref();
-        let statement = Caller::statement(*kind, credentials)?;
-        let lookup = Param::from(lookup.as_str());
-        conn.tx()
-            .query_opt(statement, &[lookup], |row| Caller::read(*kind, credentials, row))
-    }
-
     fn check_callers(&self, conn: &mut Conn, place: usize) -> Result<()> {
         let now = self.kernel.latest();
-        for (place_of, known) in &self.credentials {
-            let found = self.read(conn, place_of)?;
+        for ((scheme, lookup), known) in &self.credentials {
+            let found = scheme.find(&mut conn.tx(), lookup)?;
             let [known, found] = [known, &found].map(|one| one.as_ref().map(|one| one.standing(now)));
             assert!(
                 known == found,

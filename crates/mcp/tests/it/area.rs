@@ -2,11 +2,14 @@
 
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::auth::{OrganizationId, Role, ScopeSet};
-use provost_kernel::credential::{Admission, Credential, Credentials, McpClient, Sessions, Use, Verified};
+use provost_kernel::credential::{
+    Admission, Credential, McpClient, Reach, Sessions, TokenScheme, Use, Verified,
+};
 use provost_kernel::db::{Migration, Row, Statement, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::fence::{Readers, TargetKind};
 use provost_kernel::operation::{Content, Empty, Entry, Input, Meta, Method, NoContent, Operation, Registry};
+use provost_kernel::token::Form;
 use provost_kernel::{Cx, Timestamp, params, statements};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,18 +84,36 @@ statements! {
     CLEAR = "DELETE FROM things WHERE organization_id = ?1";
 }
 
-/// The port, with a client that is cut off while it calls.
+/// What tokens look like.
+pub const FORM: Form = Form::new("prov_sat_");
+
+/// The scheme of tokens.
+pub struct Tokens;
+
+/// The scheme of sessions, with a client that is cut off while it calls.
 #[derive(Default)]
-pub struct Tokens {
+pub struct Delegated {
     fleeting: AtomicUsize,
 }
 
 /// This client is let in once: when its request is authenticated, and not when its call is judged.
 pub const FLEETING: &str = "fleeting";
 
-impl Credentials for Tokens {
-    fn lookup(&self) -> &'static Statement {
-        &LOOKUP
+impl TokenScheme for Tokens {
+    fn name(&self) -> &'static str {
+        "test"
+    }
+
+    fn form(&self) -> Option<Form> {
+        Some(FORM)
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Principal
+    }
+
+    fn lookup(&self) -> Option<&'static Statement> {
+        Some(&LOOKUP)
     }
 
     fn read(&self, row: &Row<'_>) -> Result<Credential> {
@@ -107,6 +128,7 @@ impl Credentials for Tokens {
             enabled: true,
             token_id: row.get(1)?,
             prefix: row.get(8)?,
+            is_own: true,
             mac: row.get(5)?,
             pepper_id: row.get(6)?,
             expires_at: Timestamp::from_ms(i64::MAX / 2),
@@ -126,23 +148,41 @@ impl Credentials for Tokens {
     fn touch(&self, _cx: &mut Cx<'_>, _used: &Use) -> Result<()> {
         Ok(())
     }
-
-    fn reused(&self, _cx: &mut Cx<'_>, _token_id: &str) -> Result<()> {
-        Ok(())
-    }
-
-    fn sessions(&self) -> Option<&dyn Sessions> {
-        Some(self)
-    }
 }
 
-impl Sessions for Tokens {
-    fn lookup(&self) -> &'static Statement {
-        &NO_SESSION
+impl TokenScheme for Delegated {
+    fn name(&self) -> &'static str {
+        "delegated"
+    }
+
+    fn form(&self) -> Option<Form> {
+        None
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Session
+    }
+
+    fn lookup(&self) -> Option<&'static Statement> {
+        Some(&NO_SESSION)
     }
 
     fn read(&self, _row: &Row<'_>) -> Result<Credential> {
         Err(Error::internal("there are no delegated tokens here"))
+    }
+
+    fn first_use(&self, _cx: &mut Cx<'_>, _token_id: &str) -> Result<()> {
+        Err(Error::internal("there are no delegated tokens here"))
+    }
+
+    fn touch(&self, _cx: &mut Cx<'_>, _used: &Use) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Sessions for Delegated {
+    fn began(&self) -> &'static str {
+        "session.began"
     }
 
     fn open(&self, _cx: &mut Cx<'_>, _verified: &Verified) -> Result<()> {
@@ -180,10 +220,6 @@ impl Sessions for Tokens {
             client.display.as_deref()
         ];
         cx.queue(&JOIN, row)
-    }
-
-    fn touch(&self, _cx: &mut Cx<'_>, _used: &Use) -> Result<()> {
-        Ok(())
     }
 }
 
@@ -459,7 +495,7 @@ pub struct FetchThing;
 impl Operation for FetchThing {
     const META: Meta = Meta::read("fetchThing", "/things/{thingId}/content", "policies")
         .access("policies:read", &[Admin, Operator, Auditor, Viewer])
-        .accepts_gateway_token()
+        .accepts_item_token()
         .produces("application/gzip")
         .says("Fetch a thing", "");
     type Path = ThingPath;

@@ -6,6 +6,7 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use provost_kernel::auth::OrganizationId;
+use provost_kernel::credential::Schemes;
 use provost_kernel::db::testing::locations;
 use provost_kernel::db::{Access, Conn, Location, migrate};
 use provost_kernel::entropy::SeededEntropy;
@@ -14,7 +15,7 @@ use provost_kernel::kernel::{Extras, Parts, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::time::{Clock, ManualClock};
-use provost_kernel::token::{self, TokenKind};
+use provost_kernel::token;
 use provost_kernel::{Kernel, Timestamp, params};
 use provost_mcp::{Argument, Document, Options, Prompt};
 use serde_json::{Value, json};
@@ -148,7 +149,10 @@ impl App {
             rights: &[],
             endings: provost_kernel::ends::Endings::NONE,
             registry: area::registry(more),
-            credentials: Box::new(area::Tokens::default()),
+            schemes: Schemes {
+                own: &[&area::Tokens],
+                delegated: Some(Box::leak(Box::new(area::Delegated::default()))),
+            },
             keys,
             location,
             clock: clock.clone(),
@@ -184,7 +188,7 @@ impl App {
 
     /// Makes a token. Its id is the principal's.
     pub async fn token(&self, organization: &str, principal: &str, role: &str, scopes: &[&str]) -> String {
-        let minted = token::mint(TokenKind::ServiceAccount, &mut self.kernel.rng());
+        let minted = token::mint(area::FORM, &mut self.kernel.rng());
         let (pepper, mac) = self.kernel.keys.token_mac_current(minted.token.expose());
         let row = (
             minted.lookup_id.clone(),

@@ -70,8 +70,8 @@ fn forged(nth: u64) -> String {
     let mut seed = [7; 32];
     seed[..8].copy_from_slice(&nth.to_le_bytes());
     let mut rng = provost_kernel::entropy::UnitRng::new(seed);
-    let kind = provost_kernel::token::TokenKind::ServiceAccount;
-    provost_kernel::token::mint(kind, &mut rng).token.expose().clone()
+    let form = provost_server::areas::service_accounts::FORM;
+    provost_kernel::token::mint(form, &mut rng).token.expose().clone()
 }
 
 const API: &str = "POST /api/headless/v1/organizations/acme/service-accounts";

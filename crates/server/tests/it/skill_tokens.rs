@@ -41,11 +41,11 @@ fn a_gateway_token_opens_its_item_and_nothing_else() {
         target.others.insert("itemRef", item.clone());
         for entry in app.kernel.registry.entries() {
             // What is sent there is kept: after the comparison.
-            if entry.meta.ingests && entry.meta.gateway {
+            if entry.meta.ingests && entry.meta.of_item {
                 continue;
             }
             let reply = samples::call(&app, entry, &target).token(&token).send().await;
-            if entry.meta.gateway {
+            if entry.meta.of_item {
                 reply.ok();
                 opened.push((entry.meta.id, entry.meta.path));
                 assert_eq!(entry.meta.kind, Kind::Read);
@@ -64,7 +64,7 @@ fn a_gateway_token_opens_its_item_and_nothing_else() {
         );
         let entries = app.kernel.registry.entries().iter();
         let ingests: Vec<_> = entries
-            .filter(|entry| entry.meta.ingests && entry.meta.gateway)
+            .filter(|entry| entry.meta.ingests && entry.meta.of_item)
             .collect();
         assert_eq!(ingests.len(), 1);
         assert_eq!(ingests[0].meta.id, "createHeadlessPolicyDecisions");

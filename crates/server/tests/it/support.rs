@@ -212,7 +212,7 @@ impl App {
             rights: self.kernel.rights,
             endings: self.kernel.endings.clone(),
             registry: app::registry().with(more),
-            credentials: Box::new(provost_server::areas::oauth::credentials()),
+            schemes: provost_server::app::SCHEMES,
             keys: Keys::open(&self.keys_dir).unwrap(),
             location,
             clock: clock.clone(),

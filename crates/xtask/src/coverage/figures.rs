@@ -34,6 +34,7 @@ const GROUPS: &[Group] = &[
         paths: &[
             "kernel/src/token.rs",
             "kernel/src/credential.rs",
+            "kernel/src/credential/scheme.rs",
             "words/src/secret.rs",
             "areas/service_accounts/rotate.rs",
             "areas/service_accounts/revoke_token.rs",

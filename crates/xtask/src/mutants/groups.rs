@@ -62,7 +62,7 @@ pub const GROUPS: &[Group] = &[
             file("crates/kernel/src/auth.rs"),
             part(
                 "crates/kernel/src/operation/meta.rs",
-                &["access", "rule", "previews", "accepts_gateway_token"],
+                &["access", "rule", "previews", "accepts_item_token"],
             ),
             file("crates/kernel/src/operation/authorize.rs"),
             file("crates/kernel/src/dispatch/identify.rs"),
@@ -111,6 +111,7 @@ pub const GROUPS: &[Group] = &[
         sources: &[
             file("crates/kernel/src/token.rs"),
             file("crates/kernel/src/credential.rs"),
+            file("crates/kernel/src/credential/scheme.rs"),
             file("crates/server/src/areas/service_accounts/status.rs"),
             file("crates/server/src/areas/service_accounts/credentials.rs"),
             file("crates/server/src/areas/service_accounts/rotate.rs"),

@@ -3,7 +3,7 @@
 use provost_kernel::area::Areas;
 use provost_kernel::audit::{self, Head, Note};
 use provost_kernel::auth::{OrganizationId, Origin, Role};
-use provost_kernel::credential::{Credential, Credentials, Use};
+use provost_kernel::credential::{Credential, Reach, Schemes, TokenScheme, Use};
 use provost_kernel::db::testing::{TestStore, locations};
 use provost_kernel::db::{Call, Conn, Location, Param, Row, Statement, migrate};
 use provost_kernel::dispatch::{self, Request};
@@ -13,7 +13,7 @@ use provost_kernel::kernel::{Extras, Parts, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::operation::Registry;
 use provost_kernel::time::ManualClock;
-use provost_kernel::token::{self, TokenKind};
+use provost_kernel::token::{self, Form};
 use provost_kernel::{Cx, Error, Kernel, Result, Secret, Timestamp};
 use serde_json::Value;
 use std::cell::Cell;
@@ -112,11 +112,25 @@ impl Reply {
     }
 }
 
-struct TestCredentials;
+const FORM: Form = Form::new("prov_sat_");
 
-impl Credentials for TestCredentials {
-    fn lookup(&self) -> &'static Statement {
-        &LOOKUP
+struct TestTokens;
+
+impl TokenScheme for TestTokens {
+    fn name(&self) -> &'static str {
+        "test"
+    }
+
+    fn form(&self) -> Option<Form> {
+        Some(FORM)
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Principal
+    }
+
+    fn lookup(&self) -> Option<&'static Statement> {
+        Some(&LOOKUP)
     }
 
     fn read(&self, row: &Row<'_>) -> Result<Credential> {
@@ -132,6 +146,7 @@ impl Credentials for TestCredentials {
             enabled: true,
             token_id: row.get(4)?,
             prefix: row.get(5)?,
+            is_own: true,
             mac: row.get(6)?,
             pepper_id: row.get(7)?,
             expires_at: row.get(8)?,
@@ -151,10 +166,6 @@ impl Credentials for TestCredentials {
     fn touch(&self, _: &mut Cx<'_>, _: &Use) -> Result<()> {
         Ok(())
     }
-
-    fn reused(&self, _: &mut Cx<'_>, _: &str) -> Result<()> {
-        Ok(())
-    }
 }
 
 fn registry() -> Registry {
@@ -169,7 +180,10 @@ fn boot(location: Location, keys_dir: &Path, clock: &Arc<ManualClock>, seed: u64
         rights: &[],
         endings: provost_kernel::ends::Endings::NONE,
         registry: registry(),
-        credentials: Box::new(TestCredentials),
+        schemes: Schemes {
+            own: &[&TestTokens],
+            delegated: None,
+        },
         keys: Keys::open(keys_dir).unwrap(),
         location,
         clock: clock.clone(),
@@ -213,7 +227,7 @@ impl World {
             });
         }
         for (organization, id, role, scopes) in CALLERS {
-            let minted = token::mint(TokenKind::ServiceAccount, &mut rng);
+            let minted = token::mint(FORM, &mut rng);
             let (pepper, mac) = keys.token_mac_current(minted.token.expose());
             let account = [
                 Param::from(organization),

@@ -113,6 +113,7 @@ mod oneself {
         actor.token = Some(provost_kernel::auth::TokenRef {
             id: "sat_1".into(),
             prefix: "prov_sat_abc".into(),
+            is_own: true,
         });
         assert!(authorize(&Turn::META, &actor, &json!({ "id": "another" })).is_err());
         assert_eq!(toolsets(&registry, &actor)[0].operations, ["turn"]);

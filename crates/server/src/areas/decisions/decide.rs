@@ -140,7 +140,7 @@ struct Asking {
 impl Operation for Decide {
     const META: Meta = Meta::ingest("createHeadlessPolicyDecisions", "/policies/decisions", "policies")
         .access("policies:decide", &[Admin, Operator])
-        .accepts_gateway_token()
+        .accepts_item_token()
         .command("policies", "decide")
         .reads_up_to(8 << 20, 64)
         .says(

@@ -14,6 +14,9 @@ use provost_kernel::Cx;
 use provost_kernel::audit::hex;
 use provost_kernel::keys::MacPurpose;
 
+/// The digest of a content, for those who must not try out what it holds.
+const CONTENT_DIGEST: MacPurpose = MacPurpose::Own("provost/mac/content-digest/v1");
+
 /// `sha256:` and the hash of a canonical text in lower-case hexadecimal, or what a machine reported in its place.
 ///
 /// It cannot be serialized: each place says which of its forms it means.
@@ -39,7 +42,7 @@ impl ContentDigest {
     /// Returns the keyed hash in its place: the same for the same digest of an organization, as long as the key is.
     pub fn keyed(&self, cx: &Cx<'_>) -> String {
         let parts: [&[u8]; 2] = [cx.org().as_bytes(), self.0.as_bytes()];
-        let mac = cx.services().keys.mac(MacPurpose::ContentDigest, &parts);
+        let mac = cx.services().keys.mac(CONTENT_DIGEST, &parts);
         format!("hmac-sha256:{}", hex(&mac))
     }
 

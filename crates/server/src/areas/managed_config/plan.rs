@@ -19,6 +19,9 @@ use provost_kernel::error::{Code, Error};
 use provost_kernel::keys::MacPurpose;
 use provost_kernel::{Cx, Result, Timestamp};
 
+/// What a preview showed.
+const PREVIEW_TOKEN: MacPurpose = MacPurpose::Own("provost/mac/preview-token/v1");
+
 /// How long a preview token is good. Units: seconds (D8.7).
 const TOKEN_SECS: i64 = 15 * 60;
 
@@ -76,7 +79,7 @@ impl Plan {
     /// Returns the name of this plan: another one as soon as another release is current (D1.9).
     pub fn etag(&self, cx: &Cx<'_>) -> String {
         let mac = self.with_parts(cx, &[b"etag"], |parts| {
-            cx.services().keys.mac(MacPurpose::PreviewToken, parts)
+            cx.services().keys.mac(PREVIEW_TOKEN, parts)
         });
         format!("\"{}\"", hex(&mac[..16]))
     }
@@ -87,7 +90,7 @@ impl Plan {
         let expiry = expires_at.as_ms().to_be_bytes();
         let principal = cx.actor().id.as_bytes();
         let mac = self.with_parts(cx, &[b"token", principal, &expiry], |parts| {
-            cx.services().keys.mac(MacPurpose::PreviewToken, parts)
+            cx.services().keys.mac(PREVIEW_TOKEN, parts)
         });
         (
             URL_SAFE_NO_PAD.encode([expiry.as_slice(), &mac].concat()),
@@ -126,9 +129,7 @@ impl Plan {
         };
         let principal = cx.actor().id.as_bytes();
         let is_ours = self.with_parts(cx, &[b"token", principal, expiry], |parts| {
-            cx.services()
-                .keys
-                .mac_matches(MacPurpose::PreviewToken, parts, mac)
+            cx.services().keys.mac_matches(PREVIEW_TOKEN, parts, mac)
         });
         is_ours && cx.now() < Timestamp::from_ms(i64::from_be_bytes(*expiry))
     }

@@ -95,6 +95,7 @@ pub fn credential(row: &Row<'_>) -> Result<Credential> {
         token_scopes: Some(within_client(row, ScopeSet::from_store(row.str(3)?))?),
         enabled,
         prefix: id.as_str().to_owned(),
+        is_own: false,
         token_id: id.as_str().to_owned(),
         mac: Vec::new(),
         pepper_id: String::new(),

@@ -5,7 +5,7 @@
 use provost_kernel::fence::Readers;
 
 provost_kernel::fences! {
-    acts Readers::Overseers, ["mcp.sessions.expired", "mcp.sessions.revoked"];
+    acts Readers::Overseers, ["mcp.session.issued", "mcp.sessions.expired", "mcp.sessions.revoked"];
     targets {
         /// A session.
         SESSION = "mcp_session" => Readers::Overseers;

@@ -1,26 +1,53 @@
-//! Sessions behind the kernel's port, beside the tokens of accounts and installs.
+//! Delegated tokens as a scheme of the kernel: they act by sessions.
 
 use super::opening::Opening;
 use crate::areas::mcp_sessions;
-use crate::areas::skill_registry::TokenCredentials;
-use provost_kernel::credential::{Admission, Credential, McpClient, Sessions, Use, Verified, invalid_token};
+use provost_kernel::credential::{
+    Admission, Credential, McpClient, Reach, Sessions, TokenScheme, Use, Verified, invalid_token,
+};
 use provost_kernel::db::{Row, Statement, Tx};
+use provost_kernel::error::Error;
+use provost_kernel::token::Form;
 use provost_kernel::{Cx, Result};
 
-/// Returns every credential of the server.
-pub fn credentials() -> TokenCredentials {
-    TokenCredentials::beside(&DelegatedSessions)
-}
+/// The scheme of delegated tokens.
+pub struct DelegatedTokens;
 
-struct DelegatedSessions;
+impl TokenScheme for DelegatedTokens {
+    fn name(&self) -> &'static str {
+        "session"
+    }
 
-impl Sessions for DelegatedSessions {
-    fn lookup(&self) -> &'static Statement {
-        &mcp_sessions::LOOKUP
+    fn form(&self) -> Option<Form> {
+        None
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Session
+    }
+
+    fn lookup(&self) -> Option<&'static Statement> {
+        Some(&mcp_sessions::LOOKUP)
     }
 
     fn read(&self, row: &Row<'_>) -> Result<Credential> {
         mcp_sessions::credential(row)
+    }
+
+    fn first_use(&self, _cx: &mut Cx<'_>, _token_id: &str) -> Result<()> {
+        Err(Error::internal(
+            "no answer that issued a delegated token is replayed",
+        ))
+    }
+
+    fn touch(&self, cx: &mut Cx<'_>, used: &Use) -> Result<()> {
+        mcp_sessions::touch(cx, used)
+    }
+}
+
+impl Sessions for DelegatedTokens {
+    fn began(&self) -> &'static str {
+        "mcp.session.issued"
     }
 
     fn open(&self, cx: &mut Cx<'_>, verified: &Verified) -> Result<()> {
@@ -37,9 +64,5 @@ impl Sessions for DelegatedSessions {
 
     fn join(&self, cx: &mut Cx<'_>, credential: &Credential, client: &McpClient) -> Result<()> {
         mcp_sessions::open_at_mcp(cx, credential, client)
-    }
-
-    fn touch(&self, cx: &mut Cx<'_>, used: &Use) -> Result<()> {
-        mcp_sessions::touch(cx, used)
     }
 }

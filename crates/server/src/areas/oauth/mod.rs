@@ -56,7 +56,7 @@ mod vouched;
 
 pub(crate) use clients::joined_client;
 pub use clients::{wider_than_granted, write_ceilings};
-pub use credentials::credentials;
+pub use credentials::DelegatedTokens;
 pub use ends::void_codes;
 pub use form::Form;
 pub use held::{

@@ -1,13 +1,15 @@
 //! Giving tokens back (RFC 7009): the session ends, with all that belongs to it. What is unknown is given back already.
 
 use super::state::Oauth;
-use super::token::{Known, authenticate, failed, find_refresh, head, network, of_store, read, refused, unit};
+use super::token::{
+    Known, REFRESH, authenticate, failed, find_refresh, head, network, of_store, read, refused, unit,
+};
 use super::verifier::own_grant;
 use crate::areas::mcp_sessions::{self, SessionId};
 use axum::extract::{Request, State};
 use axum::response::Response;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::token::{self, TokenKind};
+use provost_kernel::token;
 use provost_kernel::{Cx, Kernel, Secret, params};
 use provost_oauth::{TokenError, access_token};
 use std::sync::Arc;
@@ -49,7 +51,7 @@ async fn give_back(
     token: Secret<String>,
 ) -> Result<bool, TokenError> {
     let found = match token::parse(token.expose()) {
-        Some(parsed) if parsed.kind == TokenKind::Refresh => {
+        Some(parsed) if parsed.is_of(REFRESH) => {
             let row = find_refresh(kernel, &token, parsed.lookup_id).await?;
             row.map(|row| (row.organization, row.session_id, row.client_id))
         }

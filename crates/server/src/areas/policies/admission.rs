@@ -27,6 +27,9 @@ use provost_policy::contract::POLICY_SCHEMA_VERSION;
 use provost_policy::rego::compiler_fingerprint;
 use provost_policy::{Definition, Family, document_sha256};
 
+/// What a policy's plan was judged from.
+const PLAN_TOKEN: MacPurpose = MacPurpose::Own("provost/mac/plan-token/v1");
+
 /// How long a plan is good. Units: seconds.
 const PLAN_SECS: i64 = 10 * 60;
 
@@ -148,7 +151,7 @@ pub fn token(cx: &Cx<'_>, proposal: &Proposal<'_>, binding: &Binding) -> (String
     let expires_at = cx.now().plus_secs(PLAN_SECS);
     let expiry = expires_at.as_ms().to_be_bytes();
     let mac = with_parts(cx, proposal, binding, expiry, |parts| {
-        cx.services().keys.mac(MacPurpose::PlanToken, parts)
+        cx.services().keys.mac(PLAN_TOKEN, parts)
     });
     (PlanToken::text(&[expiry.as_slice(), &mac].concat()), expires_at)
 }
@@ -172,7 +175,7 @@ pub fn must_be_planned(
     // INVARIANT PO-5: everything that the plan was judged from is hashed again.
     let planned = token.bytes().split_first_chunk::<8>().filter(|(expiry, mac)| {
         with_parts(cx, proposal, binding, **expiry, |parts| {
-            cx.services().keys.mac_matches(MacPurpose::PlanToken, parts, mac)
+            cx.services().keys.mac_matches(PLAN_TOKEN, parts, mac)
         })
     });
     let Some((expiry, _)) = planned else {

@@ -8,7 +8,7 @@ use super::model::{
     AccountView, MIN_LIFETIME_SECS, ScopeList, ServiceAccount, ServiceAccountId, Status, Token, TokenId,
     Warning, lifetime_secs, may_list, view,
 };
-use super::store;
+use super::{FORM, store};
 use crate::areas::service_accounts::fences;
 use crate::areas::{directory, settings};
 use provost_kernel::auth::Role::{self, Admin};
@@ -17,7 +17,7 @@ use provost_kernel::cx::Revealed;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::{Bounded, Description, Name};
-use provost_kernel::token::{self, TokenKind};
+use provost_kernel::token;
 use provost_kernel::{Cx, Result, Secret, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -261,7 +261,7 @@ pub fn issue(
 }
 
 fn mint(cx: &mut Cx<'_>, wanted: &NewToken<'_>) -> (Token, String, Secret<String>) {
-    let minted = token::mint(TokenKind::ServiceAccount, cx.rng());
+    let minted = token::mint(FORM, cx.rng());
     let now = cx.now();
     let token = Token {
         id: cx.new_id(),

@@ -1,21 +1,37 @@
-//! Service-account tokens as the kernel's credentials.
+//! The tokens of service accounts as a scheme of the kernel.
 
 use super::model::{Status, TokenId};
 use super::store::{self, Ending};
 use crate::areas::service_accounts::fences;
 use crate::areas::settings;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::credential::{Credential, Credentials, Use};
+use provost_kernel::credential::{Credential, Reach, TokenScheme, Use};
 use provost_kernel::db::{Row, Statement};
+use provost_kernel::token::Form;
 use provost_kernel::{Cx, Result, params};
 use serde_json::json;
 
-/// The port [`Credentials`] over this area's tables.
-pub struct ServiceAccountCredentials;
+/// What the tokens look like.
+pub const FORM: Form = Form::new("prov_sat_");
 
-impl Credentials for ServiceAccountCredentials {
-    fn lookup(&self) -> &'static Statement {
-        &store::LOOKUP
+/// The scheme of the tokens.
+pub struct AccountTokens;
+
+impl TokenScheme for AccountTokens {
+    fn name(&self) -> &'static str {
+        "service_account"
+    }
+
+    fn form(&self) -> Option<Form> {
+        Some(FORM)
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Principal
+    }
+
+    fn lookup(&self) -> Option<&'static Statement> {
+        Some(&store::LOOKUP)
     }
 
     fn read(&self, row: &Row<'_>) -> Result<Credential> {
@@ -32,6 +48,7 @@ impl Credentials for ServiceAccountCredentials {
             enabled: row.str(6)? == Status::Active.as_str(),
             token_id: row.get(7)?,
             prefix: row.get(8)?,
+            is_own: true,
             mac: row.get(9)?,
             pepper_id: row.get(10)?,
             expires_at: row.get(11)?,
@@ -55,6 +72,10 @@ impl Credentials for ServiceAccountCredentials {
             &store::TOUCH,
             params![org, used.token_id.as_str(), used.at, used.source_ip.to_string()],
         )
+    }
+
+    fn reuse(&self) -> Option<&'static str> {
+        Some("service_account.token.reuse_detected")
     }
 
     fn reused(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()> {

@@ -10,6 +10,7 @@ provost_kernel::fences! {
         "organization.created",
         "organization.recovered",
         "service_account.purged",
+        "service_account.token.reuse_detected",
         "service_account.token.expiring",
         "service_account.token.expired",
     ];

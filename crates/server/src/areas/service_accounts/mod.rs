@@ -34,7 +34,7 @@ mod update;
 mod upkeep;
 mod worker;
 
-pub use credentials::ServiceAccountCredentials;
+pub use credentials::{AccountTokens, FORM};
 pub use held::{count_held, held, hold_every, release, release_every};
 pub use model::{Rights, ScopeList, may_be_held};
 pub use store::{Principal, owned_by, principal};

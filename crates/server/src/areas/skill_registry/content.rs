@@ -21,7 +21,7 @@ impl Operation for GetSkillRegistryContent {
     )
     .access("registry:read", &[Admin, Operator, Auditor])
     .command("skills", "download")
-    .accepts_gateway_token()
+    .accepts_item_token()
     .answers(&["ETag"])
     .produces("application/gzip")
     .says(
@@ -66,7 +66,7 @@ impl Operation for GetSkillRegistryManifest {
     )
     .access("registry:read", &[Admin, Operator, Auditor])
     .command("skills", "manifest")
-    .accepts_gateway_token()
+    .accepts_item_token()
     .answers(&["ETag"])
     .says(
         "Read the signed manifest of a skill's version",

@@ -1,15 +1,15 @@
-//! Gateway tokens beside service-account tokens as the kernel's credentials (D10.6).
+//! Gateway tokens as a scheme of the kernel (D10.6).
 
-use super::model::GatewayTokenId;
 use crate::areas::directory::{self, model::UserId};
 use crate::areas::mcp_sessions;
-use crate::areas::service_accounts::{self, ServiceAccountCredentials};
+use crate::areas::service_accounts;
 use crate::areas::skill_registry::fences;
 use provost_kernel::auth::{OrganizationId, Role, ScopeSet};
-use provost_kernel::credential::{Credential, Credentials, Sessions, Use};
+use provost_kernel::credential::{Credential, Reach, TokenScheme, Use};
 use provost_kernel::db::{Row, Statement, Tx};
-use provost_kernel::error::Result;
+use provost_kernel::error::{Error, Result};
 use provost_kernel::id::TypedId;
+use provost_kernel::token::Form;
 use provost_kernel::{Cx, params, statements};
 use serde_json::json;
 
@@ -24,32 +24,35 @@ statements! {
     OWNER = "SELECT principal_id, item_id FROM gateway_tokens WHERE organization_id = ?1 AND id = ?2";
 }
 
-/// The port [`Credentials`] over the tokens of service accounts and of installs, and the sessions beside them.
-pub struct TokenCredentials {
-    sessions: &'static dyn Sessions,
-}
+/// What the tokens look like.
+pub const FORM: Form = Form::new("prov_gwt_");
 
-impl TokenCredentials {
-    /// Returns the tokens, beside these sessions.
-    pub fn beside(sessions: &'static dyn Sessions) -> Self {
-        Self { sessions }
+/// The scheme of the tokens of installs.
+pub struct GatewayTokens;
+
+impl TokenScheme for GatewayTokens {
+    fn name(&self) -> &'static str {
+        "gateway"
     }
 
-    fn is_gateway(token_id: &str) -> bool {
-        provost_kernel::id::parse(GatewayTokenId::PREFIX, token_id).is_some()
-    }
-}
-
-impl Credentials for TokenCredentials {
-    fn lookup(&self) -> &'static Statement {
-        ServiceAccountCredentials.lookup()
+    fn form(&self) -> Option<Form> {
+        Some(FORM)
     }
 
-    fn read(&self, row: &Row<'_>) -> Result<Credential> {
-        ServiceAccountCredentials.read(row)
+    fn reach(&self) -> Reach {
+        Reach::Item
     }
 
-    fn gateway(&self, tx: &mut Tx<'_>, lookup_id: &str) -> Result<Option<Credential>> {
+    /// Whose a token is says which of two tables its principal is in: one statement does not find both.
+    fn lookup(&self) -> Option<&'static Statement> {
+        None
+    }
+
+    fn read(&self, _row: &Row<'_>) -> Result<Credential> {
+        Err(Error::internal("a gateway token is not read from one row"))
+    }
+
+    fn find(&self, tx: &mut Tx<'_>, lookup_id: &str) -> Result<Option<Credential>> {
         let found = tx.query_opt(&LOOKUP, params![lookup_id], read)?;
         let Some(token) = found else { return Ok(None) };
         // INVARIANT SK-7: the principal is read in the snapshot that reads the token.
@@ -67,6 +70,7 @@ impl Credentials for TokenCredentials {
             enabled: principal.enabled,
             token_id: token.id,
             prefix: token.prefix,
+            is_own: false,
             mac: token.mac,
             pepper_id: token.pepper_id,
             expires_at: token.expires_at,
@@ -80,17 +84,11 @@ impl Credentials for TokenCredentials {
     }
 
     fn first_use(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()> {
-        if !Self::is_gateway(token_id) {
-            return ServiceAccountCredentials.first_use(cx, token_id);
-        }
         let org = cx.org();
         cx.queue(&FIRST_USE, params![org, token_id, false])
     }
 
     fn touch(&self, cx: &mut Cx<'_>, used: &Use) -> Result<()> {
-        if !Self::is_gateway(&used.token_id) {
-            return ServiceAccountCredentials.touch(cx, used);
-        }
         let org = cx.org();
         cx.queue(
             &TOUCH,
@@ -98,10 +96,11 @@ impl Credentials for TokenCredentials {
         )
     }
 
+    fn reuse(&self) -> Option<&'static str> {
+        Some("gateway_token.reuse_detected")
+    }
+
     fn reused(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()> {
-        if !Self::is_gateway(token_id) {
-            return ServiceAccountCredentials.reused(cx, token_id);
-        }
         let org = cx.org();
         let owner = cx.query_opt(&OWNER, params![org, token_id], |row| {
             Ok((row.get::<String>(0)?, row.get::<String>(1)?))
@@ -112,10 +111,6 @@ impl Credentials for TokenCredentials {
             json!({ "tokenId": token_id, "principalId": principal, "itemId": item, "severity": "high" }),
         );
         Ok(())
-    }
-
-    fn sessions(&self) -> Option<&dyn Sessions> {
-        Some(self.sessions)
     }
 }
 

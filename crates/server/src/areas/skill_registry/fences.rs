@@ -6,6 +6,7 @@ use provost_kernel::fence::Readers;
 
 provost_kernel::fences! {
     acts Readers::Everybody, [];
+    overseen ["gateway_token.reuse_detected"];
     targets {
         /// An item of the registry.
         SKILL = "skill" => Readers::Everybody;

@@ -17,7 +17,7 @@ use provost_kernel::cx::Revealed;
 use provost_kernel::dsse::Envelope;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::token::{self, TokenKind};
+use provost_kernel::token;
 use provost_kernel::{Cx, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -163,7 +163,7 @@ fn issue(cx: &mut Cx<'_>, install: &Install) -> Result<IssuedGatewayToken> {
     let tokens = settings::load(cx)?.tokens;
     let lifetime = GATEWAY_LIFETIME_SECS.min(tokens.max_lifetime_seconds);
     let replay_secs = tokens.secret_replay_seconds.min(lifetime);
-    let minted = token::mint(TokenKind::Gateway, cx.rng());
+    let minted = token::mint(super::FORM, cx.rng());
     let id: GatewayTokenId = cx.new_id();
     let expires_at = cx.now().plus_secs(lifetime);
     // INVARIANT SK-8: it ends with what it came by.

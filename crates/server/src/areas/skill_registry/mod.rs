@@ -51,7 +51,7 @@ mod upkeep;
 pub mod version;
 mod withdraw;
 
-pub use credentials::TokenCredentials;
+pub use credentials::{FORM, GatewayTokens};
 pub use upkeep::{broken_invariants, revoke_every_token};
 
 use provost_kernel::announcement::Hears;

@@ -7,7 +7,7 @@ use crate::areas::oauth::{public_client, register};
 use crate::oauth::{self, code, post, redeeming};
 use crate::same_commit::make_by_mcp;
 use crate::support::{each, fresh_key, with_trio};
-use provost_kernel::credential::{Admission, Kind, McpClient, Use};
+use provost_kernel::credential::{Admission, McpClient, Use};
 use provost_server::announcements::TokenRevoked;
 
 /// Proves MS-2.
@@ -143,7 +143,6 @@ fn the_latest_use_is_noted() {
         let issued = app.now();
         let used_at = |secs: i64| {
             let used = Use {
-                kind: Kind::Session,
                 organization: app.org(),
                 token_id: id.clone(),
                 at: issued.plus_secs(secs),
@@ -288,6 +287,7 @@ fn a_token_of_which_a_session_was_revoked_stays_out_of_mcp_until_it_is_rotated()
             enabled: true,
             token_id: token,
             prefix: String::new(),
+            is_own: true,
             mac: vec![],
             pepper_id: String::new(),
             expires_at: app.now().plus_secs(86_400),

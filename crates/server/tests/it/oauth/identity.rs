@@ -4,7 +4,7 @@ use super::*;
 use crate::areas::mcp_sessions::open;
 use crate::support::{each, fresh_key};
 use aws_lc_rs::digest::{SHA256, digest};
-use provost_kernel::credential::{Kind, Use};
+use provost_kernel::credential::Use;
 use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor};
 use std::fmt::Write;
 
@@ -304,7 +304,6 @@ fn a_session_of_an_issuer_ends_when_nobody_uses_it() {
         let other = open(&app, vec![other]).await.remove(0);
         let touch = async |id: &str| {
             let used = Use {
-                kind: Kind::Session,
                 organization: app.org(),
                 token_id: id.to_owned(),
                 at: app.now(),

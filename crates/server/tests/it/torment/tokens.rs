@@ -6,9 +6,10 @@
 
 use super::run;
 use crate::support::{App, Dice, number, seed};
-use provost_kernel::credential::Credential;
+use provost_kernel::credential::{Credential, TokenScheme};
 use provost_kernel::entropy::{Entropy, SeededEntropy, UnitRng};
-use provost_kernel::token::{self, TokenKind};
+use provost_kernel::token;
+use provost_server::areas::{service_accounts, skill_registry};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -89,18 +90,10 @@ async fn rows(app: &App, tokens: &[String]) -> HashMap<String, Credential> {
     let mut rows = HashMap::new();
     for text in tokens {
         let lookup = token::parse(text).unwrap().lookup_id.to_owned();
-        let (kernel, key) = (app.kernel.clone(), lookup.clone());
-        let read = move |tx: &mut provost_kernel::db::Tx<'_>| {
-            let credentials = &kernel.credentials;
-            let found = tx.query(
-                credentials.lookup(),
-                provost_kernel::params![key.as_str()],
-                |row| credentials.read(row),
-            )?;
-            Ok(found)
-        };
-        let mut found = app.kernel.read_system(read).await.unwrap();
-        rows.insert(lookup, found.remove(0));
+        let key = lookup.clone();
+        let read = move |tx: &mut provost_kernel::db::Tx<'_>| service_accounts::AccountTokens.find(tx, &key);
+        let found = app.kernel.read_system(read).await.unwrap();
+        rows.insert(lookup, found.unwrap());
     }
     rows
 }
@@ -185,7 +178,7 @@ fn issued_tokens_are_distinct_and_evenly_random() {
         places[usize::from(*letter)] = place;
     }
     for n in 0..usize::try_from(whole).unwrap() {
-        let minted = token::mint(TokenKind::ALL[n % TokenKind::ALL.len()], &mut rng);
+        let minted = token::mint([service_accounts::FORM, skill_registry::FORM][n % 2], &mut rng);
         let text = minted.token.expose().as_bytes();
         assert_eq!(checksum(&text[..CHECKSUM]), text[CHECKSUM..], "token {n}");
         for letter in text[9..21].iter().chain(&text[SECRET..CHECKSUM]) {

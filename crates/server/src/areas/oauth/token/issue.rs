@@ -7,7 +7,7 @@ use crate::areas::mcp_sessions::{self, NewSession, SessionActor, SessionId};
 use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::error::Code::RateLimited;
 use provost_kernel::error::{Error, Result};
-use provost_kernel::token::{self, TokenKind};
+use provost_kernel::token;
 use provost_kernel::{Cx, Kernel, Secret, Timestamp, params};
 use provost_oauth::error::Code;
 use provost_oauth::{Claims, Confirmation, TokenError};
@@ -127,9 +127,12 @@ pub struct NewRefresh<'a> {
     pub ends_at: Timestamp,
 }
 
+/// What refresh tokens look like: new access tokens are asked for with them, and they call nothing.
+pub const REFRESH: token::Form = token::Form::new("prov_mrt_");
+
 /// Makes a refresh token; returns it and the end of its life when it is not used.
 pub fn refresh(cx: &mut Cx<'_>, new: &NewRefresh<'_>) -> Result<(Secret<String>, Timestamp)> {
-    let minted = token::mint(TokenKind::Refresh, cx.rng());
+    let minted = token::mint(REFRESH, cx.rng());
     let (org, now) = (cx.org(), cx.now());
     let idle_at = now.plus_secs(IDLE_SECS).min(new.ends_at);
     let (pepper, mac) = cx.services().keys.token_mac_current(minted.token.expose());

@@ -22,7 +22,7 @@ mod scope;
 
 pub(super) use answer::{failed, head, only_post, refused};
 pub(super) use authenticate::{Known, authenticate};
-pub(super) use issue::{of_store, unit};
+pub(super) use issue::{REFRESH, of_store, unit};
 pub(super) use refresh::find as find_refresh;
 pub use scope::audiences;
 

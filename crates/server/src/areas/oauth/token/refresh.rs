@@ -12,10 +12,10 @@ use super::super::store::{self, Refresh};
 use super::super::verifier::own_grant;
 use super::authenticate::Known;
 use super::code::{limits, narrowed};
-use super::issue::{ACCESS_SECS, Access, Issued, NewRefresh, access, of_store, refresh, unit};
+use super::issue::{ACCESS_SECS, Access, Issued, NewRefresh, REFRESH, access, of_store, refresh, unit};
 use super::scope::granted;
 use crate::areas::mcp_sessions::{self, SessionId};
-use provost_kernel::token::{self, TokenKind};
+use provost_kernel::token;
 use provost_kernel::{Cx, Kernel, Result as Stored, Secret, Timestamp, params};
 use provost_oauth::TokenError;
 use provost_oauth::error::Code;
@@ -41,7 +41,7 @@ pub async fn serve(
     jkt: Option<String>,
 ) -> Result<Issued, TokenError> {
     let token = Secret::new(form.need("refresh_token")?.to_owned());
-    let parsed = token::parse(token.expose()).filter(|parsed| parsed.kind == TokenKind::Refresh);
+    let parsed = token::parse(token.expose()).filter(|parsed| parsed.is_of(REFRESH));
     let lookup_id = parsed.ok_or_else(invalid)?.lookup_id.to_owned();
     let asked = Asked {
         known,
