@@ -5,6 +5,7 @@
 mod account_rights;
 mod accounts;
 mod areas;
+mod areas_beside;
 mod areas_graph;
 mod audit_complete;
 mod backtests;
@@ -38,6 +39,7 @@ mod managed_config;
 mod mcp_sessions;
 mod model;
 mod module_workers;
+mod notes;
 mod oauth;
 mod oauth_sign_in;
 mod openapi;

@@ -1,0 +1,181 @@
+//! The five operations.
+
+use super::NOTE;
+use super::store::{self, Note, NoteId};
+use provost_kernel::auth::Role::{Admin, Auditor, Operator};
+use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
+use provost_kernel::page::{self, Cursor, Limit};
+use provost_kernel::text::LongName;
+use provost_kernel::{Cx, Result, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A note as it is shown.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Note")]
+pub struct NoteView {
+    id: NoteId,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+}
+
+impl From<Note> for NoteView {
+    fn from(note: Note) -> Self {
+        let Note {
+            id, text, expires_at, ..
+        } = note;
+        Self { id, text, expires_at }
+    }
+}
+
+/// What a note says.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct NoteBody {
+    text: LongName,
+    /// For how long it is kept; for ever if left out.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    keep_secs: Option<u32>,
+}
+
+/// The path of one note.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct NotePath {
+    note_id: NoteId,
+}
+
+/// What can be asked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct ListQuery {
+    #[serde(default)]
+    limit: Limit,
+    cursor: Option<Cursor>,
+}
+
+provost_kernel::page! {
+    /// One page.
+    pub struct NotePage {
+        notes: NoteView,
+    }
+}
+
+pub struct ListNotes;
+
+impl Operation for ListNotes {
+    const META: Meta = Meta::read("listHeadlessNotes", "/notes", "operations")
+        .access("operations:read", &[Admin, Operator, Auditor])
+        .command("notes", "list")
+        .says("List notes, the oldest first", "");
+    type Path = Empty;
+    type Query = ListQuery;
+    type Body = Empty;
+    type Output = NotePage;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NotePage> {
+        let query = &input.query;
+        let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
+        let mut found = store::list(cx, after, query.limit.get() + 1)?;
+        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |last| last.seq);
+        let notes = found.into_iter().map(NoteView::from).collect();
+        Ok(NotePage { notes, next_cursor })
+    }
+}
+
+pub struct CreateNote;
+
+impl Operation for CreateNote {
+    const META: Meta = Meta::write("createHeadlessNote", Method::Post, "/notes", "operations")
+        .access("operations:write", &[Admin])
+        .command("notes", "create")
+        .status(201)
+        .says("Write a note", "");
+    type Path = Empty;
+    type Query = Empty;
+    type Body = NoteBody;
+    type Output = NoteView;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoteView> {
+        let id: NoteId = cx.new_id();
+        cx.target(&NOTE, id.as_str());
+        let keep = input.body.keep_secs.map(i64::from);
+        let expires_at = keep.map(|secs| cx.now().plus_secs(secs));
+        store::insert(cx, &id, input.body.text.as_str(), expires_at)?;
+        cx.change("/text", Value::Null, input.body.text.as_str());
+        store::get(cx, &id).map(NoteView::from)
+    }
+}
+
+pub struct GetNote;
+
+impl Operation for GetNote {
+    const META: Meta = Meta::read("getHeadlessNote", "/notes/{noteId}", "operations")
+        .access("operations:read", &[Admin, Operator, Auditor])
+        .command("notes", "show")
+        .says("Read a note", "");
+    type Path = NotePath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = NoteView;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoteView> {
+        store::get(cx, &input.path.note_id).map(NoteView::from)
+    }
+}
+
+pub struct UpdateNote;
+
+impl Operation for UpdateNote {
+    const META: Meta = Meta::write("updateHeadlessNote", Method::Put, "/notes/{noteId}", "operations")
+        .access("operations:write", &[Admin])
+        .command("notes", "update")
+        .says("Write a note anew", "It is kept as long as before.");
+    type Path = NotePath;
+    type Query = Empty;
+    type Body = NoteBody;
+    type Output = NoteView;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoteView> {
+        let id = &input.path.note_id;
+        cx.target(&NOTE, id.as_str());
+        let before = store::get(cx, id)?;
+        store::update(cx, id, input.body.text.as_str())?;
+        cx.change("/text", before.text, input.body.text.as_str());
+        store::get(cx, id).map(NoteView::from)
+    }
+}
+
+pub struct DeleteNote;
+
+impl Operation for DeleteNote {
+    const META: Meta = Meta::write(
+        "deleteHeadlessNote",
+        Method::Delete,
+        "/notes/{noteId}",
+        "operations",
+    )
+    .access("operations:write", &[Admin])
+    .command("notes", "delete")
+    .confirmed()
+    .status(204)
+    .says("Delete a note", "");
+    type Path = NotePath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = NoContent;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
+        let note = store::get(cx, &input.path.note_id)?;
+        cx.target(&NOTE, note.id.as_str());
+        store::delete(cx, &note.id)?;
+        cx.change("/text", note.text, Value::Null);
+        Ok(NoContent {})
+    }
+}

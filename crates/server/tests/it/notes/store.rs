@@ -1,0 +1,85 @@
+//! All SQL of notes.
+
+use provost_kernel::db::{Row, Tx};
+use provost_kernel::error::Error;
+use provost_kernel::{Cx, Result, Timestamp, id, params, statements};
+
+id!(NoteId, "nte", "Names a note.");
+
+statements! {
+    /// One note.
+    GET = "SELECT id, seq, text, expires_at FROM notes WHERE organization_id = ?1 AND id = ?2";
+    /// A page of notes, the oldest first.
+    LIST = "SELECT id, seq, text, expires_at FROM notes WHERE organization_id = ?1 AND seq > ?2 ORDER BY seq, id LIMIT ?3";
+    /// Makes a note.
+    INSERT = "INSERT INTO notes (organization_id, id, seq, text, expires_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM notes WHERE organization_id = ?1), ?3, ?4)";
+    /// Changes a note.
+    UPDATE = "UPDATE notes SET text = ?3 WHERE organization_id = ?1 AND id = ?2";
+    /// Removes a note.
+    DELETE = "DELETE FROM notes WHERE organization_id = ?1 AND id = ?2";
+    /// The notes whose time is over.
+    DUE = unscoped("the sweep is everybody's") "SELECT organization_id, id FROM notes WHERE expires_at <= ?1 ORDER BY organization_id, id LIMIT 100";
+    /// Notes without a text.
+    EMPTY = unscoped("the check reads everybody") "SELECT COUNT(*) FROM notes WHERE text = ''";
+}
+
+/// A note.
+pub struct Note {
+    pub id: NoteId,
+    pub seq: i64,
+    pub text: String,
+    pub expires_at: Option<Timestamp>,
+}
+
+fn note(row: &Row<'_>) -> Result<Note> {
+    Ok(Note {
+        id: NoteId::from_store(row.get(0)?),
+        seq: row.get(1)?,
+        text: row.get(2)?,
+        expires_at: row.get(3)?,
+    })
+}
+
+/// Errors: `NotFound` for an unknown, a removed and another organization's alike.
+pub fn get(cx: &mut Cx<'_>, id: &NoteId) -> Result<Note> {
+    let org = cx.org();
+    cx.query_opt(&GET, params![org, id.as_str()], note)?
+        .ok_or_else(|| Error::not_found("note"))
+}
+
+pub fn list(cx: &mut Cx<'_>, after: i64, limit: i64) -> Result<Vec<Note>> {
+    let org = cx.org();
+    cx.query(&LIST, params![org, after, limit], note)
+}
+
+pub fn insert(cx: &mut Cx<'_>, id: &NoteId, text: &str, expires_at: Option<Timestamp>) -> Result<()> {
+    let org = cx.org();
+    cx.queue(&INSERT, params![org, id.as_str(), text, expires_at])
+}
+
+pub fn update(cx: &mut Cx<'_>, id: &NoteId, text: &str) -> Result<()> {
+    let org = cx.org();
+    cx.queue(&UPDATE, params![org, id.as_str(), text])
+}
+
+pub fn delete(cx: &mut Cx<'_>, id: &NoteId) -> Result<()> {
+    let org = cx.org();
+    cx.queue(&DELETE, params![org, id.as_str()])
+}
+
+pub fn due(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<(String, NoteId)>> {
+    tx.query(&DUE, params![now], |row| {
+        Ok((row.get(0)?, NoteId::from_store(row.get(1)?)))
+    })
+}
+
+/// Returns what `store check` says of notes.
+pub fn broken_invariants(tx: &mut Tx<'_>) -> Result<Vec<String>> {
+    let empty = tx
+        .query_opt(&EMPTY, params![], |row| row.get::<i64>(0))?
+        .unwrap_or(0);
+    Ok((empty > 0)
+        .then(|| format!("{empty} notes have no text"))
+        .into_iter()
+        .collect())
+}
