@@ -291,9 +291,13 @@ fn both_engines_have_one_history() {
             .collect();
         assert_eq!(applied, expected);
     }
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let areas = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/areas");
     let files = |engine: &str| {
-        let files = std::fs::read_dir(folder.join(engine)).unwrap();
+        let folders = std::fs::read_dir(&areas).unwrap();
+        let folders = folders.map(|area| area.unwrap().path().join("migrations").join(engine));
+        let files = folders
+            .filter_map(|folder| std::fs::read_dir(folder).ok())
+            .flatten();
         files
             .map(|f| f.unwrap().file_name().into_string().unwrap())
             .collect::<BTreeSet<_>>()

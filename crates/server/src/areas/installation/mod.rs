@@ -7,7 +7,7 @@
 
 use crate::{background, closing, ends, identity, proofs, removal, rotation, store};
 use provost_kernel::area::{Area, Check, Right, every, now_and_every};
-use provost_kernel::{audit, db, doubt, idempotency, jobs, ledger, migrations, outbox, witness};
+use provost_kernel::{audit, db, doubt, idempotency, job, jobs, ledger, migrations, outbox, witness};
 use std::sync::Arc;
 
 /// What every installation has.
@@ -18,6 +18,7 @@ pub static AREA: Area = Area {
         doubt::STATEMENTS,
         db::touched::STATEMENTS,
         idempotency::STATEMENTS,
+        job::STATEMENTS,
         jobs::STATEMENTS,
         jobs::WORKER_STATEMENTS,
         outbox::STATEMENTS,

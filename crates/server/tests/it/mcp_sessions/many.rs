@@ -303,7 +303,7 @@ fn plans_of_lists(conn: &mut Conn, engine: Engine, app: &App) {
             "SCAN p VIRTUAL TABLE INDEX 0:L0",
             "SEARCH s USING INDEX mcp_sessions_by_actor (",
             "SEARCH s USING INDEX mcp_sessions_by_client",
-            "SEARCH s USING INDEX mcp_sessions_by_seq (",
+            "(organization_id=? AND seq=?)",
         ],
         Engine::Postgres => [
             "mcp_session_actors_by_text",
