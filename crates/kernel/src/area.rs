@@ -31,7 +31,7 @@ use crate::cx::Cx;
 use crate::db::{Conn, Migration, RightsTable, Statement, Tx};
 use crate::doubt::SureTime;
 use crate::ends::{Endings, Find, StoreOf};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fence::Fences;
 use crate::jobs::{BoxFuture, Handler};
 use crate::kernel::Kernel;
@@ -302,9 +302,12 @@ impl Services {
 impl Cx<'_> {
     /// Tells every area that acts on an announcement, in the order of the areas.
     ///
-    /// Errors: those of the first that fails or refuses.
+    /// Errors: those of the first that fails or refuses; `Internal` in a program that was started without its areas, where
+    /// nobody would hear what has to be ended.
     pub fn announce<A: Announcement>(&mut self, announcement: &A) -> Result<()> {
-        for listener in self.services().areas().listeners() {
+        let areas = self.services().extra::<&'static Areas>().copied();
+        let areas = areas.ok_or_else(|| Error::internal("the program was started without its areas"))?;
+        for listener in areas.listeners() {
             listener.hear(self, announcement)?;
         }
         Ok(())
