@@ -80,10 +80,12 @@ fn a_new_area_is_served_authorized_audited_and_repeated_safely() {
         let other = app.view_of(organization, admin);
         other.get(&path).await.refused(404, "not_found");
         // What cannot be undone is confirmed, and stands in the log.
-        app.write("DELETE", &path, json!({}))
-            .await
-            .refused(400, "confirmation_required");
-        app.write("DELETE", &path, json!({ "confirm": true })).await.ok();
+        let deleting = || {
+            let deleting = app.request("DELETE", &path).header("x-reason", "a test");
+            deleting.header("idempotency-key", &fresh_key())
+        };
+        deleting().send().await.refused(400, "confirmation_required");
+        deleting().header("x-confirm", "true").send().await.ok();
         app.get(&path).await.refused(404, "not_found");
         assert!(acts(&app).await.contains(&("deleteHeadlessNote".into(), id)));
         let tools = provost_kernel::expose::mcp::tools(&app.kernel.registry);
@@ -136,9 +138,11 @@ fn what_another_hand_does_to_a_right_of_a_new_area_is_found() {
                 .collect::<Vec<_>>()
         };
         assert_eq!(found().await, [""; 0]);
-        let mut conn = Conn::open(&app.location(), Access::Write).unwrap();
-        conn.batch(&format!("UPDATE notes SET text = '' WHERE id = '{id}'"))
-            .unwrap();
+        let sql = format!("UPDATE notes SET text = '' WHERE id = '{id}'");
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| Conn::open(&app.location(), Access::Write).unwrap().batch(&sql));
+            run.join().unwrap().unwrap();
+        });
         let said = found().await;
         assert!(
             said.iter()
