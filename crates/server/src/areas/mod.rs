@@ -68,7 +68,11 @@ static LIST: &[&Area] = &[
 #[cfg(test)]
 mod tests {
     use super::ALL;
+    use super::audit::testing::on_every_store;
+    use crate::announcements::SessionsEnded;
     use provost_kernel::area::{Check, Ends};
+    use provost_kernel::auth::OrganizationId;
+    use provost_kernel::{Code, Timestamp};
     use std::collections::BTreeSet;
 
     #[test]
@@ -97,5 +101,20 @@ mod tests {
                 assert!(why.len() > 10, "{}", right.table.table);
             }
         }
+    }
+
+    #[test]
+    fn an_announcement_that_nobody_could_hear_is_refused() {
+        on_every_store("unheard", |world| {
+            let announce = |cx: &mut provost_kernel::Cx<'_>| {
+                cx.announce(&SessionsEnded {
+                    at: Timestamp::EPOCH,
+                    reason: "test".into(),
+                })
+            };
+            let organization = OrganizationId::parse("acme").unwrap();
+            let refused = world.run(world.kernel.system(organization, None, announce));
+            assert_eq!(refused.unwrap_err().code(), Code::Internal);
+        });
     }
 }

@@ -65,7 +65,6 @@ mod upgrade;
 mod views;
 
 pub use drift::watch_targets;
-pub use upgrade::give_pull;
 
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::migrations;

@@ -3,8 +3,7 @@
 use super::end;
 use super::model::{SessionId, State, Subject};
 use crate::ends::unclear;
-use provost_kernel::area::Right;
-use provost_kernel::area::{Again, Retaking};
+use provost_kernel::area::{Again, Retaking, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange, Side};
 use provost_kernel::{Cx, Result, Timestamp};

@@ -3,8 +3,7 @@
 use super::{clients, links};
 use crate::areas::mcp_sessions;
 use crate::ends::unclear;
-use provost_kernel::area::Right;
-use provost_kernel::area::{Again, Retaking};
+use provost_kernel::area::{Again, Retaking, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange, Side};
 use provost_kernel::{Cx, Error, Result, Timestamp, params, statements};

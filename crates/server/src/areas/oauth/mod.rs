@@ -55,7 +55,7 @@ mod verifier;
 mod vouched;
 
 pub(crate) use clients::joined_client;
-pub use clients::{wider_than_granted, write_ceilings};
+pub use clients::wider_than_granted;
 pub use credentials::DelegatedTokens;
 pub use ends::void_codes;
 pub use form::Form;

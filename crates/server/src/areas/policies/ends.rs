@@ -5,8 +5,7 @@
 use super::model::PolicyId;
 use super::{store, write};
 use crate::ends::{by_hand, unclear};
-use provost_kernel::area::Right;
-use provost_kernel::area::{Again, Retaking};
+use provost_kernel::area::{Again, Retaking, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};

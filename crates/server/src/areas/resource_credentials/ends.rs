@@ -3,8 +3,7 @@
 use super::model::CredentialId;
 use super::store;
 use crate::ends::{by_hand, unclear};
-use provost_kernel::area::Right;
-use provost_kernel::area::{Again, Retaking};
+use provost_kernel::area::{Again, Retaking, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp, params, statements};

@@ -43,7 +43,6 @@ mod update;
 mod write;
 
 pub use assignment::Asking;
-pub use checks::handler;
 pub use port::{asking, credential_for, open_secret};
 pub use store::PRUNE_CHECKS;
 
@@ -96,7 +95,7 @@ fn operations() -> Vec<Entry> {
 }
 
 /// Removes a deleted subject from every assignment (D13).
-pub fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
+fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
     match ended.how {
         Departure::Deleted => store::forget(cx, ended.kind, &ended.id),
         Departure::Stopped => Ok(()),
@@ -112,7 +111,7 @@ pub fn assigned_to(cx: &mut Cx<'_>, kind: SubjectKind, id: &str) -> Result<Vec<S
 /// Refuses the end of a resource that has credentials: none outlives it, and none goes away with it silently (RS-2).
 ///
 /// Errors: `Conflict`.
-pub fn resource_goes(cx: &mut Cx<'_>, resource: &ResourceGoes) -> Result<()> {
+fn resource_goes(cx: &mut Cx<'_>, resource: &ResourceGoes) -> Result<()> {
     let kinds = store::kinds_of(cx, &resource.id)?;
     let count: i64 = kinds.iter().map(|(_, count)| count).sum();
     if count == 0 {
@@ -125,7 +124,7 @@ pub fn resource_goes(cx: &mut Cx<'_>, resource: &ResourceGoes) -> Result<()> {
 /// Refuses a protocol that a credential of the resource does not fit.
 ///
 /// Errors: `Conflict`.
-pub fn protocol_changes(cx: &mut Cx<'_>, change: &ProtocolChanges) -> Result<()> {
+fn protocol_changes(cx: &mut Cx<'_>, change: &ProtocolChanges) -> Result<()> {
     for (kind, count) in store::kinds_of(cx, &change.id)? {
         if !kind.fits(change.protocol) {
             let (kind, protocol) = (kind.as_str(), change.protocol.as_str());
@@ -138,7 +137,7 @@ pub fn protocol_changes(cx: &mut Cx<'_>, change: &ProtocolChanges) -> Result<()>
 }
 
 /// Removes checks that have been kept long enough, within a unit of the installation.
-pub fn prune_checks(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
+fn prune_checks(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
     let before = now.earlier_by(checks::model::KEPT_SECS);
     cx.queue(&PRUNE_CHECKS, params![before.instant()])
 }

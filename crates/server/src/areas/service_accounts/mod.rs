@@ -41,7 +41,7 @@ pub use store::{Principal, owned_by, principal};
 pub(crate) use store::{
     accounts_of_id, accounts_of_ids, accounts_of_name, accounts_of_names, joined_account,
 };
-pub use upkeep::{broken_invariants, revoke_every_token};
+use upkeep::{broken_invariants, revoke_every_token};
 pub use worker::warn_of_expiry;
 
 use provost_kernel::area::{Area, Check, every};

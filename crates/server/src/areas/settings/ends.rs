@@ -1,8 +1,7 @@
 //! What takes away by settings, and how it is taken away again (EN-3).
 
 use crate::ends::by_hand;
-use provost_kernel::area::Right;
-use provost_kernel::area::{Again, Retaking};
+use provost_kernel::area::{Again, Retaking, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};

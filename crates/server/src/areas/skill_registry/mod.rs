@@ -52,7 +52,6 @@ pub mod version;
 mod withdraw;
 
 pub use credentials::{FORM, GatewayTokens};
-pub use upkeep::{broken_invariants, revoke_every_token};
 
 use provost_kernel::announcement::Hears;
 use provost_kernel::area::{Area, Check};

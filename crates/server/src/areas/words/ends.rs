@@ -2,8 +2,7 @@
 
 use super::identities::{self, model::MappingId};
 use crate::ends::unclear;
-use provost_kernel::area::Right;
-use provost_kernel::area::{Again, Retaking};
+use provost_kernel::area::{Again, Retaking, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange};
 use provost_kernel::{Cx, Result, Timestamp};

@@ -155,7 +155,7 @@ pub fn end_group(cx: &mut Cx<'_>, id: &str) -> Result<()> {
 }
 
 /// Forgets what nobody asks about any more, in the unit of the reconciler.
-pub fn prune(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
+fn prune(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
     let before = now.earlier_by(REMEMBERED_SECS);
     cx.queue(&store::PRUNE_ENDED, params![before.instant()])?;
     cx.queue(&store::PRUNE_MAPPINGS, params![])?;
