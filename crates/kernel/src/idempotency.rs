@@ -26,7 +26,10 @@ crate::statements! {
     /// Finds the record of a key.
     FIND = "SELECT fingerprint, status, headers, body, media_type, audit_id, target_id, token_id, secret_at, cell_day, cell_salt, cell, cell_expires_at FROM idempotency_keys WHERE organization_id = ?1 AND principal_id = ?2 AND operation_id = ?3 AND key_mac = ?4";
     /// Stores the record of a key.
-    INSERT = "INSERT INTO idempotency_keys (organization_id, principal_id, operation_id, key_mac, fingerprint, status, headers, body, media_type, audit_id, target_id, token_id, secret_at, cell_day, cell_salt, cell, cell_expires_at, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+    INSERT = "INSERT INTO idempotency_keys (organization_id, principal_id, operation_id, key_mac, fingerprint, \
+        status, headers, body, media_type, audit_id, target_id, token_id, secret_at, cell_day, cell_salt, \
+        cell, cell_expires_at, created_at) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
     /// Erases the replay cell of a token.
     ERASE_CELL = "UPDATE idempotency_keys SET cell = NULL, cell_salt = NULL WHERE organization_id = ?1 AND token_id = ?2 AND cell IS NOT NULL";
     /// Erases every replay cell of an organization: after a restore none may be read again (D12.9).

@@ -34,8 +34,17 @@ pub use testimony::{Form, Testimony, Word};
 crate::statements! {
     /// Puts proofs in their place: a list of organization, table, key of the row, id of the key, MAC.
     PUT = unscoped("a transaction may touch several organizations") {
-        sqlite: "INSERT INTO right_proofs (organization_id, table_name, row_key, key_id, mac) SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(?1) WHERE TRUE ON CONFLICT (organization_id, table_name, row_key) DO UPDATE SET key_id = excluded.key_id, mac = excluded.mac",
-        postgres: "INSERT INTO right_proofs (organization_id, table_name, row_key, key_id, mac) SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM jsonb_array_elements(CAST(CAST(?1 AS TEXT) AS JSONB)) AS e (value) ON CONFLICT (organization_id, table_name, row_key) DO UPDATE SET key_id = excluded.key_id, mac = excluded.mac",
+        sqlite: "INSERT INTO right_proofs (organization_id, table_name, row_key, key_id, mac) \
+            SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 \
+            FROM json_each(?1) \
+            WHERE TRUE \
+            ON CONFLICT (organization_id, table_name, row_key) DO UPDATE \
+            SET key_id = excluded.key_id, mac = excluded.mac",
+        postgres: "INSERT INTO right_proofs (organization_id, table_name, row_key, key_id, mac) \
+            SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 \
+            FROM jsonb_array_elements(CAST(CAST(?1 AS TEXT) AS JSONB)) AS e (value) \
+            ON CONFLICT (organization_id, table_name, row_key) DO UPDATE \
+            SET key_id = excluded.key_id, mac = excluded.mac",
     };
     /// Takes the proofs of rows that are gone: a list of organization, table, key of the row.
     DROP = unscoped("a transaction may touch several organizations") {

@@ -23,7 +23,12 @@ crate::statements! {
     /// The columns of a table: name, type, and a number above 0 that grows along the primary key, or 0.
     COLUMNS = unscoped("the schema belongs to no organization") {
         sqlite: "SELECT name, LOWER(type), pk FROM pragma_table_info(?1) ORDER BY cid",
-        postgres: "SELECT CAST(a.attname AS TEXT), CAST(format_type(a.atttypid, NULL) AS TEXT), CAST(COALESCE(array_position(CAST(i.indkey AS SMALLINT[]), a.attnum) + 1, 0) AS BIGINT) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema() JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary WHERE c.relname = ?1 ORDER BY a.attnum",
+        postgres: "SELECT CAST(a.attname AS TEXT), CAST(format_type(a.atttypid, NULL) AS TEXT), \
+            CAST(COALESCE(array_position(CAST(i.indkey AS SMALLINT[]), a.attnum) + 1, 0) AS BIGINT) \
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema() \
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
+            LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary \
+            WHERE c.relname = ?1 ORDER BY a.attnum",
     };
 }
 
@@ -43,7 +48,11 @@ pub struct RightsTable {
 static TOUCHED: Statement = Statement {
     name: "provost_kernel::db::touched::TOUCHED",
     sqlite: "SELECT t.organization_id, t.table_name, t.row_key, t.is_new, t.content, p.key_id, p.mac FROM temp.touched_rights t LEFT JOIN main.right_proofs p ON p.organization_id = t.organization_id AND p.table_name = t.table_name AND p.row_key = t.row_key",
-    postgres: "SELECT t.organization_id, t.table_name, t.row_key, t.is_new, t.content, p.key_id, p.mac FROM pg_temp.touched_rights t LEFT JOIN LATERAL (SELECT q.key_id, q.mac FROM right_proofs q WHERE q.organization_id = t.organization_id AND q.table_name = t.table_name AND q.row_key = t.row_key LIMIT 1) p ON TRUE",
+    postgres: "SELECT t.organization_id, t.table_name, t.row_key, t.is_new, t.content, p.key_id, p.mac \
+        FROM pg_temp.touched_rights t \
+        LEFT \
+        JOIN LATERAL (SELECT q.key_id, q.mac FROM right_proofs q WHERE q.organization_id = t.organization_id \
+        AND q.table_name = t.table_name AND q.row_key = t.row_key LIMIT 1) p ON TRUE",
     unscoped: Some("a transaction may touch several organizations"),
 };
 

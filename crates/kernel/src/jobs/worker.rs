@@ -24,11 +24,21 @@ use tokio_util::sync::CancellationToken;
 
 crate::statements! {
     /// The next jobs that are due, of the kinds that reach outside or of all others: the first of each organization and kind, then the second of each, and so on.
-    NEXT = unscoped("the worker serves every organization") "SELECT organization_id, kind, id FROM (SELECT organization_id, kind, id, run_at, ROW_NUMBER() OVER (PARTITION BY organization_id, kind ORDER BY run_at, id) AS place FROM jobs WHERE state = 'queued' AND run_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?1) AND (?2 LIKE '%|' || kind || '|%') = ?3) due WHERE place <= ?4 ORDER BY place, run_at, organization_id, id LIMIT ?5";
+    NEXT = unscoped("the worker serves every organization") "SELECT organization_id, kind, id \
+        FROM (SELECT organization_id, kind, id, run_at, \
+        ROW_NUMBER() OVER (PARTITION BY organization_id, kind ORDER BY run_at, id) AS place FROM jobs \
+        WHERE state = 'queued' AND run_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?1) \
+        AND (?2 LIKE '%|' || kind || '|%') = ?3) due \
+        WHERE place <= ?4 ORDER BY place, run_at, organization_id, id LIMIT ?5";
     /// Takes the lease of a job, unless somebody else has it.
     TAKE = {
         sqlite: "UPDATE jobs SET lease_until = ?4, lease_epoch = lease_epoch + 1, attempts = attempts + 1 WHERE organization_id = ?1 AND id = ?2 AND state = 'queued' AND run_at <= ?3 AND (lease_until IS NULL OR lease_until <= ?3) RETURNING kind, payload, attempts, lease_epoch",
-        postgres: "UPDATE jobs SET lease_until = ?4, lease_epoch = lease_epoch + 1, attempts = attempts + 1 WHERE organization_id = ?1 AND id IN (SELECT id FROM jobs WHERE organization_id = ?1 AND id = ?2 AND state = 'queued' AND run_at <= ?3 AND (lease_until IS NULL OR lease_until <= ?3) FOR UPDATE SKIP LOCKED) RETURNING kind, payload, attempts, lease_epoch",
+        postgres: "UPDATE jobs \
+            SET lease_until = ?4, lease_epoch = lease_epoch + 1, attempts = attempts + 1 \
+            WHERE organization_id = ?1 \
+            AND id IN (SELECT id FROM jobs WHERE organization_id = ?1 AND id = ?2 AND state = 'queued' \
+            AND run_at <= ?3 AND (lease_until IS NULL OR lease_until <= ?3) FOR UPDATE SKIP LOCKED) \
+            RETURNING kind, payload, attempts, lease_epoch",
     };
 }
 

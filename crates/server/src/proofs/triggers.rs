@@ -28,7 +28,21 @@ statements! {
     /// known; what a view selects is no rule here.
     TRIGGERS = unscoped("the schema belongs to no organization") {
         sqlite: "SELECT tbl_name, name, 1, '', sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY tbl_name, name",
-        postgres: "SELECT CAST(c.relname AS TEXT), CAST(t.tgname AS TEXT), CAST(CASE WHEN t.tgenabled = 'O' THEN 1 ELSE 0 END AS BIGINT), CONCAT(t.tgtype, ' ', encode(t.tgargs, 'hex'), ' [', t.tgattr, '] ', t.tgoldtable, ' ', t.tgnewtable, ' ', t.tgqual IS NULL, ' ', CASE WHEN p.pronamespace = c.relnamespace THEN '' ELSE 'another.' END, p.proname, ' ', l.lanname, ' ', p.prosecdef, ' ', p.proconfig IS NULL), p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_language l ON l.oid = p.prolang WHERE n.nspname = current_schema() AND NOT t.tgisinternal UNION ALL SELECT CAST(c.relname AS TEXT), CAST(r.rulename AS TEXT), CAST(1 AS BIGINT), 'rule', '' FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND r.ev_type <> '1' ORDER BY 1, 2",
+        postgres: "SELECT CAST(c.relname AS TEXT), CAST(t.tgname AS TEXT), \
+            CAST(CASE WHEN t.tgenabled = 'O' THEN 1 ELSE 0 END AS BIGINT), \
+            CONCAT(t.tgtype, ' ', encode(t.tgargs, 'hex'), ' [', t.tgattr, '] ', t.tgoldtable, ' ', \
+            t.tgnewtable, ' ', t.tgqual IS NULL, ' ', CASE WHEN p.pronamespace = c.relnamespace THEN '' \
+            ELSE 'another.' END, p.proname, ' ', l.lanname, ' ', p.prosecdef, ' ', p.proconfig IS NULL), \
+            p.prosrc \
+            FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \
+            JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_proc p ON p.oid = t.tgfoid \
+            JOIN pg_language l ON l.oid = p.prolang \
+            WHERE n.nspname = current_schema() AND NOT t.tgisinternal \
+            UNION ALL \
+            SELECT CAST(c.relname AS TEXT), CAST(r.rulename AS TEXT), CAST(1 AS BIGINT), 'rule', '' \
+            FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class \
+            JOIN pg_namespace n ON n.oid = c.relnamespace \
+            WHERE n.nspname = current_schema() AND r.ev_type <> '1' ORDER BY 1, 2",
     };
 }
 

@@ -11,7 +11,14 @@ provost_kernel::statements! {
     /// Returns how many entries a chain has.
     LENGTH = "SELECT seq FROM chain_heads WHERE organization_id = ?1";
     /// Lists entries of a stretch of the chain, the newest first.
-    LIST = "SELECT e.seq, e.entry, e.hash, (SELECT p.hash FROM audit_entries p WHERE p.organization_id = e.organization_id AND p.seq = e.seq - 1) FROM audit_entries e WHERE e.organization_id = ?1 AND e.seq < ?2 AND e.seq >= ?3 AND (CAST(?4 AS BIGINT) IS NULL OR e.time >= ?4) AND (CAST(?5 AS BIGINT) IS NULL OR e.time < ?5) AND (CAST(?6 AS TEXT) IS NULL OR e.actor_id = ?6) AND (CAST(?7 AS TEXT) IS NULL OR e.action = ?7) AND (CAST(?8 AS TEXT) IS NULL OR e.target_id = ?8) AND (CAST(?9 AS TEXT) IS NULL OR e.decision = ?9) ORDER BY e.seq DESC LIMIT ?10";
+    LIST = "SELECT e.seq, e.entry, e.hash, (SELECT p.hash FROM audit_entries p \
+        WHERE p.organization_id = e.organization_id AND p.seq = e.seq - 1) \
+        FROM audit_entries e \
+        WHERE e.organization_id = ?1 AND e.seq < ?2 AND e.seq >= ?3 \
+        AND (CAST(?4 AS BIGINT) IS NULL OR e.time >= ?4) AND (CAST(?5 AS BIGINT) IS NULL OR e.time < ?5) \
+        AND (CAST(?6 AS TEXT) IS NULL OR e.actor_id = ?6) AND (CAST(?7 AS TEXT) IS NULL OR e.action = ?7) \
+        AND (CAST(?8 AS TEXT) IS NULL OR e.target_id = ?8) AND (CAST(?9 AS TEXT) IS NULL OR e.decision = ?9) \
+        ORDER BY e.seq DESC LIMIT ?10";
     /// Lists entries after a place, in order.
     AFTER = "SELECT e.seq, e.entry, e.hash, (SELECT p.hash FROM audit_entries p WHERE p.organization_id = e.organization_id AND p.seq = e.seq - 1) FROM audit_entries e WHERE e.organization_id = ?1 AND e.seq > ?2 ORDER BY e.seq LIMIT ?3";
     /// Lists the hashes of entries, in order.

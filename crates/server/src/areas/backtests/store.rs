@@ -9,9 +9,23 @@ use provost_kernel::{Cx, SureTime, Timestamp, params, statements};
 
 statements! {
     /// A run, unless its time is over.
-    GET = "SELECT id, seq, name, reason, status, created_at, created_by_type, created_by_id, updated_at, started_at, finished_at, canceled_by_type, canceled_by_id, cancel_reason, failure_code, failure_message, events_processed, events_total, events_evaluated, truncated_by, engine_version, dataset_digest, result_digest, attempt, worked_ms, epoch, lease_until, revision FROM backtests WHERE organization_id = ?1 AND id = ?2 AND (expires_at IS NULL OR expires_at > ?3)";
+    GET = "SELECT id, seq, name, reason, status, created_at, created_by_type, created_by_id, updated_at, \
+        started_at, finished_at, canceled_by_type, canceled_by_id, cancel_reason, failure_code, \
+        failure_message, events_processed, events_total, events_evaluated, truncated_by, engine_version, \
+        dataset_digest, result_digest, attempt, worked_ms, epoch, lease_until, revision \
+        FROM backtests \
+        WHERE organization_id = ?1 AND id = ?2 AND (expires_at IS NULL OR expires_at > ?3)";
     /// One page of runs, the newest first, each with its question and, if it shows them, its results.
-    LIST = "SELECT b.id, b.seq, b.name, b.reason, b.status, b.created_at, b.created_by_type, b.created_by_id, b.updated_at, b.started_at, b.finished_at, b.canceled_by_type, b.canceled_by_id, b.cancel_reason, b.failure_code, b.failure_message, b.events_processed, b.events_total, b.events_evaluated, b.truncated_by, b.engine_version, b.dataset_digest, b.result_digest, b.attempt, b.worked_ms, b.epoch, b.lease_until, b.revision, q.question, r.results FROM backtests b JOIN backtest_questions q ON q.organization_id = b.organization_id AND q.backtest_id = b.id LEFT JOIN backtest_results r ON r.organization_id = b.organization_id AND r.backtest_id = b.id WHERE b.organization_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR b.status = CAST(?2 AS TEXT)) AND b.seq < ?3 AND (b.expires_at IS NULL OR b.expires_at > ?4) ORDER BY b.seq DESC, b.id LIMIT ?5";
+    LIST = "SELECT b.id, b.seq, b.name, b.reason, b.status, b.created_at, b.created_by_type, b.created_by_id, \
+        b.updated_at, b.started_at, b.finished_at, b.canceled_by_type, b.canceled_by_id, b.cancel_reason, \
+        b.failure_code, b.failure_message, b.events_processed, b.events_total, b.events_evaluated, \
+        b.truncated_by, b.engine_version, b.dataset_digest, b.result_digest, b.attempt, b.worked_ms, b.epoch, \
+        b.lease_until, b.revision, q.question, r.results \
+        FROM backtests b JOIN backtest_questions q ON q.organization_id = b.organization_id \
+        AND q.backtest_id = b.id \
+        LEFT JOIN backtest_results r ON r.organization_id = b.organization_id AND r.backtest_id = b.id \
+        WHERE b.organization_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR b.status = CAST(?2 AS TEXT)) \
+        AND b.seq < ?3 AND (b.expires_at IS NULL OR b.expires_at > ?4) ORDER BY b.seq DESC, b.id LIMIT ?5";
     /// What was asked, and what came of it.
     CONTENT = "SELECT q.question, r.results, r.samples FROM backtest_questions q LEFT JOIN backtest_results r ON r.organization_id = q.organization_id AND r.backtest_id = q.backtest_id WHERE q.organization_id = ?1 AND q.backtest_id = ?2";
     /// What was asked, and by whom, also of a run whose time is over.
@@ -19,11 +33,23 @@ statements! {
     /// How many runs of a status there are.
     COUNT = "SELECT COUNT(*) FROM backtests WHERE organization_id = ?1 AND status = ?2";
     /// Stores a run that waits.
-    INSERT = "INSERT INTO backtests (organization_id, id, seq, name, reason, status, created_at, created_by_type, created_by_id, updated_at, events_processed, events_total, events_evaluated, engine_version, attempt, worked_ms, epoch, revision) SELECT ?1, ?2, COALESCE(MAX(seq), 0) + 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0, 0, ?10, 0, 0, 0, ?11 FROM backtests WHERE organization_id = ?1";
+    INSERT = "\
+        INSERT INTO backtests (organization_id, id, seq, name, reason, status, created_at, created_by_type, \
+        created_by_id, updated_at, events_processed, events_total, events_evaluated, engine_version, attempt, \
+        worked_ms, epoch, revision) \
+        SELECT ?1, ?2, COALESCE(MAX(seq), 0) + 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0, 0, ?10, 0, 0, 0, ?11 \
+        FROM backtests \
+        WHERE organization_id = ?1";
     /// Stores what is asked.
     INSERT_QUESTION = "INSERT INTO backtest_questions (organization_id, backtest_id, question, changes) VALUES (?1, ?2, ?3, ?4)";
     /// Replaces what can change of a run, if nobody changed it meanwhile.
-    SAVE = "UPDATE backtests SET status = ?4, updated_at = ?5, started_at = ?6, finished_at = ?7, canceled_by_type = ?8, canceled_by_id = ?9, cancel_reason = ?10, failure_code = ?11, failure_message = ?12, events_processed = ?13, events_total = ?14, events_evaluated = ?15, truncated_by = ?16, dataset_digest = ?17, result_digest = ?18, attempt = ?19, worked_ms = ?20, epoch = ?21, lease_until = ?22, expires_at = ?23, revision = ?24 WHERE organization_id = ?1 AND id = ?2 AND revision = ?3 AND status IN ('queued', 'running')";
+    SAVE = "UPDATE backtests \
+        SET status = ?4, updated_at = ?5, started_at = ?6, finished_at = ?7, canceled_by_type = ?8, \
+        canceled_by_id = ?9, cancel_reason = ?10, failure_code = ?11, failure_message = ?12, \
+        events_processed = ?13, events_total = ?14, events_evaluated = ?15, truncated_by = ?16, \
+        dataset_digest = ?17, result_digest = ?18, attempt = ?19, worked_ms = ?20, epoch = ?21, \
+        lease_until = ?22, expires_at = ?23, revision = ?24 \
+        WHERE organization_id = ?1 AND id = ?2 AND revision = ?3 AND status IN ('queued', 'running')";
     /// Replaces the results of a run.
     SAVE_RESULTS = "INSERT INTO backtest_results (organization_id, backtest_id, results, samples) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (organization_id, backtest_id) DO UPDATE SET results = excluded.results, samples = excluded.samples";
     /// Replaces the checkpoint of a run.
@@ -35,7 +61,12 @@ statements! {
     /// Whether a worker still counts.
     HELD = "SELECT COUNT(*) FROM backtests WHERE organization_id = ?1 AND id = ?2 AND status = 'running' AND epoch = ?3";
     /// The organizations with runs to do: how many wait, how many are worked on, how many were left, and since when.
-    DUE = unscoped("the worker serves every organization") "SELECT organization_id, COUNT(CASE WHEN status = 'queued' THEN 1 END), COUNT(CASE WHEN status = 'running' AND lease_until > ?1 THEN 1 END), COUNT(CASE WHEN status = 'running' AND lease_until <= ?1 THEN 1 END), MIN(created_at) FROM backtests WHERE status IN ('queued', 'running') GROUP BY organization_id";
+    DUE = unscoped("the worker serves every organization") "\
+        SELECT organization_id, COUNT(CASE WHEN status = 'queued' THEN 1 END), \
+        COUNT(CASE WHEN status = 'running' AND lease_until > ?1 THEN 1 END), \
+        COUNT(CASE WHEN status = 'running' AND lease_until <= ?1 THEN 1 END), MIN(created_at) \
+        FROM backtests \
+        WHERE status IN ('queued', 'running') GROUP BY organization_id";
     /// The oldest run that its worker left.
     LEFT_BEHIND = "SELECT id FROM backtests WHERE organization_id = ?1 AND status = 'running' AND lease_until <= ?2 ORDER BY seq, id LIMIT 8";
     /// The oldest run that waits.

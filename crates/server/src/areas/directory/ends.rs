@@ -28,9 +28,23 @@ statements! {
     GENERATION = "SELECT generation FROM directory_state WHERE organization_id = ?1";
     /// The users whom a generation ended, with what they are in it: whether they are there, active, of the same role, and under
     /// the same words.
-    USERS = "SELECT a.id, n.id, n.status, CASE WHEN COALESCE(n.permission_role, '') = COALESCE(a.permission_role, '') THEN 1 ELSE 0 END, CASE WHEN n.name_key = a.name_key AND COALESCE(n.email, '') = COALESCE(a.email, '') AND COALESCE(n.external_id, '') = COALESCE(a.external_id, '') THEN 1 ELSE 0 END FROM directory_users a LEFT JOIN directory_users n ON n.organization_id = a.organization_id AND n.id = a.id AND n.valid_from = ?2 WHERE a.organization_id = ?1 AND a.valid_to = ?2 AND a.valid_from < ?2 AND a.status = 'active' ORDER BY a.id";
+    USERS = "\
+        SELECT a.id, n.id, n.status, CASE WHEN COALESCE(n.permission_role, '') = COALESCE(a.permission_role, \
+        '') THEN 1 ELSE 0 END, CASE WHEN n.name_key = a.name_key \
+        AND COALESCE(n.email, '') = COALESCE(a.email, '') \
+        AND COALESCE(n.external_id, '') = COALESCE(a.external_id, '') THEN 1 ELSE 0 END \
+        FROM directory_users a \
+        LEFT JOIN directory_users n ON n.organization_id = a.organization_id AND n.id = a.id \
+        AND n.valid_from = ?2 \
+        WHERE a.organization_id = ?1 AND a.valid_to = ?2 AND a.valid_from < ?2 AND a.status = 'active' \
+        ORDER BY a.id";
     /// The memberships that a generation ended.
-    MEMBERSHIPS = "SELECT a.group_id, a.user_id FROM directory_memberships a WHERE a.organization_id = ?1 AND a.valid_to = ?2 AND a.valid_from < ?2 AND NOT EXISTS (SELECT 1 FROM directory_memberships n WHERE n.organization_id = a.organization_id AND n.group_id = a.group_id AND n.user_id = a.user_id AND n.valid_from = ?2) ORDER BY a.group_id, a.user_id";
+    MEMBERSHIPS = "SELECT a.group_id, a.user_id \
+        FROM directory_memberships a \
+        WHERE a.organization_id = ?1 AND a.valid_to = ?2 AND a.valid_from < ?2 \
+        AND NOT EXISTS (SELECT 1 FROM directory_memberships n WHERE n.organization_id = a.organization_id \
+        AND n.group_id = a.group_id AND n.user_id = a.user_id AND n.valid_from = ?2) \
+        ORDER BY a.group_id, a.user_id";
     /// The groups that a generation ended.
     GROUPS = "SELECT a.id FROM directory_groups a WHERE a.organization_id = ?1 AND a.valid_to = ?2 AND a.valid_from < ?2 AND NOT EXISTS (SELECT 1 FROM directory_groups n WHERE n.organization_id = a.organization_id AND n.id = a.id AND n.valid_from = ?2) ORDER BY a.id";
 }

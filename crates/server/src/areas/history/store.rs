@@ -11,11 +11,30 @@ use provost_kernel::{Cx, Result, SureTime, Timestamp, params};
 
 provost_kernel::statements! {
     /// Adds a chunk behind the newest one; one that a lost commit left is there already.
-    ADD_CHUNK = "INSERT INTO history_chunks (organization_id, sequence, id, schema_version, event_count, min_at, max_at, size_bytes, created_at, content) SELECT ?1, COALESCE((SELECT h.sequence FROM history_heads h WHERE h.organization_id = ?1), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE TRUE ON CONFLICT (organization_id, id) DO NOTHING";
+    ADD_CHUNK = "INSERT INTO history_chunks (organization_id, sequence, id, schema_version, event_count, min_at, \
+        max_at, size_bytes, created_at, content) \
+        SELECT ?1, COALESCE((SELECT h.sequence FROM history_heads h WHERE h.organization_id = ?1), 0) + 1, \
+        ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 \
+        WHERE TRUE \
+        ON CONFLICT (organization_id, id) DO NOTHING";
     /// Says which chunk is the newest.
-    SET_HEAD = "INSERT INTO history_heads (organization_id, sequence, event_number) SELECT c.organization_id, c.sequence, ?3 FROM history_chunks c WHERE c.organization_id = ?1 AND c.id = ?2 ON CONFLICT (organization_id) DO UPDATE SET sequence = CASE WHEN history_heads.sequence < excluded.sequence THEN excluded.sequence ELSE history_heads.sequence END, event_number = CASE WHEN history_heads.event_number < excluded.event_number THEN excluded.event_number ELSE history_heads.event_number END";
+    SET_HEAD = "INSERT INTO history_heads (organization_id, sequence, event_number) \
+        SELECT c.organization_id, c.sequence, ?3 \
+        FROM history_chunks c \
+        WHERE c.organization_id = ?1 AND c.id = ?2 \
+        ON CONFLICT (organization_id) DO UPDATE \
+        SET sequence = CASE WHEN history_heads.sequence < excluded.sequence THEN excluded.sequence \
+        ELSE history_heads.sequence END, event_number = CASE \
+        WHEN history_heads.event_number < excluded.event_number THEN excluded.event_number \
+        ELSE history_heads.event_number END";
     /// The chunks and segments that overlap a window.
-    SOURCES = "SELECT 'chunk', c.id, c.id, c.schema_version, c.event_count, c.min_at, c.max_at, c.size_bytes, '' FROM history_chunks c WHERE c.organization_id = ?1 AND c.segment_id IS NULL AND c.max_at >= ?2 AND c.min_at < ?3 UNION ALL SELECT 'segment', s.id, s.name, 0, s.event_count, s.min_at, s.max_at, s.size_bytes, s.digest FROM history_segments s WHERE s.organization_id = ?1 AND s.state = 'sealed' AND s.max_at >= ?2 AND s.min_at < ?3";
+    SOURCES = "SELECT 'chunk', c.id, c.id, c.schema_version, c.event_count, c.min_at, c.max_at, c.size_bytes, '' \
+        FROM history_chunks c \
+        WHERE c.organization_id = ?1 AND c.segment_id IS NULL AND c.max_at >= ?2 AND c.min_at < ?3 \
+        UNION ALL \
+        SELECT 'segment', s.id, s.name, 0, s.event_count, s.min_at, s.max_at, s.size_bytes, s.digest \
+        FROM history_segments s \
+        WHERE s.organization_id = ?1 AND s.state = 'sealed' AND s.max_at >= ?2 AND s.min_at < ?3";
     /// The contents of chunks after a number.
     AFTER = "SELECT sequence, event_count, content FROM history_chunks WHERE organization_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT 64";
     /// The number of the newest chunk.
@@ -25,13 +44,26 @@ provost_kernel::statements! {
     /// The content of a chunk.
     CONTENT = "SELECT content FROM history_chunks WHERE organization_id = ?1 AND id = ?2";
     /// Sums of what counts.
-    STATUS = "SELECT COUNT(*), CAST(COALESCE(SUM(event_count), 0) AS BIGINT), MIN(min_at), MAX(max_at), CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM history_chunks WHERE organization_id = ?1 AND segment_id IS NULL UNION ALL SELECT COUNT(*), CAST(COALESCE(SUM(event_count), 0) AS BIGINT), MIN(min_at), MAX(max_at), CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM history_segments WHERE organization_id = ?1 AND state = 'sealed'";
+    STATUS = "SELECT COUNT(*), CAST(COALESCE(SUM(event_count), 0) AS BIGINT), MIN(min_at), MAX(max_at), \
+        CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) \
+        FROM history_chunks \
+        WHERE organization_id = ?1 AND segment_id IS NULL \
+        UNION ALL \
+        SELECT COUNT(*), CAST(COALESCE(SUM(event_count), 0) AS BIGINT), MIN(min_at), MAX(max_at), \
+        CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) \
+        FROM history_segments \
+        WHERE organization_id = ?1 AND state = 'sealed'";
     /// What came of an import.
     IMPORT = "SELECT outcome FROM history_imports WHERE organization_id = ?1 AND source = ?2 AND sha256 = ?3";
     /// Remembers an import, unless it is known.
     ADD_IMPORT = "INSERT INTO history_imports (organization_id, source, sha256, outcome, created_at, principal_id, line_count, event_count, refused_count) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
     /// Whose imports from where, in which hours that are over, no audit entry names yet.
-    UNTOLD = unscoped("the audit log is told of every organization's imports") "SELECT organization_id, principal_id, source, created_at / 3600000 FROM history_imports WHERE told_at IS NULL AND created_at < ?1 GROUP BY organization_id, principal_id, source, created_at / 3600000 ORDER BY organization_id, principal_id, source, created_at / 3600000 LIMIT 100";
+    UNTOLD = unscoped("the audit log is told of every organization's imports") "\
+        SELECT organization_id, principal_id, source, created_at / 3600000 \
+        FROM history_imports \
+        WHERE told_at IS NULL AND created_at < ?1 \
+        GROUP BY organization_id, principal_id, source, created_at / 3600000 \
+        ORDER BY organization_id, principal_id, source, created_at / 3600000 LIMIT 100";
     /// Those imports.
     UNTOLD_BODIES = "SELECT sha256, line_count, event_count, refused_count FROM history_imports WHERE organization_id = ?1 AND principal_id = ?2 AND source = ?3 AND created_at >= ?4 AND created_at < ?5 AND told_at IS NULL ORDER BY created_at, sha256";
     /// Notes that an audit entry names them.
@@ -53,7 +85,12 @@ provost_kernel::statements! {
     /// Organizations that have history.
     ORGANIZATIONS = unscoped("upkeep works for every organization") "SELECT organization_id FROM history_heads ORDER BY organization_id";
     /// How many events are too old and newer than what was released, and how many are not too old.
-    OLD = "SELECT CAST(COALESCE(SUM(CASE WHEN h.max_at < ?2 AND h.max_at >= ?3 THEN h.event_count ELSE 0 END), 0) AS BIGINT), CAST(COALESCE(SUM(CASE WHEN h.max_at >= ?2 THEN h.event_count ELSE 0 END), 0) AS BIGINT) FROM (SELECT c.max_at, c.event_count FROM history_chunks c WHERE c.organization_id = ?1 AND c.segment_id IS NULL UNION ALL SELECT s.max_at, s.event_count FROM history_segments s WHERE s.organization_id = ?1 AND s.state = 'sealed') AS h";
+    OLD = "SELECT CAST(COALESCE(SUM(CASE WHEN h.max_at < ?2 AND h.max_at >= ?3 THEN h.event_count ELSE 0 END), \
+        0) AS BIGINT), CAST(COALESCE(SUM(CASE WHEN h.max_at >= ?2 THEN h.event_count ELSE 0 END), \
+        0) AS BIGINT) \
+        FROM (SELECT c.max_at, c.event_count FROM history_chunks c WHERE c.organization_id = ?1 \
+        AND c.segment_id IS NULL UNION ALL SELECT s.max_at, s.event_count FROM history_segments s \
+        WHERE s.organization_id = ?1 AND s.state = 'sealed') AS h";
     /// Gives up segments whose newest event is too old.
     EXPIRE_SEGMENTS = "UPDATE history_segments SET state = 'removing', updated_at = ?3 WHERE organization_id = ?1 AND state = 'sealed' AND max_at < ?2";
     /// Segments whose files are to be removed.
@@ -65,7 +102,14 @@ provost_kernel::statements! {
     /// Chunks of a segment.
     CHUNKS_OF = "SELECT sequence FROM history_chunks WHERE organization_id = ?1 AND segment_id = ?2 ORDER BY sequence LIMIT 200";
     /// Chunks whose newest event is too old, and chunks of segments that are given up.
-    GONE_CHUNKS = "SELECT c.sequence FROM history_chunks c WHERE c.organization_id = ?1 AND ((c.segment_id IS NULL AND c.max_at < ?3) OR (c.segment_id IS NOT NULL AND c.sealed_at < ?2 AND NOT EXISTS (SELECT 1 FROM history_segments s WHERE s.organization_id = ?1 AND s.id = c.segment_id AND s.state = 'sealed'))) ORDER BY c.sequence LIMIT 200";
+    GONE_CHUNKS = "SELECT c.sequence \
+        FROM history_chunks c \
+        WHERE c.organization_id = ?1 \
+        AND ((c.segment_id IS NULL AND c.max_at < ?3) \
+        OR (c.segment_id IS NOT NULL AND c.sealed_at < ?2 AND NOT \
+        EXISTS (SELECT 1 FROM history_segments s WHERE s.organization_id = ?1 AND s.id = c.segment_id \
+        AND s.state = 'sealed'))) \
+        ORDER BY c.sequence LIMIT 200";
     /// Removes a chunk that does not wait to be sealed while somebody seals.
     DELETE_CHUNK = "DELETE FROM history_chunks WHERE organization_id = ?1 AND sequence = ?2 AND (segment_id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM history_segments s WHERE s.organization_id = ?1 AND s.state = 'writing'))";
     /// Forgets imports.

@@ -12,19 +12,56 @@ statements! {
     /// A machine.
     GET_MACHINE = "SELECT target_id, seq, name, release_id, content_digest, digest_since, state, message, first_reported_at, last_reported_at, reported_by_type, reported_by_id FROM managed_config_targets WHERE organization_id = ?1 AND profile_id = ?2 AND target_id = ?3";
     /// One page of machines and where each stands; the same rule as `Machine::state`.
-    LIST_MACHINES = "SELECT target_id, seq, name, release_id, content_digest, digest_since, state, message, first_reported_at, last_reported_at, reported_by_type, reported_by_id, standing FROM (SELECT target_id, seq, name, release_id, content_digest, digest_since, state, message, first_reported_at, last_reported_at, reported_by_type, reported_by_id, CASE WHEN state = 'failed' AND release_id = ?3 THEN 'failed' WHEN content_digest = ?4 THEN CASE WHEN state = 'verified' THEN 'verified' ELSE 'applied' END WHEN ?5 > CASE WHEN digest_since > ?6 THEN digest_since ELSE ?6 END + ?7 THEN 'drifted' ELSE 'pending' END AS standing FROM managed_config_targets WHERE organization_id = ?1 AND profile_id = ?2) AS machines WHERE (CAST(?8 AS TEXT) IS NULL OR standing = CAST(?8 AS TEXT)) AND seq > ?9 ORDER BY seq, target_id LIMIT ?10";
+    LIST_MACHINES = "SELECT target_id, seq, name, release_id, content_digest, digest_since, state, message, \
+        first_reported_at, last_reported_at, reported_by_type, reported_by_id, standing \
+        FROM (SELECT target_id, seq, name, release_id, content_digest, digest_since, state, message, \
+        first_reported_at, last_reported_at, reported_by_type, reported_by_id, CASE WHEN state = 'failed' \
+        AND release_id = ?3 THEN 'failed' WHEN content_digest = ?4 THEN CASE \
+        WHEN state = 'verified' THEN 'verified' ELSE 'applied' END WHEN ?5 > CASE \
+        WHEN digest_since > ?6 THEN digest_since ELSE ?6 END + ?7 THEN 'drifted' \
+        ELSE 'pending' END AS standing FROM managed_config_targets WHERE organization_id = ?1 \
+        AND profile_id = ?2) AS machines \
+        WHERE (CAST(?8 AS TEXT) IS NULL OR standing = CAST(?8 AS TEXT)) AND seq > ?9 ORDER BY seq, target_id \
+        LIMIT ?10";
     /// How many machines stand where, and how many of them are heard of.
-    TALLY = "SELECT CASE WHEN state = 'failed' AND release_id = ?3 THEN 'failed' WHEN content_digest = ?4 THEN CASE WHEN state = 'verified' THEN 'verified' ELSE 'applied' END WHEN ?5 > CASE WHEN digest_since > ?6 THEN digest_since ELSE ?6 END + ?7 THEN 'drifted' ELSE 'pending' END, COUNT(*), SUM(CASE WHEN last_reported_at + ?7 >= ?5 THEN 1 ELSE 0 END) FROM managed_config_targets WHERE organization_id = ?1 AND profile_id = ?2 GROUP BY 1 ORDER BY 1";
+    TALLY = "SELECT CASE WHEN state = 'failed' \
+        AND release_id = ?3 THEN 'failed' WHEN content_digest = ?4 THEN CASE \
+        WHEN state = 'verified' THEN 'verified' ELSE 'applied' END WHEN ?5 > CASE \
+        WHEN digest_since > ?6 THEN digest_since ELSE ?6 END + ?7 THEN 'drifted' ELSE 'pending' END, \
+        COUNT(*), SUM(CASE WHEN last_reported_at + ?7 >= ?5 THEN 1 ELSE 0 END) \
+        FROM managed_config_targets \
+        WHERE organization_id = ?1 AND profile_id = ?2 GROUP BY 1 ORDER BY 1";
     /// How many machines still hold a release that says something else than the current one.
     BEHIND = "SELECT release_id, state, COUNT(*) FROM managed_config_targets WHERE organization_id = ?1 AND profile_id = ?2 AND content_digest <> ?3 GROUP BY release_id, state ORDER BY release_id, state";
     /// Keeps a machine's report.
-    PUT_MACHINE = "INSERT INTO managed_config_targets (organization_id, profile_id, target_id, seq, name, release_id, content_digest, digest_since, state, message, first_reported_at, last_reported_at, reported_by_type, reported_by_id, drift_told) SELECT ?1, ?2, ?3, COALESCE(MAX(seq), 0) + 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 FROM managed_config_targets WHERE organization_id = ?1 AND profile_id = ?2 ON CONFLICT (organization_id, profile_id, target_id) DO UPDATE SET name = excluded.name, release_id = excluded.release_id, content_digest = excluded.content_digest, digest_since = excluded.digest_since, state = excluded.state, message = excluded.message, last_reported_at = excluded.last_reported_at, reported_by_type = excluded.reported_by_type, reported_by_id = excluded.reported_by_id, drift_told = CASE WHEN excluded.drift_told THEN managed_config_targets.drift_told ELSE excluded.drift_told END";
+    PUT_MACHINE = "\
+        INSERT INTO managed_config_targets (organization_id, profile_id, target_id, seq, name, release_id, \
+        content_digest, digest_since, state, message, first_reported_at, last_reported_at, reported_by_type, \
+        reported_by_id, drift_told) \
+        SELECT ?1, ?2, ?3, COALESCE(MAX(seq), 0) + 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 \
+        FROM managed_config_targets \
+        WHERE organization_id = ?1 AND profile_id = ?2 \
+        ON CONFLICT (organization_id, profile_id, target_id) DO UPDATE \
+        SET name = excluded.name, release_id = excluded.release_id, content_digest = excluded.content_digest, \
+        digest_since = excluded.digest_since, state = excluded.state, message = excluded.message, \
+        last_reported_at = excluded.last_reported_at, reported_by_type = excluded.reported_by_type, \
+        reported_by_id = excluded.reported_by_id, drift_told = CASE \
+        WHEN excluded.drift_told THEN managed_config_targets.drift_told ELSE excluded.drift_told END";
     /// Forgets a machine.
     REMOVE_MACHINE = "DELETE FROM managed_config_targets WHERE organization_id = ?1 AND profile_id = ?2 AND target_id = ?3";
     /// How many machines a profile has.
     COUNT_MACHINES = "SELECT COUNT(*) FROM managed_config_targets WHERE organization_id = ?1 AND profile_id = ?2";
     /// Machines that drifted and of which nobody was told yet.
-    DRIFTED = unscoped("the reconciler serves every organization") "SELECT t.organization_id, t.profile_id, t.target_id FROM managed_config_targets t JOIN managed_config_profiles p ON p.organization_id = t.organization_id AND p.id = t.profile_id JOIN managed_config_releases r ON r.organization_id = p.organization_id AND r.id = p.current_release_id WHERE NOT t.drift_told AND t.content_digest <> r.content_digest AND NOT (t.state = 'failed' AND t.release_id = r.id) AND ?1 > CASE WHEN t.digest_since > r.created_at THEN t.digest_since ELSE r.created_at END + p.poll_interval_secs * 2000 ORDER BY t.organization_id, t.profile_id, t.target_id LIMIT 200";
+    DRIFTED = unscoped("the reconciler serves every organization") "\
+        SELECT t.organization_id, t.profile_id, t.target_id \
+        FROM managed_config_targets t JOIN managed_config_profiles p ON p.organization_id = t.organization_id \
+        AND p.id = t.profile_id JOIN managed_config_releases r ON r.organization_id = p.organization_id \
+        AND r.id = p.current_release_id \
+        WHERE NOT t.drift_told AND t.content_digest <> r.content_digest \
+        AND NOT (t.state = 'failed' AND t.release_id = r.id) \
+        AND ?1 > CASE WHEN t.digest_since > r.created_at THEN t.digest_since \
+        ELSE r.created_at END + p.poll_interval_secs * 2000 \
+        ORDER BY t.organization_id, t.profile_id, t.target_id LIMIT 200";
     /// Remembers that somebody was told of a machine's drift.
     TOLD = "UPDATE managed_config_targets SET drift_told = ?4 WHERE organization_id = ?1 AND profile_id = ?2 AND target_id = ?3 AND NOT drift_told";
     /// Forgets machines that have been silent for long.

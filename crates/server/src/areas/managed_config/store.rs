@@ -17,11 +17,28 @@ use provost_kernel::{Cx, params, statements};
 
 statements! {
     /// A profile and its current release.
-    GET = "SELECT p.id, p.seq, p.name, p.target, p.auto_publish, p.on_unavailable, p.poll_interval_secs, p.status, p.current_release_id, p.created_at, p.updated_at, r.id, r.version, r.store_epoch, r.kind, r.source_release_id, r.content_digest, r.schema_version, r.reason, r.created_at, r.created_by_type, r.created_by_id FROM managed_config_profiles p LEFT JOIN managed_config_releases r ON r.organization_id = p.organization_id AND r.id = p.current_release_id WHERE p.organization_id = ?1 AND p.id = ?2";
+    GET = "SELECT p.id, p.seq, p.name, p.target, p.auto_publish, p.on_unavailable, p.poll_interval_secs, \
+        p.status, p.current_release_id, p.created_at, p.updated_at, r.id, r.version, r.store_epoch, r.kind, \
+        r.source_release_id, r.content_digest, r.schema_version, r.reason, r.created_at, r.created_by_type, \
+        r.created_by_id \
+        FROM managed_config_profiles p \
+        LEFT JOIN managed_config_releases r ON r.organization_id = p.organization_id \
+        AND r.id = p.current_release_id \
+        WHERE p.organization_id = ?1 AND p.id = ?2";
     /// One page of profiles, the oldest first.
-    LIST = "SELECT id, seq, name, target, auto_publish, on_unavailable, poll_interval_secs, status, current_release_id, created_at, updated_at FROM managed_config_profiles WHERE organization_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT)) AND (CAST(?3 AS TEXT) IS NULL OR target = CAST(?3 AS TEXT)) AND seq > ?4 ORDER BY seq, id LIMIT ?5";
+    LIST = "SELECT id, seq, name, target, auto_publish, on_unavailable, poll_interval_secs, status, \
+        current_release_id, created_at, updated_at \
+        FROM managed_config_profiles \
+        WHERE organization_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT)) \
+        AND (CAST(?3 AS TEXT) IS NULL OR target = CAST(?3 AS TEXT)) AND seq > ?4 ORDER BY seq, id LIMIT ?5";
     /// Makes a profile, unless its name is taken.
-    INSERT = "INSERT INTO managed_config_profiles (organization_id, id, seq, name, name_key, target, auto_publish, on_unavailable, poll_interval_secs, status, current_release_id, created_at, updated_at) SELECT ?1, ?2, COALESCE(MAX(seq), 0) + 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, NULL, ?10, ?10 FROM managed_config_profiles WHERE organization_id = ?1 ON CONFLICT DO NOTHING";
+    INSERT = "\
+        INSERT INTO managed_config_profiles (organization_id, id, seq, name, name_key, target, auto_publish, \
+        on_unavailable, poll_interval_secs, status, current_release_id, created_at, updated_at) \
+        SELECT ?1, ?2, COALESCE(MAX(seq), 0) + 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, NULL, ?10, ?10 \
+        FROM managed_config_profiles \
+        WHERE organization_id = ?1 \
+        ON CONFLICT DO NOTHING";
     /// Says whether another profile has a name.
     NAME_TAKEN = "SELECT id FROM managed_config_profiles WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3";
     /// Replaces what can change of a profile.
@@ -31,13 +48,21 @@ statements! {
     /// Keeps a content, once.
     INSERT_CONTENT = "INSERT INTO managed_config_contents (organization_id, digest, content) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     /// Keeps a release.
-    INSERT_RELEASE = "INSERT INTO managed_config_releases (organization_id, id, profile_id, version, store_epoch, kind, source_release_id, content_digest, schema_version, reason, created_at, created_by_type, created_by_id, envelope) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    INSERT_RELEASE = "\
+        INSERT INTO managed_config_releases (organization_id, id, profile_id, version, store_epoch, kind, \
+        source_release_id, content_digest, schema_version, reason, created_at, created_by_type, \
+        created_by_id, envelope) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
     /// A release of a profile.
     RELEASE = "SELECT id, version, store_epoch, kind, source_release_id, content_digest, schema_version, reason, created_at, created_by_type, created_by_id FROM managed_config_releases WHERE organization_id = ?1 AND profile_id = ?2 AND id = ?3";
     /// One page of a profile's releases, the newest first.
     RELEASES = "SELECT id, version, store_epoch, kind, source_release_id, content_digest, schema_version, reason, created_at, created_by_type, created_by_id FROM managed_config_releases WHERE organization_id = ?1 AND profile_id = ?2 AND version < ?3 ORDER BY version DESC, id LIMIT ?4";
     /// The newest earlier release that says something else.
-    EARLIER = "SELECT id, version, store_epoch, kind, source_release_id, content_digest, schema_version, reason, created_at, created_by_type, created_by_id FROM managed_config_releases WHERE organization_id = ?1 AND profile_id = ?2 AND version < ?3 AND content_digest <> ?4 ORDER BY version DESC, id LIMIT 1";
+    EARLIER = "SELECT id, version, store_epoch, kind, source_release_id, content_digest, schema_version, reason, \
+        created_at, created_by_type, created_by_id \
+        FROM managed_config_releases \
+        WHERE organization_id = ?1 AND profile_id = ?2 AND version < ?3 AND content_digest <> ?4 \
+        ORDER BY version DESC, id LIMIT 1";
     /// The signed manifest of a release.
     ENVELOPE = "SELECT envelope FROM managed_config_releases WHERE organization_id = ?1 AND id = ?2";
     /// Replaces the signed manifest of a release.

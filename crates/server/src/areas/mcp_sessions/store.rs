@@ -59,7 +59,11 @@ statements! {
     /// Notes a client.
     ADD_CLIENT = "INSERT INTO mcp_session_clients (organization_id, mcp_client_id, search) VALUES (?1, ?2, ?3) ON CONFLICT (organization_id, mcp_client_id) DO NOTHING";
     /// Opens a session, unless its number is taken.
-    INSERT = "INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, actor, actor_display, mcp_client_id, client_display, service_account_id, console_user_id, token_id, issued_at, last_used_at, expires_at, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14, 0) ON CONFLICT (seq) DO NOTHING";
+    INSERT = "INSERT INTO mcp_sessions (organization_id, id, seq, grant_key, kind, actor, actor_display, \
+        mcp_client_id, client_display, service_account_id, console_user_id, token_id, issued_at, \
+        last_used_at, expires_at, state) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14, 0) \
+        ON CONFLICT (seq) DO NOTHING";
     /// Lets a session live longer that has not ended.
     EXTEND = "UPDATE mcp_sessions SET expires_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND state = 0 AND expires_at > ?4 AND expires_at < ?3";
     /// Lets a lasting session that is used live on, within the time that one can live.
@@ -73,7 +77,12 @@ statements! {
     /// Notes of which session's token a session's was made.
     SET_PARENT = "UPDATE mcp_sessions SET parent_grant = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Ends what the tokens of sessions were exchanged for that ended at an instant for a reason.
-    END_CHILDREN = "UPDATE mcp_sessions SET state = 1, ended_at = ?2, revoke_reason = ?3 WHERE organization_id = ?1 AND state + 0 = 0 AND expires_at + 0 > ?2 AND parent_grant IN (SELECT p.grant_key FROM mcp_sessions p WHERE p.organization_id = ?1 AND p.ended_at = ?2 AND p.state = 1 AND p.revoke_reason = ?3) RETURNING id";
+    END_CHILDREN = "UPDATE mcp_sessions \
+        SET state = 1, ended_at = ?2, revoke_reason = ?3 \
+        WHERE organization_id = ?1 AND state + 0 = 0 AND expires_at + 0 > ?2 \
+        AND parent_grant IN (SELECT p.grant_key FROM mcp_sessions p WHERE p.organization_id = ?1 \
+        AND p.ended_at = ?2 AND p.state = 1 AND p.revoke_reason = ?3) \
+        RETURNING id";
     /// Lets the sessions of a token live until then at most.
     SHORTEN_TOKEN = "UPDATE mcp_sessions SET expires_at = ?3 WHERE organization_id = ?1 AND token_id = ?2 AND state = 0 AND expires_at + 0 > ?3";
     /// Ends an active session.
@@ -98,11 +107,23 @@ statements! {
     OF_TOKEN = concat!("SELECT ", columns!(), sessions!(), "WHERE s.organization_id = ?1 AND s.token_id = ?2 AND s.state = ?3 AND s.seq < ?4 ORDER BY s.seq DESC LIMIT ?5");
     /// Whether a session of the token `?2` was revoked and not for its account's sake, whether anything ended that is not
     /// written down, and the active session of the grant `?3`: all that a call of a known client asks, at once.
-    ADMITTED = "SELECT EXISTS (SELECT 1 FROM mcp_sessions b WHERE b.organization_id = ?1 AND b.token_id = ?2 AND b.state = 1 AND b.revoke_reason <> 'service_account_disabled'), EXISTS (SELECT 1 FROM mcp_session_cuts c WHERE c.organization_id = ?1), g.id, g.last_used_at FROM (SELECT CAST(?3 AS TEXT) AS grant_key) AS wanted LEFT JOIN mcp_sessions g ON g.grant_key = wanted.grant_key AND g.organization_id = ?1 AND g.state = 0";
+    ADMITTED = "SELECT EXISTS (SELECT 1 FROM mcp_sessions b WHERE b.organization_id = ?1 AND b.token_id = ?2 \
+        AND b.state = 1 AND b.revoke_reason <> 'service_account_disabled'), \
+        EXISTS (SELECT 1 FROM mcp_session_cuts c WHERE c.organization_id = ?1), g.id, g.last_used_at \
+        FROM (SELECT CAST(?3 AS TEXT) AS grant_key) AS wanted \
+        LEFT JOIN mcp_sessions g ON g.grant_key = wanted.grant_key AND g.organization_id = ?1 AND g.state = 0";
     /// Makes way for a new session of a token and client whose last one ended without blame.
     FREE_GRANT = "UPDATE mcp_sessions SET grant_key = grant_key || ' ' || id WHERE organization_id = ?1 AND grant_key = ?2";
     /// Writes down what has run out; what an earlier end covers is left to its job.
-    SWEEP = unscoped("the inner query keeps to one organization, and a seq is unique") "UPDATE mcp_sessions SET state = 2, ended_at = expires_at, revoke_reason = 'expired' WHERE seq IN (SELECT s.seq FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.state = 0 AND s.expires_at <= ?2 AND NOT EXISTS (SELECT 1 FROM mcp_session_cuts c WHERE c.organization_id = s.organization_id AND c.subject IN ('client:' || s.mcp_client_id, 'account:' || s.service_account_id, 'user:' || s.console_user_id) AND c.cut_seq >= s.seq AND c.ended_at < s.expires_at) ORDER BY s.expires_at LIMIT ?3) RETURNING id, expires_at";
+    SWEEP = unscoped("the inner query keeps to one organization, and a seq is unique") "UPDATE mcp_sessions \
+        SET state = 2, ended_at = expires_at, revoke_reason = 'expired' \
+        WHERE seq IN (SELECT s.seq FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.state = 0 \
+        AND s.expires_at <= ?2 AND NOT EXISTS (SELECT 1 FROM mcp_session_cuts c \
+        WHERE c.organization_id = s.organization_id \
+        AND c.subject IN ('client:' || s.mcp_client_id, 'account:' || s.service_account_id, \
+        'user:' || s.console_user_id) AND c.cut_seq >= s.seq AND c.ended_at < s.expires_at) \
+        ORDER BY s.expires_at LIMIT ?3) \
+        RETURNING id, expires_at";
     /// How many sessions of an account began behind a number, `?4` at most.
     BEGUN_OF_ACCOUNT = "SELECT COUNT(*) FROM (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND service_account_id = ?2 AND state IN (0, 1, 2) AND seq > ?3 LIMIT ?4) AS counted";
     /// How many sessions of a user began behind a number, `?4` at most.
@@ -110,7 +131,14 @@ statements! {
     /// Whether a grant's session ended and was forgotten.
     IS_BURIED = unscoped("a grant's key is unique everywhere") "SELECT 1 FROM mcp_session_tombstones WHERE grant_key = ?1";
     /// Keeps of sessions that are about to be forgotten what their issuers could name again; the same ones as `PRUNE`.
-    BURY = unscoped("the inner query keeps to one organization, and a seq is unique") "INSERT INTO mcp_session_tombstones (organization_id, grant_key) SELECT s.organization_id, s.grant_key FROM mcp_sessions s WHERE s.seq IN (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND ended_at IS NOT NULL AND ended_at < ?2 ORDER BY ended_at, seq LIMIT ?3) AND s.grant_key LIKE ?4 ON CONFLICT DO NOTHING";
+    BURY = unscoped("the inner query keeps to one organization, and a seq is unique") "\
+        INSERT INTO mcp_session_tombstones (organization_id, grant_key) \
+        SELECT s.organization_id, s.grant_key \
+        FROM mcp_sessions s \
+        WHERE s.seq IN (SELECT seq FROM mcp_sessions WHERE organization_id = ?1 AND ended_at IS NOT NULL \
+        AND ended_at < ?2 ORDER BY ended_at, seq LIMIT ?3) \
+        AND s.grant_key LIKE ?4 \
+        ON CONFLICT DO NOTHING";
     /// Whether anything has run out that is not written down.
     HAS_UNSWEPT = "SELECT 1 FROM mcp_sessions WHERE organization_id = ?1 AND state = 0 AND expires_at <= ?2 ORDER BY expires_at LIMIT 1";
     /// Whether anything ended long ago.

@@ -16,7 +16,13 @@ statements! {
     /// Keeps a refresh token.
     ADD_REFRESH = "INSERT INTO oauth_refresh_tokens (organization_id, lookup_id, mac, pepper_id, session_id, grant_key, generation, client_id, user_id, scopes, audiences, jkt, created_at, idle_at, ends_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
     /// Finds a refresh token, and the newest generation of its session.
-    REFRESH = unscoped("the lookup id is unique everywhere and says whose the token is") "SELECT r.organization_id, r.mac, r.pepper_id, r.session_id, r.grant_key, r.generation, r.client_id, r.user_id, r.scopes, r.audiences, r.jkt, r.idle_at, r.ends_at, r.superseded_at, (SELECT MAX(n.generation) FROM oauth_refresh_tokens n WHERE n.organization_id = r.organization_id AND n.session_id = r.session_id) FROM oauth_refresh_tokens r WHERE r.lookup_id = ?1";
+    REFRESH = unscoped("the lookup id is unique everywhere and says whose the token is") "\
+        SELECT r.organization_id, r.mac, r.pepper_id, r.session_id, r.grant_key, r.generation, r.client_id, \
+        r.user_id, r.scopes, r.audiences, r.jkt, r.idle_at, r.ends_at, r.superseded_at, \
+        (SELECT MAX(n.generation) FROM oauth_refresh_tokens n WHERE n.organization_id = r.organization_id \
+        AND n.session_id = r.session_id) \
+        FROM oauth_refresh_tokens r \
+        WHERE r.lookup_id = ?1";
     /// Supersedes what was live of a session before a generation.
     SUPERSEDE = "UPDATE oauth_refresh_tokens SET superseded_at = ?4 WHERE organization_id = ?1 AND session_id = ?2 AND generation < ?3 AND superseded_at IS NULL";
     /// The visible user of an id: name, login name, role, status.

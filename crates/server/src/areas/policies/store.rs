@@ -18,9 +18,22 @@ statements! {
     /// A policy, deleted or not.
     GET = "SELECT id, family, name, action, enabled, current_revision, definition_sha256, created_at, updated_at, deleted_at, seq, manager_id, manager_instance, owner_id FROM policies WHERE organization_id = ?1 AND id = ?2";
     /// One page of policies that are not deleted, in the order of their making.
-    LIST = "SELECT id, family, name, action, enabled, current_revision, definition_sha256, created_at, updated_at, deleted_at, seq, manager_id, manager_instance, owner_id FROM policies WHERE organization_id = ?1 AND seq > ?2 AND deleted_at IS NULL AND (CAST(?3 AS TEXT) IS NULL OR family = CAST(?3 AS TEXT)) AND (CAST(?4 AS BIGINT) IS NULL OR CASE WHEN enabled THEN 1 ELSE 0 END = CAST(?4 AS BIGINT)) AND (CAST(?5 AS TEXT) IS NULL OR search_key LIKE CAST(?5 AS TEXT) ESCAPE '!') ORDER BY seq, id LIMIT ?6";
+    LIST = "SELECT id, family, name, action, enabled, current_revision, definition_sha256, created_at, \
+        updated_at, deleted_at, seq, manager_id, manager_instance, owner_id \
+        FROM policies \
+        WHERE organization_id = ?1 AND seq > ?2 AND deleted_at IS NULL \
+        AND (CAST(?3 AS TEXT) IS NULL OR family = CAST(?3 AS TEXT)) \
+        AND (CAST(?4 AS BIGINT) IS NULL OR CASE WHEN enabled THEN 1 ELSE 0 END = CAST(?4 AS BIGINT)) \
+        AND (CAST(?5 AS TEXT) IS NULL OR search_key LIKE CAST(?5 AS TEXT) ESCAPE '!') ORDER BY seq, id \
+        LIMIT ?6";
     /// Makes a policy at the end of the list.
-    INSERT = "INSERT INTO policies (organization_id, id, seq, family, name, search_key, action, enabled, current_revision, definition_sha256, manager_id, manager_instance, owner_id, created_at, updated_at) SELECT ?1, CAST(?2 AS TEXT), COALESCE(MAX(seq), 0) + 1, CAST(?3 AS TEXT), CAST(?4 AS TEXT), CAST(?5 AS TEXT), CAST(?6 AS TEXT), CAST(?7 AS BOOLEAN), CAST(?8 AS BIGINT), CAST(?9 AS TEXT), CAST(?10 AS TEXT), CAST(?11 AS TEXT), CAST(?12 AS TEXT), CAST(?13 AS BIGINT), CAST(?13 AS BIGINT) FROM policies WHERE organization_id = ?1";
+    INSERT = "INSERT INTO policies (organization_id, id, seq, family, name, search_key, action, enabled, \
+        current_revision, definition_sha256, manager_id, manager_instance, owner_id, created_at, updated_at) \
+        SELECT ?1, CAST(?2 AS TEXT), COALESCE(MAX(seq), 0) + 1, CAST(?3 AS TEXT), CAST(?4 AS TEXT), \
+        CAST(?5 AS TEXT), CAST(?6 AS TEXT), CAST(?7 AS BOOLEAN), CAST(?8 AS BIGINT), CAST(?9 AS TEXT), \
+        CAST(?10 AS TEXT), CAST(?11 AS TEXT), CAST(?12 AS TEXT), CAST(?13 AS BIGINT), CAST(?13 AS BIGINT) \
+        FROM policies \
+        WHERE organization_id = ?1";
     /// Replaces what can change of a policy.
     SAVE = "UPDATE policies SET name = ?3, search_key = ?4, action = ?5, enabled = ?6, current_revision = ?7, definition_sha256 = ?8, manager_id = ?9, manager_instance = ?10, owner_id = ?11, updated_at = ?12, deleted_at = ?13 WHERE organization_id = ?1 AND id = ?2";
     /// What was authored and where it came from, of one revision.
@@ -30,7 +43,10 @@ statements! {
     /// The digest of what decides, of the revision that is in the set now.
     IN_SET = "SELECT bound_sha256 FROM policy_revisions WHERE organization_id = ?1 AND policy_id = ?2 AND set_to = 9007199254740991";
     /// Adds a revision.
-    INSERT_REVISION = "INSERT INTO policy_revisions (organization_id, policy_id, revision, family, definition, definition_sha256, bound, bound_sha256, source_ref, action, enabled, set_from, set_to, created_at, created_by_type, created_by_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    INSERT_REVISION = "INSERT INTO policy_revisions (organization_id, policy_id, revision, family, definition, \
+        definition_sha256, bound, bound_sha256, source_ref, action, enabled, set_from, set_to, created_at, \
+        created_by_type, created_by_id) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
     /// One page of a policy's revisions, the newest first.
     REVISIONS = "SELECT revision, definition_sha256, bound_sha256, action, enabled, set_from, set_to, created_at, created_by_type, created_by_id FROM policy_revisions WHERE organization_id = ?1 AND policy_id = ?2 AND revision < ?3 ORDER BY revision DESC LIMIT ?4";
     /// Takes a policy out of the set from a version on.
@@ -42,9 +58,16 @@ statements! {
     /// The ids of a version's policies.
     MEMBER_IDS = "SELECT policy_id FROM policy_revisions WHERE organization_id = ?1 AND set_to > ?2 AND set_from <= ?2 ORDER BY policy_id";
     /// What decides of the newest revision of every policy that is not deleted.
-    NEWEST = "SELECT p.id, p.family, p.action, p.enabled, COALESCE(r.bound, r.definition) FROM policies p JOIN policy_revisions r ON r.organization_id = p.organization_id AND r.policy_id = p.id AND r.revision = p.current_revision WHERE p.organization_id = ?1 AND p.deleted_at IS NULL ORDER BY p.seq, p.id";
+    NEWEST = "SELECT p.id, p.family, p.action, p.enabled, COALESCE(r.bound, r.definition) \
+        FROM policies p JOIN policy_revisions r ON r.organization_id = p.organization_id \
+        AND r.policy_id = p.id AND r.revision = p.current_revision \
+        WHERE p.organization_id = ?1 AND p.deleted_at IS NULL ORDER BY p.seq, p.id";
     /// The same, of one page of the list.
-    NEWEST_OF_PAGE = "SELECT p.id, p.family, p.action, p.enabled, COALESCE(r.bound, r.definition) FROM policies p JOIN policy_revisions r ON r.organization_id = p.organization_id AND r.policy_id = p.id AND r.revision = p.current_revision WHERE p.organization_id = ?1 AND p.seq >= ?2 AND p.seq <= ?3 AND p.deleted_at IS NULL ORDER BY p.seq, p.id";
+    NEWEST_OF_PAGE = "SELECT p.id, p.family, p.action, p.enabled, COALESCE(r.bound, r.definition) \
+        FROM policies p JOIN policy_revisions r ON r.organization_id = p.organization_id \
+        AND r.policy_id = p.id AND r.revision = p.current_revision \
+        WHERE p.organization_id = ?1 AND p.seq >= ?2 AND p.seq <= ?3 AND p.deleted_at IS NULL \
+        ORDER BY p.seq, p.id";
     /// Every policy with an id that a proxy may make another of; the program looks again.
     HARD_TO_NAME = unscoped("the store is looked through as a whole") "SELECT organization_id, id FROM policies WHERE deleted_at IS NULL AND (id LIKE '%/' OR id LIKE '%//%' OR id LIKE '%/.%') ORDER BY organization_id, id";
     /// Adds a version.

@@ -14,11 +14,23 @@ use std::collections::HashMap;
 
 statements! {
     /// One credential of one resource.
-    GET = "SELECT id, resource_id, name, kind, is_default, username, header_name, authentication, management_mode, manager_id, manager_instance, owner_id, external_path, external_field, secret_version, created_at, updated_at, last_used_at, rotated_at FROM resource_credentials WHERE organization_id = ?1 AND id = ?2 AND resource_id = ?3";
+    GET = "SELECT id, resource_id, name, kind, is_default, username, header_name, authentication, \
+        management_mode, manager_id, manager_instance, owner_id, external_path, external_field, \
+        secret_version, created_at, updated_at, last_used_at, rotated_at \
+        FROM resource_credentials \
+        WHERE organization_id = ?1 AND id = ?2 AND resource_id = ?3";
     /// One credential, whatever its resource.
-    FIND = "SELECT id, resource_id, name, kind, is_default, username, header_name, authentication, management_mode, manager_id, manager_instance, owner_id, external_path, external_field, secret_version, created_at, updated_at, last_used_at, rotated_at FROM resource_credentials WHERE organization_id = ?1 AND id = ?2";
+    FIND = "SELECT id, resource_id, name, kind, is_default, username, header_name, authentication, \
+        management_mode, manager_id, manager_instance, owner_id, external_path, external_field, \
+        secret_version, created_at, updated_at, last_used_at, rotated_at \
+        FROM resource_credentials \
+        WHERE organization_id = ?1 AND id = ?2";
     /// Every credential of a resource: the default first, then the oldest (D11.5).
-    LIST = "SELECT id, resource_id, name, kind, is_default, username, header_name, authentication, management_mode, manager_id, manager_instance, owner_id, external_path, external_field, secret_version, created_at, updated_at, last_used_at, rotated_at FROM resource_credentials WHERE organization_id = ?1 AND resource_id = ?2 ORDER BY is_default DESC, created_at, id";
+    LIST = "SELECT id, resource_id, name, kind, is_default, username, header_name, authentication, \
+        management_mode, manager_id, manager_instance, owner_id, external_path, external_field, \
+        secret_version, created_at, updated_at, last_used_at, rotated_at \
+        FROM resource_credentials \
+        WHERE organization_id = ?1 AND resource_id = ?2 ORDER BY is_default DESC, created_at, id";
     /// Whom one credential is for.
     ASSIGNED = "SELECT credential_id, subject_kind, subject_id FROM resource_credential_assignments WHERE organization_id = ?1 AND credential_id = ?2 ORDER BY subject_kind, subject_id, credential_id";
     /// Whom the credentials of a resource are for.
@@ -28,9 +40,17 @@ statements! {
     /// The default of a resource.
     DEFAULT = "SELECT id FROM resource_credentials WHERE organization_id = ?1 AND resource_id = ?2 AND is_default = ?3 ORDER BY id";
     /// Makes a credential.
-    INSERT = "INSERT INTO resource_credentials (organization_id, id, resource_id, name, kind, is_default, username, header_name, authentication, management_mode, manager_id, manager_instance, owner_id, external_path, external_field, secret_version, created_at, updated_at, last_used_at, rotated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
+    INSERT = "\
+        INSERT INTO resource_credentials (organization_id, id, resource_id, name, kind, is_default, username, \
+        header_name, authentication, management_mode, manager_id, manager_instance, owner_id, external_path, \
+        external_field, secret_version, created_at, updated_at, last_used_at, rotated_at) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
     /// Replaces what can change of a credential.
-    SAVE = "UPDATE resource_credentials SET name = ?3, kind = ?4, is_default = ?5, username = ?6, header_name = ?7, authentication = ?8, management_mode = ?9, manager_id = ?10, manager_instance = ?11, owner_id = ?12, external_path = ?13, external_field = ?14, secret_version = ?15, updated_at = ?16, rotated_at = ?17 WHERE organization_id = ?1 AND id = ?2";
+    SAVE = "UPDATE resource_credentials \
+        SET name = ?3, kind = ?4, is_default = ?5, username = ?6, header_name = ?7, authentication = ?8, \
+        management_mode = ?9, manager_id = ?10, manager_instance = ?11, owner_id = ?12, external_path = ?13, \
+        external_field = ?14, secret_version = ?15, updated_at = ?16, rotated_at = ?17 \
+        WHERE organization_id = ?1 AND id = ?2";
     /// Removes a credential.
     DELETE = "DELETE FROM resource_credentials WHERE organization_id = ?1 AND id = ?2";
     /// Assigns.
@@ -40,7 +60,12 @@ statements! {
     /// Takes every assignment of a credential away.
     UNASSIGN_ALL = "DELETE FROM resource_credential_assignments WHERE organization_id = ?1 AND credential_id = ?2";
     /// Marks the credentials of a subject as changed, at a later instant than their last change.
-    MARK_OF_SUBJECT = "UPDATE resource_credentials SET updated_at = CASE WHEN updated_at >= CAST(?4 AS BIGINT) THEN updated_at + 1 ELSE CAST(?4 AS BIGINT) END WHERE organization_id = ?1 AND id IN (SELECT credential_id FROM resource_credential_assignments WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3)";
+    MARK_OF_SUBJECT = "UPDATE resource_credentials \
+        SET updated_at = CASE WHEN updated_at >= CAST(?4 AS BIGINT) THEN updated_at + 1 \
+        ELSE CAST(?4 AS BIGINT) END \
+        WHERE organization_id = ?1 \
+        AND id IN (SELECT credential_id FROM resource_credential_assignments WHERE organization_id = ?1 \
+        AND subject_kind = ?2 AND subject_id = ?3)";
     /// The credentials that are assigned to a subject.
     OF_SUBJECT = "SELECT credential_id FROM resource_credential_assignments WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3 ORDER BY credential_id";
     /// Takes every assignment of a subject away.
@@ -54,7 +79,11 @@ statements! {
     /// The newest check of a credential that has not ended and began behind an instant.
     OPEN_CHECK = "SELECT id FROM resource_credential_checks WHERE organization_id = ?1 AND credential_id = ?2 AND state = 'pending' AND created_at > ?3 ORDER BY created_at DESC, id DESC LIMIT 1";
     /// A check of a credential of a resource, unless it is too old.
-    GET_CHECK = "SELECT k.id, k.credential_id, k.state, k.reason, k.created_at, k.finished_at FROM resource_credential_checks k JOIN resource_credentials c ON c.organization_id = k.organization_id AND c.id = k.credential_id WHERE k.organization_id = ?1 AND k.id = ?2 AND k.credential_id = ?3 AND c.resource_id = ?4 AND k.created_at > ?5";
+    GET_CHECK = "SELECT k.id, k.credential_id, k.state, k.reason, k.created_at, k.finished_at \
+        FROM resource_credential_checks k \
+        JOIN resource_credentials c ON c.organization_id = k.organization_id AND c.id = k.credential_id \
+        WHERE k.organization_id = ?1 AND k.id = ?2 AND k.credential_id = ?3 AND c.resource_id = ?4 \
+        AND k.created_at > ?5";
     /// Ends a check that has not ended.
     SETTLE_CHECK = "UPDATE resource_credential_checks SET state = ?3, reason = ?4, finished_at = ?5 WHERE organization_id = ?1 AND id = ?2 AND state = 'pending'";
     /// Removes the checks of a credential.

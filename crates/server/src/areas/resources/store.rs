@@ -14,13 +14,30 @@ statements! {
     /// One resource.
     GET = "SELECT id, name, access_name, protocol, upstream_host, upstream_port, upstream_tls, upstream_ca_pem, enabled, transparent_routing, gateway_id, created_at, updated_at, manager_id, manager_instance, owner_id FROM resources WHERE organization_id = ?1 AND id = ?2";
     /// A page of resources, the oldest first. No two are made at one instant, so an instant is a place in the list.
-    LIST = "SELECT id, name, access_name, protocol, upstream_host, upstream_port, upstream_tls, upstream_ca_pem, enabled, transparent_routing, gateway_id, created_at, updated_at, manager_id, manager_instance, owner_id FROM resources WHERE organization_id = ?1 AND created_at > ?2 ORDER BY created_at, id LIMIT ?3";
+    LIST = "SELECT id, name, access_name, protocol, upstream_host, upstream_port, upstream_tls, upstream_ca_pem, \
+        enabled, transparent_routing, gateway_id, created_at, updated_at, manager_id, manager_instance, \
+        owner_id \
+        FROM resources \
+        WHERE organization_id = ?1 AND created_at > ?2 ORDER BY created_at, id LIMIT ?3";
     /// Makes a resource at an instant that no other has, unless its name is taken.
-    INSERT = "INSERT INTO resources (organization_id, id, name, name_key, access_name, protocol, upstream_host, upstream_port, upstream_tls, upstream_ca_pem, enabled, transparent_routing, gateway_id, manager_id, manager_instance, owner_id, name_match, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?18, (SELECT CASE WHEN COALESCE(MAX(created_at), 0) >= CAST(?17 AS BIGINT) THEN MAX(created_at) + 1 ELSE CAST(?17 AS BIGINT) END FROM resources WHERE organization_id = ?1), (SELECT CASE WHEN COALESCE(MAX(created_at), 0) >= CAST(?17 AS BIGINT) THEN MAX(created_at) + 1 ELSE CAST(?17 AS BIGINT) END FROM resources WHERE organization_id = ?1)) ON CONFLICT DO NOTHING RETURNING created_at";
+    INSERT = "INSERT INTO resources (organization_id, id, name, name_key, access_name, protocol, upstream_host, \
+        upstream_port, upstream_tls, upstream_ca_pem, enabled, transparent_routing, gateway_id, manager_id, \
+        manager_instance, owner_id, name_match, created_at, updated_at) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?18, \
+        (SELECT CASE WHEN COALESCE(MAX(created_at), 0) >= CAST(?17 AS BIGINT) THEN MAX(created_at) + 1 \
+        ELSE CAST(?17 AS BIGINT) END FROM resources WHERE organization_id = ?1), \
+        (SELECT CASE WHEN COALESCE(MAX(created_at), 0) >= CAST(?17 AS BIGINT) THEN MAX(created_at) + 1 \
+        ELSE CAST(?17 AS BIGINT) END FROM resources WHERE organization_id = ?1)) \
+        ON CONFLICT DO NOTHING \
+        RETURNING created_at";
     /// Says whether another resource has a name.
     NAME_TAKEN = "SELECT id FROM resources WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3";
     /// Replaces what can change of a resource.
-    SAVE = "UPDATE resources SET name = ?3, name_key = ?4, protocol = ?5, upstream_host = ?6, upstream_port = ?7, upstream_tls = ?8, upstream_ca_pem = ?9, enabled = ?10, transparent_routing = ?11, gateway_id = ?12, manager_id = ?13, manager_instance = ?14, owner_id = ?15, updated_at = ?16, name_match = ?17 WHERE organization_id = ?1 AND id = ?2";
+    SAVE = "UPDATE resources \
+        SET name = ?3, name_key = ?4, protocol = ?5, upstream_host = ?6, upstream_port = ?7, \
+        upstream_tls = ?8, upstream_ca_pem = ?9, enabled = ?10, transparent_routing = ?11, gateway_id = ?12, \
+        manager_id = ?13, manager_instance = ?14, owner_id = ?15, updated_at = ?16, name_match = ?17 \
+        WHERE organization_id = ?1 AND id = ?2";
     /// Removes a resource.
     DELETE = "DELETE FROM resources WHERE organization_id = ?1 AND id = ?2";
     /// How many resources a gateway has.

@@ -18,7 +18,11 @@ statements! {
     /// What those that are held could do.
     HELD_RIGHTS = "SELECT id, permission_role, scopes, former_role, former_scopes FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND disabled_reason = ?2 AND (CAST(?3 AS TEXT) IS NULL OR id = CAST(?3 AS TEXT)) ORDER BY id";
     /// Enables one that is held.
-    RELEASE = "UPDATE service_accounts SET status = 'active', disabled_at = NULL, disabled_reason = NULL, updated_at = CASE WHEN updated_at < ?3 THEN ?3 ELSE updated_at + 1 END WHERE organization_id = ?1 AND deleted_at IS NULL AND disabled_reason = ?2 AND (CAST(?4 AS TEXT) IS NULL OR id = CAST(?4 AS TEXT))";
+    RELEASE = "UPDATE service_accounts \
+        SET status = 'active', disabled_at = NULL, disabled_reason = NULL, updated_at = CASE \
+        WHEN updated_at < ?3 THEN ?3 ELSE updated_at + 1 END \
+        WHERE organization_id = ?1 AND deleted_at IS NULL AND disabled_reason = ?2 \
+        AND (CAST(?4 AS TEXT) IS NULL OR id = CAST(?4 AS TEXT))";
 }
 
 /// Disables every account, in the unit that restores the organization.

@@ -73,7 +73,15 @@ statements! {
     /// The accounts that a user answers for.
     OWNED = "SELECT id FROM service_accounts WHERE organization_id = ?1 AND owner_console_user_id = ?2 AND deleted_at IS NULL ORDER BY id LIMIT 100";
     /// Finds a token and its account by the token's public lookup id.
-    LOOKUP = unscoped("the lookup id is unique everywhere and says whose the token is") "SELECT t.organization_id, a.id, a.name, a.permission_role, a.scopes, t.scopes, a.status, t.id, t.token_prefix, t.mac, t.pepper_id, t.expires_at, t.revoked_at, t.self_rotated, n.replay_pending, t.replay_pending, t.last_used_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id LEFT JOIN service_account_tokens n ON n.organization_id = t.organization_id AND n.id = t.superseded_by_id WHERE t.lookup_id = ?1 AND a.deleted_at IS NULL";
+    LOOKUP = unscoped("the lookup id is unique everywhere and says whose the token is") "\
+        SELECT t.organization_id, a.id, a.name, a.permission_role, a.scopes, t.scopes, a.status, t.id, \
+        t.token_prefix, t.mac, t.pepper_id, t.expires_at, t.revoked_at, t.self_rotated, n.replay_pending, \
+        t.replay_pending, t.last_used_at \
+        FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id \
+        AND a.id = t.service_account_id \
+        LEFT JOIN service_account_tokens n ON n.organization_id = t.organization_id \
+        AND n.id = t.superseded_by_id \
+        WHERE t.lookup_id = ?1 AND a.deleted_at IS NULL";
     /// One account and its listed tokens.
     GET = concat!("SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, a.disabled_reason, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id, t.lifetime_ceiling_secs, u.status, a.former_role, a.former_scopes FROM service_accounts a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL ", joined_user!("a.organization_id", "a.owner_console_user_id"), "WHERE a.organization_id = ?1 AND a.id = ?2 AND a.deleted_at IS NULL");
     /// One page of accounts and their listed tokens in any order, and how many accounts there are in all. Sorting
@@ -86,17 +94,31 @@ statements! {
     /// Says whether another account has a name.
     NAME_TAKEN = "SELECT id FROM service_accounts WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3 AND deleted_at IS NULL";
     /// Replaces what can change of an account.
-    SAVE = "UPDATE service_accounts SET name = ?3, name_key = ?4, description = ?5, permission_role = ?6, scopes = ?7, status = ?8, owner_console_user_id = ?9, updated_at = ?10, disabled_at = ?11, disabled_reason = ?12, name_match = ?13, former_role = ?14, former_scopes = ?15 WHERE organization_id = ?1 AND id = ?2";
+    SAVE = "UPDATE service_accounts \
+        SET name = ?3, name_key = ?4, description = ?5, permission_role = ?6, scopes = ?7, status = ?8, \
+        owner_console_user_id = ?9, updated_at = ?10, disabled_at = ?11, disabled_reason = ?12, \
+        name_match = ?13, former_role = ?14, former_scopes = ?15 \
+        WHERE organization_id = ?1 AND id = ?2";
     /// Marks an account as deleted.
     DELETE = "UPDATE service_accounts SET deleted_at = ?3, updated_at = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Stores a token.
-    INSERT_TOKEN = "INSERT INTO service_account_tokens (organization_id, id, service_account_id, lookup_id, name, token_prefix, mac, pepper_id, scopes, created_at, updated_at, expires_at, self_rotated, replay_pending, lifetime_ceiling_secs) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?11, ?12, ?13, ?14)";
+    INSERT_TOKEN = "\
+        INSERT INTO service_account_tokens (organization_id, id, service_account_id, lookup_id, name, \
+        token_prefix, mac, pepper_id, scopes, created_at, updated_at, expires_at, self_rotated, \
+        replay_pending, lifetime_ceiling_secs) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?11, ?12, ?13, ?14)";
     /// Revokes a token that is not revoked.
     REVOKE = "UPDATE service_account_tokens SET revoked_at = ?3, updated_at = ?3, revoke_reason = ?4, superseded_by_id = COALESCE(?5, superseded_by_id), self_rotated = ?6, replay_pending = ?7 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
     /// Lets a superseded token live until the end of its grace.
     GRACE = "UPDATE service_account_tokens SET expires_at = ?3, updated_at = ?4, superseded_by_id = ?5, replay_pending = ?6 WHERE organization_id = ?1 AND id = ?2";
     /// Hides ended tokens beyond those that a list shows.
-    HIDE = "UPDATE service_account_tokens SET hidden_at = ?3 WHERE organization_id = ?1 AND hidden_at IS NULL AND id IN (SELECT id FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id = ?2 AND hidden_at IS NULL ORDER BY created_at DESC, id DESC LIMIT 1000 OFFSET 22) AND (revoked_at IS NOT NULL OR expires_at <= ?3)";
+    HIDE = "UPDATE service_account_tokens \
+        SET hidden_at = ?3 \
+        WHERE organization_id = ?1 AND hidden_at IS NULL \
+        AND id IN (SELECT id FROM service_account_tokens WHERE organization_id = ?1 \
+        AND service_account_id = ?2 AND hidden_at IS NULL ORDER BY created_at DESC, id DESC \
+        LIMIT 1000 OFFSET 22) \
+        AND (revoked_at IS NOT NULL OR expires_at <= ?3)";
     /// Ends the replay of a token.
     FIRST_USE = "UPDATE service_account_tokens SET replay_pending = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Notes a use.
@@ -104,11 +126,29 @@ statements! {
     /// The account of a token.
     ACCOUNT_OF = "SELECT service_account_id FROM service_account_tokens WHERE organization_id = ?1 AND id = ?2";
     /// Whether another account could repair the organization: one or none. Hidden tokens have ended; the index leaves them out.
-    OTHER_GOVERNORS = "SELECT COUNT(*) FROM (SELECT a.id FROM service_accounts a WHERE a.organization_id = ?1 AND a.id <> ?2 AND a.deleted_at IS NULL AND a.status = 'active' AND a.permission_role = 'admin' AND (a.scopes IS NULL OR ' ' || a.scopes || ' ' LIKE '% service_accounts:write %') AND EXISTS (SELECT 1 FROM service_account_tokens t WHERE t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL AND t.revoked_at IS NULL AND t.expires_at > ?3 AND (t.scopes IS NULL OR ' ' || t.scopes || ' ' LIKE '% service_accounts:write %')) LIMIT 1) o";
+    OTHER_GOVERNORS = "SELECT COUNT(*) \
+        FROM (SELECT a.id FROM service_accounts a WHERE a.organization_id = ?1 AND a.id <> ?2 \
+        AND a.deleted_at IS NULL AND a.status = 'active' AND a.permission_role = 'admin' \
+        AND (a.scopes IS NULL OR ' ' || a.scopes || ' ' LIKE '% service_accounts:write %') AND \
+        EXISTS (SELECT 1 FROM service_account_tokens t WHERE t.organization_id = a.organization_id \
+        AND t.service_account_id = a.id AND t.hidden_at IS NULL AND t.revoked_at IS NULL \
+        AND t.expires_at > ?3 AND (t.scopes IS NULL \
+        OR ' ' || t.scopes || ' ' LIKE '% service_accounts:write %')) LIMIT 1) o";
     /// Tokens that end within a time and of which nobody was warned yet.
-    EXPIRING = unscoped("the worker serves every organization") "SELECT t.organization_id, t.id, t.service_account_id, t.expires_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id WHERE t.revoked_at IS NULL AND t.superseded_by_id IS NULL AND a.deleted_at IS NULL AND t.expires_at > ?1 AND t.expires_at <= ?2 AND (t.expiry_warned_days IS NULL OR t.expiry_warned_days > ?3) ORDER BY t.expires_at, t.id LIMIT 200";
+    EXPIRING = unscoped("the worker serves every organization") "\
+        SELECT t.organization_id, t.id, t.service_account_id, t.expires_at \
+        FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id \
+        AND a.id = t.service_account_id \
+        WHERE t.revoked_at IS NULL AND t.superseded_by_id IS NULL AND a.deleted_at IS NULL \
+        AND t.expires_at > ?1 AND t.expires_at <= ?2 \
+        AND (t.expiry_warned_days IS NULL OR t.expiry_warned_days > ?3) ORDER BY t.expires_at, t.id LIMIT 200";
     /// Tokens that ended by time and of which nobody was told yet.
-    EXPIRED = unscoped("the worker serves every organization") "SELECT t.organization_id, t.id, t.service_account_id, t.expires_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id WHERE t.revoked_at IS NULL AND a.deleted_at IS NULL AND t.expires_at <= ?1 AND (t.expiry_warned_days IS NULL OR t.expiry_warned_days > 0) ORDER BY t.expires_at, t.id LIMIT 200";
+    EXPIRED = unscoped("the worker serves every organization") "\
+        SELECT t.organization_id, t.id, t.service_account_id, t.expires_at \
+        FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id \
+        AND a.id = t.service_account_id \
+        WHERE t.revoked_at IS NULL AND a.deleted_at IS NULL AND t.expires_at <= ?1 \
+        AND (t.expiry_warned_days IS NULL OR t.expiry_warned_days > 0) ORDER BY t.expires_at, t.id LIMIT 200";
     /// Remembers the last warning.
     WARNED = "UPDATE service_account_tokens SET expiry_warned_days = ?3 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL AND (expiry_warned_days IS NULL OR expiry_warned_days > ?3)";
     /// Who an account is, for tokens that act for it.

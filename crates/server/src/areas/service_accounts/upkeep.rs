@@ -9,7 +9,10 @@ statements! {
     /// Accounts with more than one current token, or more than one in grace (SA-1).
     CROWDED = unscoped("a check looks at every organization") "SELECT organization_id, service_account_id, CASE WHEN superseded_by_id IS NULL THEN 1 ELSE 0 END, COUNT(*) FROM service_account_tokens WHERE revoked_at IS NULL AND expires_at > ?1 GROUP BY 1, 2, 3 HAVING COUNT(*) > 1 ORDER BY 1, 2, 3";
     /// Tokens of a deleted account that are not revoked (SA-5).
-    UNDEAD = unscoped("a check looks at every organization") "SELECT t.organization_id, t.id FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id WHERE a.deleted_at IS NOT NULL AND t.revoked_at IS NULL ORDER BY t.organization_id, t.id LIMIT 20";
+    UNDEAD = unscoped("a check looks at every organization") "SELECT t.organization_id, t.id \
+        FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id \
+        AND a.id = t.service_account_id \
+        WHERE a.deleted_at IS NOT NULL AND t.revoked_at IS NULL ORDER BY t.organization_id, t.id LIMIT 20";
 }
 
 /// Revokes every token of the organization, in the unit that restores it.

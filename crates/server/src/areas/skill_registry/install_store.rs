@@ -10,13 +10,40 @@ use provost_kernel::{Cx, Timestamp, params, statements};
 
 statements! {
     /// The installs of one principal of one item that are in use, the oldest first.
-    IN_USE = "SELECT s.id, s.item_id, i.namespace, i.name, s.principal_id, s.client, s.device, s.path, s.client_version, s.version, s.digest, s.status, s.installed_at, s.updated_at, s.uninstalled_at, s.removed_at FROM skill_installs s JOIN skill_items i ON i.organization_id = s.organization_id AND i.id = s.item_id WHERE s.organization_id = ?1 AND s.principal_id = ?2 AND s.item_id = ?3 AND s.status = 'installed' ORDER BY s.number, s.id";
+    IN_USE = "SELECT s.id, s.item_id, i.namespace, i.name, s.principal_id, s.client, s.device, s.path, \
+        s.client_version, s.version, s.digest, s.status, s.installed_at, s.updated_at, s.uninstalled_at, \
+        s.removed_at \
+        FROM skill_installs s JOIN skill_items i ON i.organization_id = s.organization_id \
+        AND i.id = s.item_id \
+        WHERE s.organization_id = ?1 AND s.principal_id = ?2 AND s.item_id = ?3 AND s.status = 'installed' \
+        ORDER BY s.number, s.id";
     /// One install of a principal.
-    OWN = "SELECT s.id, s.item_id, i.namespace, i.name, s.principal_id, s.client, s.device, s.path, s.client_version, s.version, s.digest, s.status, s.installed_at, s.updated_at, s.uninstalled_at, s.removed_at FROM skill_installs s JOIN skill_items i ON i.organization_id = s.organization_id AND i.id = s.item_id WHERE s.organization_id = ?1 AND s.principal_id = ?2 AND s.id = ?3";
+    OWN = "SELECT s.id, s.item_id, i.namespace, i.name, s.principal_id, s.client, s.device, s.path, \
+        s.client_version, s.version, s.digest, s.status, s.installed_at, s.updated_at, s.uninstalled_at, \
+        s.removed_at \
+        FROM skill_installs s JOIN skill_items i ON i.organization_id = s.organization_id \
+        AND i.id = s.item_id \
+        WHERE s.organization_id = ?1 AND s.principal_id = ?2 AND s.id = ?3";
     /// One page of installs, newest first.
-    LIST = "SELECT s.id, s.item_id, i.namespace, i.name, s.principal_id, s.client, s.device, s.path, s.client_version, s.version, s.digest, s.status, s.installed_at, s.updated_at, s.uninstalled_at, s.removed_at, s.number FROM skill_installs s JOIN skill_items i ON i.organization_id = s.organization_id AND i.id = s.item_id WHERE s.organization_id = ?1 AND s.number < ?2 AND (CAST(?3 AS TEXT) IS NULL OR s.principal_id = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR s.item_id = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR s.client = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR s.status = CAST(?6 AS TEXT)) ORDER BY s.number DESC, s.id DESC LIMIT ?7";
+    LIST = "SELECT s.id, s.item_id, i.namespace, i.name, s.principal_id, s.client, s.device, s.path, \
+        s.client_version, s.version, s.digest, s.status, s.installed_at, s.updated_at, s.uninstalled_at, \
+        s.removed_at, s.number \
+        FROM skill_installs s JOIN skill_items i ON i.organization_id = s.organization_id \
+        AND i.id = s.item_id \
+        WHERE s.organization_id = ?1 AND s.number < ?2 \
+        AND (CAST(?3 AS TEXT) IS NULL OR s.principal_id = CAST(?3 AS TEXT)) \
+        AND (CAST(?4 AS TEXT) IS NULL OR s.item_id = CAST(?4 AS TEXT)) \
+        AND (CAST(?5 AS TEXT) IS NULL OR s.client = CAST(?5 AS TEXT)) \
+        AND (CAST(?6 AS TEXT) IS NULL OR s.status = CAST(?6 AS TEXT)) ORDER BY s.number DESC, s.id DESC \
+        LIMIT ?7";
     /// Stores an install.
-    INSERT = "INSERT INTO skill_installs (organization_id, id, number, item_id, principal_id, place, client, client_version, device, path, version, digest, status, installed_at, updated_at) SELECT ?1, CAST(?2 AS TEXT), COALESCE(MAX(number), 0) + 1, CAST(?3 AS TEXT), CAST(?4 AS TEXT), CAST(?5 AS TEXT), CAST(?6 AS TEXT), CAST(?7 AS TEXT), CAST(?8 AS TEXT), CAST(?9 AS TEXT), CAST(?10 AS TEXT), CAST(?11 AS TEXT), CAST(?12 AS TEXT), CAST(?13 AS BIGINT), CAST(?13 AS BIGINT) FROM skill_installs WHERE organization_id = ?1";
+    INSERT = "INSERT INTO skill_installs (organization_id, id, number, item_id, principal_id, place, client, \
+        client_version, device, path, version, digest, status, installed_at, updated_at) \
+        SELECT ?1, CAST(?2 AS TEXT), COALESCE(MAX(number), 0) + 1, CAST(?3 AS TEXT), CAST(?4 AS TEXT), \
+        CAST(?5 AS TEXT), CAST(?6 AS TEXT), CAST(?7 AS TEXT), CAST(?8 AS TEXT), CAST(?9 AS TEXT), \
+        CAST(?10 AS TEXT), CAST(?11 AS TEXT), CAST(?12 AS TEXT), CAST(?13 AS BIGINT), CAST(?13 AS BIGINT) \
+        FROM skill_installs \
+        WHERE organization_id = ?1";
     /// Replaces what can change of an install.
     SAVE = "UPDATE skill_installs SET client_version = ?3, version = ?4, digest = ?5, status = ?6, updated_at = ?7, uninstalled_at = ?8, removed_at = ?9 WHERE organization_id = ?1 AND id = ?2";
     /// Ends the waiting for a client whose place has a new install.
@@ -32,7 +59,12 @@ statements! {
     /// Revokes every token that came by a credential.
     REVOKE_OF_ORIGIN = "UPDATE gateway_tokens SET revoked_at = ?3, updated_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND came_by = ?2 AND revoked_at IS NULL RETURNING id, token_prefix";
     /// Revokes every token that came by a session that ended at an instant for a reason.
-    REVOKE_OF_ENDED = "UPDATE gateway_tokens SET revoked_at = ?2, updated_at = ?2, revoke_reason = ?3, replay_pending = ?4 WHERE organization_id = ?1 AND revoked_at IS NULL AND came_by IN (SELECT s.id FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.ended_at = ?2 AND s.state = 1 AND s.revoke_reason = ?3) RETURNING id, token_prefix";
+    REVOKE_OF_ENDED = "UPDATE gateway_tokens \
+        SET revoked_at = ?2, updated_at = ?2, revoke_reason = ?3, replay_pending = ?4 \
+        WHERE organization_id = ?1 AND revoked_at IS NULL \
+        AND came_by IN (SELECT s.id FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.ended_at = ?2 \
+        AND s.state = 1 AND s.revoke_reason = ?3) \
+        RETURNING id, token_prefix";
     /// The tokens of one principal whose answer could still be replayed.
     REPLAYABLE = "SELECT id FROM gateway_tokens WHERE organization_id = ?1 AND principal_id = ?2 AND revoked_at IS NULL AND replay_pending = ?3 ORDER BY id";
 }

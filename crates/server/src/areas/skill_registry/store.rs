@@ -16,13 +16,29 @@ statements! {
     /// An item by its name.
     ITEM_BY_NAME = "SELECT id, organization_id, namespace, name, description, latest_version, version_count, created_at, updated_at, withdrawn_at FROM skill_items WHERE organization_id = ?1 AND name = ?2 AND namespace = ?3";
     /// One page of items, newest first.
-    LIST_ITEMS = "SELECT id, organization_id, namespace, name, description, latest_version, version_count, created_at, updated_at, withdrawn_at, number FROM skill_items WHERE organization_id = ?1 AND number < ?2 AND (CAST(?3 AS TEXT) IS NULL OR namespace = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR CASE WHEN withdrawn_at IS NULL THEN 'available' ELSE 'withdrawn' END = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR search_key LIKE CAST(?5 AS TEXT) ESCAPE '!') ORDER BY number DESC, id DESC LIMIT ?6";
+    LIST_ITEMS = "\
+        SELECT id, organization_id, namespace, name, description, latest_version, version_count, created_at, \
+        updated_at, withdrawn_at, number \
+        FROM skill_items \
+        WHERE organization_id = ?1 AND number < ?2 \
+        AND (CAST(?3 AS TEXT) IS NULL OR namespace = CAST(?3 AS TEXT)) \
+        AND (CAST(?4 AS TEXT) IS NULL OR CASE WHEN withdrawn_at IS NULL THEN 'available' \
+        ELSE 'withdrawn' END = CAST(?4 AS TEXT)) \
+        AND (CAST(?5 AS TEXT) IS NULL OR search_key LIKE CAST(?5 AS TEXT) ESCAPE '!') \
+        ORDER BY number DESC, id DESC LIMIT ?6";
     /// An item that is not withdrawn.
     OFFERED = "SELECT id FROM skill_items WHERE organization_id = ?1 AND id = ?2 AND withdrawn_at IS NULL";
     /// Items that a name or an id names exactly.
     EXACT = "SELECT id, namespace, name FROM skill_items WHERE organization_id = ?1 AND (id = ?2 OR (name = ?3 AND (CAST(?4 AS TEXT) IS NULL OR namespace = CAST(?4 AS TEXT)))) ORDER BY namespace, id LIMIT 20";
     /// Makes an item.
-    INSERT_ITEM = "INSERT INTO skill_items (organization_id, id, number, namespace, name, search_key, description, latest_version, version_count, created_at, updated_at) SELECT ?1, CAST(?2 AS TEXT), COALESCE(MAX(number), 0) + 1, CAST(?3 AS TEXT), CAST(?4 AS TEXT), CAST(?5 AS TEXT), CAST(?6 AS TEXT), CAST(?7 AS TEXT), CAST(?8 AS BIGINT), CAST(?9 AS BIGINT), CAST(?9 AS BIGINT) FROM skill_items WHERE organization_id = ?1";
+    INSERT_ITEM = "\
+        INSERT INTO skill_items (organization_id, id, number, namespace, name, search_key, description, \
+        latest_version, version_count, created_at, updated_at) \
+        SELECT ?1, CAST(?2 AS TEXT), COALESCE(MAX(number), 0) + 1, CAST(?3 AS TEXT), CAST(?4 AS TEXT), \
+        CAST(?5 AS TEXT), CAST(?6 AS TEXT), CAST(?7 AS TEXT), CAST(?8 AS BIGINT), CAST(?9 AS BIGINT), \
+        CAST(?9 AS BIGINT) \
+        FROM skill_items \
+        WHERE organization_id = ?1";
     /// Replaces what can change of an item.
     SAVE_ITEM = "UPDATE skill_items SET search_key = ?3, description = ?4, latest_version = ?5, version_count = ?6, updated_at = ?7, withdrawn_at = ?8 WHERE organization_id = ?1 AND id = ?2";
     /// What is known of every version of an item.

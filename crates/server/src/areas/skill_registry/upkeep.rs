@@ -7,7 +7,10 @@ statements! {
     /// Revokes every gateway token of an organization that is not revoked.
     REVOKE_EVERY = "UPDATE gateway_tokens SET revoked_at = ?2, updated_at = ?2, revoke_reason = ?3, replay_pending = ?4 WHERE organization_id = ?1 AND revoked_at IS NULL";
     /// Tokens that are not revoked and whose install is not in use (SK-4).
-    ORPHANED = unscoped("a check looks at every organization") "SELECT t.organization_id, t.id FROM gateway_tokens t JOIN skill_installs s ON s.organization_id = t.organization_id AND s.id = t.install_id WHERE t.revoked_at IS NULL AND s.status <> 'installed' ORDER BY t.organization_id, t.id LIMIT 20";
+    ORPHANED = unscoped("a check looks at every organization") "SELECT t.organization_id, t.id \
+        FROM gateway_tokens t JOIN skill_installs s ON s.organization_id = t.organization_id \
+        AND s.id = t.install_id \
+        WHERE t.revoked_at IS NULL AND s.status <> 'installed' ORDER BY t.organization_id, t.id LIMIT 20";
 }
 
 /// Revokes every gateway token of the organization, in the unit that restores it.

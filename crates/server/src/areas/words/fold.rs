@@ -34,7 +34,11 @@ statements! {
     /// Sets that of one.
     SET_ACCOUNT = "UPDATE service_accounts SET name_match = ?3 WHERE organization_id = ?1 AND id = ?2 AND name_match IS NULL";
     /// Keeps the name of an account that is deleted and not purged yet, where nothing has kept it.
-    END_ACCOUNT = "INSERT INTO ended_words (organization_id, kind, record_id, match_key, word, ended_at) SELECT a.organization_id, 'service_account', a.id, CAST(?3 AS TEXT), CAST(?4 AS TEXT), a.deleted_at FROM service_accounts a WHERE a.organization_id = ?1 AND a.id = ?2 AND a.deleted_at IS NOT NULL ON CONFLICT DO NOTHING";
+    END_ACCOUNT = "INSERT INTO ended_words (organization_id, kind, record_id, match_key, word, ended_at) \
+        SELECT a.organization_id, 'service_account', a.id, CAST(?3 AS TEXT), CAST(?4 AS TEXT), a.deleted_at \
+        FROM service_accounts a \
+        WHERE a.organization_id = ?1 AND a.id = ?2 AND a.deleted_at IS NOT NULL \
+        ON CONFLICT DO NOTHING";
     /// Resources without match keys.
     RESOURCES = unscoped("a start folds the words of every organization") "SELECT organization_id, id, CAST(0 AS BIGINT), name, CAST(NULL AS TEXT) FROM resources WHERE name_match IS NULL ORDER BY organization_id, id LIMIT ?1";
     /// Users behind a place, with their keys.
@@ -42,11 +46,19 @@ statements! {
     /// Sets the keys of one anew.
     RENEW_USER = "UPDATE directory_users SET login_match = ?4, email_match = ?5 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
     /// Groups behind a place.
-    EVERY_GROUP = unscoped("a start folds the words of every organization") "SELECT organization_id, id, valid_from, name, CAST(NULL AS TEXT), name_match, CAST(NULL AS TEXT) FROM directory_groups WHERE (organization_id, id, valid_from) > (?2, ?3, ?4) ORDER BY organization_id, id, valid_from LIMIT ?1";
+    EVERY_GROUP = unscoped("a start folds the words of every organization") "\
+        SELECT organization_id, id, valid_from, name, CAST(NULL AS TEXT), name_match, CAST(NULL AS TEXT) \
+        FROM directory_groups \
+        WHERE (organization_id, id, valid_from) > (?2, ?3, ?4) ORDER BY organization_id, id, valid_from \
+        LIMIT ?1";
     /// Sets the key of one anew.
     RENEW_GROUP = "UPDATE directory_groups SET name_match = ?4 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
     /// Service accounts behind a place; each has one version.
-    EVERY_ACCOUNT = unscoped("a start folds the words of every organization") "SELECT organization_id, id, CAST(0 AS BIGINT), name, CAST(NULL AS TEXT), name_match, CAST(NULL AS TEXT) FROM service_accounts WHERE (organization_id, id, CAST(0 AS BIGINT)) > (?2, ?3, ?4) ORDER BY organization_id, id LIMIT ?1";
+    EVERY_ACCOUNT = unscoped("a start folds the words of every organization") "\
+        SELECT organization_id, id, CAST(0 AS BIGINT), name, CAST(NULL AS TEXT), name_match, \
+        CAST(NULL AS TEXT) \
+        FROM service_accounts \
+        WHERE (organization_id, id, CAST(0 AS BIGINT)) > (?2, ?3, ?4) ORDER BY organization_id, id LIMIT ?1";
     /// Sets the key of one anew.
     RENEW_ACCOUNT = "UPDATE service_accounts SET name_match = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Resources behind a place; each has one version.

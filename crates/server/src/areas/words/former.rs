@@ -18,7 +18,13 @@ use provost_kernel::{Cx, Result, params, statements};
 
 statements! {
     /// Notes the groups of a user whose memberships are about to be removed.
-    NOTE = "INSERT INTO ended_words (organization_id, kind, record_id, match_key, word, ended_at) SELECT DISTINCT m.organization_id, 'membership', m.user_id, m.group_id, m.group_id, CAST(?3 AS BIGINT) FROM directory_memberships m WHERE m.organization_id = ?1 AND m.user_id = ?2 ON CONFLICT (organization_id, kind, record_id, match_key) DO UPDATE SET ended_at = excluded.ended_at";
+    NOTE = "INSERT INTO ended_words (organization_id, kind, record_id, match_key, word, ended_at) \
+        SELECT DISTINCT m.organization_id, 'membership', m.user_id, m.group_id, m.group_id, \
+        CAST(?3 AS BIGINT) \
+        FROM directory_memberships m \
+        WHERE m.organization_id = ?1 AND m.user_id = ?2 \
+        ON CONFLICT (organization_id, kind, record_id, match_key) DO UPDATE \
+        SET ended_at = excluded.ended_at";
     /// Keeps for longer what is noted of a user who is deleted again before anybody has set its groups.
     REMEMBER = "UPDATE ended_words SET ended_at = ?3 WHERE organization_id = ?1 AND kind = 'membership' AND record_id = ?2";
     /// The former groups of a user, by their names where they are there.

@@ -236,13 +236,34 @@ statements! {
     /// Keeps a word of a record that is being deleted.
     END = "INSERT INTO ended_words (organization_id, kind, record_id, match_key, word, ended_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (organization_id, kind, record_id, match_key) DO UPDATE SET word = excluded.word, ended_at = excluded.ended_at";
     /// Keeps the words of a user whose versions are about to be removed.
-    END_USER = "INSERT INTO ended_words (organization_id, kind, record_id, match_key, word, ended_at) SELECT ?1, 'user', CAST(?2 AS TEXT), w.match_key, MIN(w.word), CAST(?3 AS BIGINT) FROM (SELECT u.id AS match_key, u.id AS word FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 UNION SELECT u.login_match, u.login_name FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 UNION SELECT u.email_match, u.email FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2) w WHERE w.match_key IS NOT NULL GROUP BY w.match_key ON CONFLICT (organization_id, kind, record_id, match_key) DO UPDATE SET word = excluded.word, ended_at = excluded.ended_at";
+    END_USER = "INSERT INTO ended_words (organization_id, kind, record_id, match_key, word, ended_at) \
+        SELECT ?1, 'user', CAST(?2 AS TEXT), w.match_key, MIN(w.word), CAST(?3 AS BIGINT) \
+        FROM (SELECT u.id AS match_key, u.id AS word FROM directory_users u WHERE u.organization_id = ?1 \
+        AND u.id = ?2 UNION SELECT u.login_match, u.login_name FROM directory_users u \
+        WHERE u.organization_id = ?1 AND u.id = ?2 UNION SELECT u.email_match, u.email FROM directory_users u \
+        WHERE u.organization_id = ?1 AND u.id = ?2) w \
+        WHERE w.match_key IS NOT NULL GROUP BY w.match_key \
+        ON CONFLICT (organization_id, kind, record_id, match_key) DO UPDATE \
+        SET word = excluded.word, ended_at = excluded.ended_at";
     /// Keeps the words of a group whose versions are about to be removed.
-    END_GROUP = "INSERT INTO ended_words (organization_id, kind, record_id, match_key, word, ended_at) SELECT ?1, 'group', CAST(?2 AS TEXT), w.match_key, MIN(w.word), CAST(?3 AS BIGINT) FROM (SELECT g.id AS match_key, g.id AS word FROM directory_groups g WHERE g.organization_id = ?1 AND g.id = ?2 UNION SELECT g.name_match, g.name FROM directory_groups g WHERE g.organization_id = ?1 AND g.id = ?2) w WHERE w.match_key IS NOT NULL GROUP BY w.match_key ON CONFLICT (organization_id, kind, record_id, match_key) DO UPDATE SET word = excluded.word, ended_at = excluded.ended_at";
+    END_GROUP = "INSERT INTO ended_words (organization_id, kind, record_id, match_key, word, ended_at) \
+        SELECT ?1, 'group', CAST(?2 AS TEXT), w.match_key, MIN(w.word), CAST(?3 AS BIGINT) \
+        FROM (SELECT g.id AS match_key, g.id AS word FROM directory_groups g WHERE g.organization_id = ?1 \
+        AND g.id = ?2 UNION SELECT g.name_match, g.name FROM directory_groups g WHERE g.organization_id = ?1 \
+        AND g.id = ?2) w \
+        WHERE w.match_key IS NOT NULL GROUP BY w.match_key \
+        ON CONFLICT (organization_id, kind, record_id, match_key) DO UPDATE \
+        SET word = excluded.word, ended_at = excluded.ended_at";
     /// Forgets the words of records that were deleted long ago.
     PRUNE_ENDED = unscoped("every record is remembered for the same time") "DELETE FROM ended_words WHERE ended_at <= ?1";
     /// Forgets the mappings to users who are neither there nor remembered.
-    PRUNE_MAPPINGS = unscoped("every record is remembered for the same time") "DELETE FROM identity_mappings WHERE NOT EXISTS (SELECT 1 FROM directory_users u WHERE u.organization_id = identity_mappings.organization_id AND u.id = identity_mappings.user_id) AND NOT EXISTS (SELECT 1 FROM ended_words e WHERE e.organization_id = identity_mappings.organization_id AND e.kind = 'user' AND e.record_id = identity_mappings.user_id)";
+    PRUNE_MAPPINGS = unscoped("every record is remembered for the same time") "DELETE \
+        FROM identity_mappings \
+        WHERE NOT EXISTS (SELECT 1 FROM directory_users u \
+        WHERE u.organization_id = identity_mappings.organization_id AND u.id = identity_mappings.user_id) \
+        AND NOT EXISTS (SELECT 1 FROM ended_words e \
+        WHERE e.organization_id = identity_mappings.organization_id AND e.kind = 'user' \
+        AND e.record_id = identity_mappings.user_id)";
 }
 
 /// A record as a statement finds it.

@@ -11,7 +11,12 @@ statements! {
     /// Every column of what is no index in a table's clothes: table, column, type, place in the primary key (SQLite alone knows it; 0 is none).
     COLUMNS = unscoped("the schema belongs to no organization") {
         sqlite: "SELECT t.name, c.name, LOWER(c.type), c.pk FROM pragma_table_list t JOIN pragma_table_info(t.name) c WHERE t.schema = 'main' AND t.type = 'table' AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY t.name, c.cid",
-        postgres: "SELECT table_name::text, column_name::text, data_type::text, CAST(0 AS BIGINT) FROM information_schema.columns WHERE table_schema = current_schema() AND table_name NOT IN (SELECT v.table_name FROM information_schema.views v WHERE v.table_schema = current_schema()) ORDER BY 1, ordinal_position",
+        postgres: "SELECT table_name::text, column_name::text, data_type::text, CAST(0 AS BIGINT) \
+            FROM information_schema.columns \
+            WHERE table_schema = current_schema() \
+            AND table_name NOT IN (SELECT v.table_name FROM information_schema.views v \
+            WHERE v.table_schema = current_schema()) \
+            ORDER BY 1, ordinal_position",
     };
     /// Every foreign key: the table that has it, the table that it names.
     PARENTS = unscoped("the schema belongs to no organization") {

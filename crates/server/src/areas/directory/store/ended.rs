@@ -31,11 +31,40 @@ macro_rules! ended {
 
 statements! {
     /// Notes who a record was that ends now.
-    NOTE = "INSERT INTO directory_ended (organization_id, kind, id, directory_id, name, name_key, external_id, suspended_at, ended_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (organization_id, kind, id) DO UPDATE SET directory_id = excluded.directory_id, name = excluded.name, name_key = excluded.name_key, external_id = excluded.external_id, suspended_at = excluded.suspended_at, ended_at = excluded.ended_at";
+    NOTE = "INSERT INTO directory_ended (organization_id, kind, id, directory_id, name, name_key, external_id, \
+        suspended_at, ended_at) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
+        ON CONFLICT (organization_id, kind, id) DO UPDATE \
+        SET directory_id = excluded.directory_id, name = excluded.name, name_key = excluded.name_key, \
+        external_id = excluded.external_id, suspended_at = excluded.suspended_at, ended_at = excluded.ended_at";
     /// Notes who the users among these places were that end with the swap.
-    NOTE_MARKED_USERS = "INSERT INTO directory_ended (organization_id, kind, id, directory_id, name, name_key, external_id, suspended_at, ended_at) SELECT u.organization_id, 'user', u.id, u.directory_id, u.login_name, u.name_key, u.external_id, CASE WHEN u.suspended_by = 'api' THEN u.suspended_at ELSE CAST(NULL AS BIGINT) END, CAST(?6 AS BIGINT) FROM directory_users u WHERE u.organization_id = ?1 AND u.directory_id = ?3 AND u.seq > ?4 AND u.seq <= ?5 AND u.valid_to = ?2 AND NOT EXISTS (SELECT 1 FROM directory_users s WHERE s.organization_id = ?1 AND s.id = u.id AND s.valid_from = ?2) ON CONFLICT (organization_id, kind, id) DO UPDATE SET directory_id = excluded.directory_id, name = excluded.name, name_key = excluded.name_key, external_id = excluded.external_id, suspended_at = excluded.suspended_at, ended_at = excluded.ended_at";
+    NOTE_MARKED_USERS = "\
+        INSERT INTO directory_ended (organization_id, kind, id, directory_id, name, name_key, external_id, \
+        suspended_at, ended_at) \
+        SELECT u.organization_id, 'user', u.id, u.directory_id, u.login_name, u.name_key, u.external_id, CASE \
+        WHEN u.suspended_by = 'api' THEN u.suspended_at ELSE CAST(NULL AS BIGINT) END, CAST(?6 AS BIGINT) \
+        FROM directory_users u \
+        WHERE u.organization_id = ?1 AND u.directory_id = ?3 AND u.seq > ?4 AND u.seq <= ?5 \
+        AND u.valid_to = ?2 \
+        AND NOT EXISTS (SELECT 1 FROM directory_users s WHERE s.organization_id = ?1 AND s.id = u.id \
+        AND s.valid_from = ?2) \
+        ON CONFLICT (organization_id, kind, id) DO UPDATE \
+        SET directory_id = excluded.directory_id, name = excluded.name, name_key = excluded.name_key, \
+        external_id = excluded.external_id, suspended_at = excluded.suspended_at, ended_at = excluded.ended_at";
     /// Notes who the groups among these places were that end with the swap.
-    NOTE_MARKED_GROUPS = "INSERT INTO directory_ended (organization_id, kind, id, directory_id, name, name_key, external_id, suspended_at, ended_at) SELECT g.organization_id, 'group', g.id, g.directory_id, g.name, g.name_key, g.external_id, CAST(NULL AS BIGINT), CAST(?6 AS BIGINT) FROM directory_groups g WHERE g.organization_id = ?1 AND g.directory_id = ?3 AND g.seq > ?4 AND g.seq <= ?5 AND g.valid_to = ?2 AND NOT EXISTS (SELECT 1 FROM directory_groups s WHERE s.organization_id = ?1 AND s.id = g.id AND s.valid_from = ?2) ON CONFLICT (organization_id, kind, id) DO UPDATE SET directory_id = excluded.directory_id, name = excluded.name, name_key = excluded.name_key, external_id = excluded.external_id, suspended_at = excluded.suspended_at, ended_at = excluded.ended_at";
+    NOTE_MARKED_GROUPS = "\
+        INSERT INTO directory_ended (organization_id, kind, id, directory_id, name, name_key, external_id, \
+        suspended_at, ended_at) \
+        SELECT g.organization_id, 'group', g.id, g.directory_id, g.name, g.name_key, g.external_id, \
+        CAST(NULL AS BIGINT), CAST(?6 AS BIGINT) \
+        FROM directory_groups g \
+        WHERE g.organization_id = ?1 AND g.directory_id = ?3 AND g.seq > ?4 AND g.seq <= ?5 \
+        AND g.valid_to = ?2 \
+        AND NOT EXISTS (SELECT 1 FROM directory_groups s WHERE s.organization_id = ?1 AND s.id = g.id \
+        AND s.valid_from = ?2) \
+        ON CONFLICT (organization_id, kind, id) DO UPDATE \
+        SET directory_id = excluded.directory_id, name = excluded.name, name_key = excluded.name_key, \
+        external_id = excluded.external_id, suspended_at = excluded.suspended_at, ended_at = excluded.ended_at";
     /// The ended records of these names.
     NAMED = ended!("name_key");
     /// The ended records of these ids in their directory.

@@ -25,7 +25,13 @@ macro_rules! applied {
 
 statements! {
     /// Stages a held change.
-    INSERT = "INSERT INTO directory_held_changes (organization_id, id, seq, import_id, line, user_id, was, wanted, joins, created_at) SELECT ?1, CAST(?2 AS TEXT), COALESCE(MAX(seq), 0) + 1, CAST(?3 AS TEXT), CAST(?4 AS BIGINT), CAST(?5 AS TEXT), CAST(?6 AS TEXT), CAST(?7 AS TEXT), CAST(?8 AS TEXT), CAST(?9 AS BIGINT) FROM directory_held_changes WHERE organization_id = ?1";
+    INSERT = "\
+        INSERT INTO directory_held_changes (organization_id, id, seq, import_id, line, user_id, was, wanted, \
+        joins, created_at) \
+        SELECT ?1, CAST(?2 AS TEXT), COALESCE(MAX(seq), 0) + 1, CAST(?3 AS TEXT), CAST(?4 AS BIGINT), \
+        CAST(?5 AS TEXT), CAST(?6 AS TEXT), CAST(?7 AS TEXT), CAST(?8 AS TEXT), CAST(?9 AS BIGINT) \
+        FROM directory_held_changes \
+        WHERE organization_id = ?1";
     /// A held change.
     GET = concat!("SELECT ", columns!(), " FROM directory_held_changes h WHERE h.organization_id = ?1 AND h.id = ?2 AND ", applied!());
     /// One page of held changes in the order of their making.

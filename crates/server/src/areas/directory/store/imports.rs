@@ -23,7 +23,11 @@ statements! {
     /// Makes a generation visible: the swap.
     SWAP = "UPDATE directory_state SET generation = ?2 WHERE organization_id = ?1 AND generation < ?2";
     /// Notes, for the open import of its directory, that a record was deleted through the API.
-    NOTE_DELETION = "INSERT INTO directory_import_names (organization_id, import_id, kind, name_key, line) SELECT i.organization_id, i.id, CAST(?2 AS TEXT), CAST(?3 AS TEXT), CAST(NULL AS BIGINT) FROM directory_imports i WHERE i.organization_id = ?1 AND i.directory_id = ?4 AND i.state IN ('open', 'applying') ON CONFLICT DO NOTHING";
+    NOTE_DELETION = "INSERT INTO directory_import_names (organization_id, import_id, kind, name_key, line) \
+        SELECT i.organization_id, i.id, CAST(?2 AS TEXT), CAST(?3 AS TEXT), CAST(NULL AS BIGINT) \
+        FROM directory_imports i \
+        WHERE i.organization_id = ?1 AND i.directory_id = ?4 AND i.state IN ('open', 'applying') \
+        ON CONFLICT DO NOTHING";
     /// Keeps a refused line.
     REFUSE = "INSERT INTO directory_import_refusals (organization_id, import_id, position, line, path, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     /// One page of an import's refused lines.

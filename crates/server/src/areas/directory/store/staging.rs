@@ -32,7 +32,11 @@ statements! {
     /// Lets a user's visible version end with the swap.
     END_USER = "UPDATE directory_users SET valid_to = ?4 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
     /// Stages a version of a user.
-    STAGE_USER = "INSERT INTO directory_users (organization_id, id, valid_from, valid_to, seq, directory_id, login_name, name_key, display_name, email, external_id, permission_role, status, suspended_at, suspended_by, created_at, updated_at, login_match, email_match) VALUES (?1, ?2, ?3, 9007199254740991, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+    STAGE_USER = "INSERT INTO directory_users (organization_id, id, valid_from, valid_to, seq, directory_id, \
+        login_name, name_key, display_name, email, external_id, permission_role, status, suspended_at, \
+        suspended_by, created_at, updated_at, login_match, email_match) \
+        VALUES (?1, ?2, ?3, 9007199254740991, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
+        ?18)";
     /// Lets a group's visible version end with the swap.
     END_GROUP = "UPDATE directory_groups SET valid_to = ?4 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
     /// Stages a version of a group.

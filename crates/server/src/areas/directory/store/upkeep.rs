@@ -24,11 +24,27 @@ statements! {
         postgres: "ANALYZE directory_users, directory_groups, directory_memberships, directory_import_names",
     };
     /// Lets users end with the swap that the file does not name and the API left alone since.
-    MARK_USERS = "UPDATE directory_users SET valid_to = ?2 WHERE organization_id = ?1 AND directory_id = ?3 AND seq > ?4 AND seq <= ?5 AND valid_to = 9007199254740991 AND valid_from + 0 < ?2 AND updated_at < ?6 AND NOT EXISTS (SELECT 1 FROM directory_import_names n WHERE n.organization_id = ?1 AND n.import_id = ?7 AND n.kind = 'user' AND n.name_key = directory_users.name_key)";
+    MARK_USERS = "UPDATE directory_users \
+        SET valid_to = ?2 \
+        WHERE organization_id = ?1 AND directory_id = ?3 AND seq > ?4 AND seq <= ?5 \
+        AND valid_to = 9007199254740991 AND valid_from + 0 < ?2 AND updated_at < ?6 \
+        AND NOT EXISTS (SELECT 1 FROM directory_import_names n WHERE n.organization_id = ?1 \
+        AND n.import_id = ?7 AND n.kind = 'user' AND n.name_key = directory_users.name_key)";
     /// Lets the memberships of those users end as well.
-    MARK_USERS_MEMBERSHIPS = "UPDATE directory_memberships SET valid_to = ?2 WHERE organization_id = ?1 AND valid_to > ?2 AND user_id IN (SELECT u.id FROM directory_users u WHERE u.organization_id = ?1 AND u.directory_id = ?3 AND u.seq > ?4 AND u.seq <= ?5 AND u.valid_to = ?2 AND NOT EXISTS (SELECT 1 FROM directory_users s WHERE s.organization_id = ?1 AND s.id = u.id AND s.valid_from = ?2))";
+    MARK_USERS_MEMBERSHIPS = "UPDATE directory_memberships \
+        SET valid_to = ?2 \
+        WHERE organization_id = ?1 AND valid_to > ?2 \
+        AND user_id IN (SELECT u.id FROM directory_users u WHERE u.organization_id = ?1 \
+        AND u.directory_id = ?3 AND u.seq > ?4 AND u.seq <= ?5 AND u.valid_to = ?2 AND NOT \
+        EXISTS (SELECT 1 FROM directory_users s WHERE s.organization_id = ?1 AND s.id = u.id \
+        AND s.valid_from = ?2))";
     /// Lets groups end with the swap that the file does not name and the API left alone since.
-    MARK_GROUPS = "UPDATE directory_groups SET valid_to = ?2 WHERE organization_id = ?1 AND directory_id = ?3 AND seq > ?4 AND seq <= ?5 AND valid_to = 9007199254740991 AND valid_from + 0 < ?2 AND updated_at < ?6 AND NOT EXISTS (SELECT 1 FROM directory_import_names n WHERE n.organization_id = ?1 AND n.import_id = ?7 AND n.kind = 'group' AND n.name_key = directory_groups.name_key)";
+    MARK_GROUPS = "UPDATE directory_groups \
+        SET valid_to = ?2 \
+        WHERE organization_id = ?1 AND directory_id = ?3 AND seq > ?4 AND seq <= ?5 \
+        AND valid_to = 9007199254740991 AND valid_from + 0 < ?2 AND updated_at < ?6 \
+        AND NOT EXISTS (SELECT 1 FROM directory_import_names n WHERE n.organization_id = ?1 \
+        AND n.import_id = ?7 AND n.kind = 'group' AND n.name_key = directory_groups.name_key)";
     /// The groups among these places that end with the swap.
     MARKED_GROUPS = "SELECT g.id FROM directory_groups g WHERE g.organization_id = ?1 AND g.directory_id = ?3 AND g.seq > ?4 AND g.seq <= ?5 AND g.valid_to = ?2 AND NOT EXISTS (SELECT 1 FROM directory_groups s WHERE s.organization_id = ?1 AND s.id = g.id AND s.valid_from = ?2) ORDER BY g.id";
     /// Lets some memberships of a group end as well.
@@ -46,7 +62,11 @@ statements! {
     /// Removes staged memberships.
     UNDO_MEMBERSHIPS = "DELETE FROM directory_memberships WHERE organization_id = ?1 AND valid_from = ?2 AND (group_id, user_id) IN (SELECT m.group_id, m.user_id FROM directory_memberships m WHERE m.organization_id = ?1 AND m.valid_from = ?2 LIMIT ?3)";
     /// Lets memberships stay that were about to end.
-    KEEP_MEMBERSHIPS = "UPDATE directory_memberships SET valid_to = 9007199254740991 WHERE organization_id = ?1 AND valid_to = ?2 AND (group_id, user_id) IN (SELECT m.group_id, m.user_id FROM directory_memberships m WHERE m.organization_id = ?1 AND m.valid_to = ?2 AND m.valid_to < 9007199254740991 LIMIT ?3)";
+    KEEP_MEMBERSHIPS = "UPDATE directory_memberships \
+        SET valid_to = 9007199254740991 \
+        WHERE organization_id = ?1 AND valid_to = ?2 \
+        AND (group_id, user_id) IN (SELECT m.group_id, m.user_id FROM directory_memberships m \
+        WHERE m.organization_id = ?1 AND m.valid_to = ?2 AND m.valid_to < 9007199254740991 LIMIT ?3)";
     /// Forgets which names a finished import named.
     FORGET_NAMES = "DELETE FROM directory_import_names WHERE organization_id = ?1 AND import_id = ?2 AND (kind, name_key) IN (SELECT n.kind, n.name_key FROM directory_import_names n WHERE n.organization_id = ?1 AND n.import_id = ?2 LIMIT ?3)";
     /// Dead versions of users, and what came after them.

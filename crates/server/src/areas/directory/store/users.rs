@@ -108,7 +108,11 @@ statements! {
     /// Makes a user that is visible at once.
     INSERT = concat!("INSERT INTO directory_users (organization_id, id, valid_from, valid_to, seq, directory_id, login_name, name_key, display_name, email, external_id, permission_role, status, created_at, updated_at, login_match, email_match) VALUES (?1, ?2, ", generation!(), ", 9007199254740991, COALESCE(CAST(?3 AS BIGINT), (SELECT MAX(seq) FROM directory_users WHERE organization_id = ?1) + 1, 1), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, ?14)");
     /// Replaces what can change of a version.
-    SAVE = "UPDATE directory_users SET login_name = ?4, name_key = ?5, display_name = ?6, email = ?7, external_id = ?8, permission_role = ?9, status = ?10, suspended_at = ?11, suspended_by = ?12, updated_at = ?13, login_match = ?14, email_match = ?15 WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
+    SAVE = "UPDATE directory_users \
+        SET login_name = ?4, name_key = ?5, display_name = ?6, email = ?7, external_id = ?8, \
+        permission_role = ?9, status = ?10, suspended_at = ?11, suspended_by = ?12, updated_at = ?13, \
+        login_match = ?14, email_match = ?15 \
+        WHERE organization_id = ?1 AND id = ?2 AND valid_from = ?3";
     /// Removes every version of a user, those that await removal included.
     DELETE = "DELETE FROM directory_users WHERE organization_id = ?1 AND id = ?2";
     /// One page of users in the order of their making.

@@ -16,13 +16,29 @@ statements! {
     /// Stores a key.
     INSERT_KEY = "INSERT INTO organization_keys (organization_id, version, sealing_key_id, sealed, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
     /// Stores a secret in place of an earlier one.
-    PUT = "INSERT INTO resource_credential_secrets (organization_id, credential_id, secret_version, organization_key_version, wrapped_key, ciphertext) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (organization_id, credential_id) DO UPDATE SET secret_version = excluded.secret_version, organization_key_version = excluded.organization_key_version, wrapped_key = excluded.wrapped_key, ciphertext = excluded.ciphertext";
+    PUT = "INSERT INTO resource_credential_secrets (organization_id, credential_id, secret_version, \
+        organization_key_version, wrapped_key, ciphertext) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+        ON CONFLICT (organization_id, credential_id) DO UPDATE \
+        SET secret_version = excluded.secret_version, \
+        organization_key_version = excluded.organization_key_version, wrapped_key = excluded.wrapped_key, \
+        ciphertext = excluded.ciphertext";
     /// Erases a secret.
     ERASE = "DELETE FROM resource_credential_secrets WHERE organization_id = ?1 AND credential_id = ?2";
     /// A secret with the key that wraps it.
-    SEALED = "SELECT c.resource_id, s.secret_version, s.wrapped_key, s.ciphertext, k.version, k.sealing_key_id, k.sealed FROM resource_credential_secrets s JOIN resource_credentials c ON c.organization_id = s.organization_id AND c.id = s.credential_id LEFT JOIN organization_keys k ON k.organization_id = s.organization_id AND k.version = s.organization_key_version WHERE s.organization_id = ?1 AND s.credential_id = ?2";
+    SEALED = "SELECT c.resource_id, s.secret_version, s.wrapped_key, s.ciphertext, k.version, k.sealing_key_id, \
+        k.sealed \
+        FROM resource_credential_secrets s \
+        JOIN resource_credentials c ON c.organization_id = s.organization_id AND c.id = s.credential_id \
+        LEFT JOIN organization_keys k ON k.organization_id = s.organization_id \
+        AND k.version = s.organization_key_version \
+        WHERE s.organization_id = ?1 AND s.credential_id = ?2";
     /// Secrets under older keys than the newest.
-    BEHIND = "SELECT s.credential_id, c.resource_id, s.secret_version, s.organization_key_version, s.wrapped_key FROM resource_credential_secrets s JOIN resource_credentials c ON c.organization_id = s.organization_id AND c.id = s.credential_id WHERE s.organization_id = ?1 AND s.organization_key_version < ?2 ORDER BY s.organization_key_version, s.credential_id LIMIT ?3";
+    BEHIND = "SELECT s.credential_id, c.resource_id, s.secret_version, s.organization_key_version, s.wrapped_key \
+        FROM resource_credential_secrets s \
+        JOIN resource_credentials c ON c.organization_id = s.organization_id AND c.id = s.credential_id \
+        WHERE s.organization_id = ?1 AND s.organization_key_version < ?2 \
+        ORDER BY s.organization_key_version, s.credential_id LIMIT ?3";
     /// How many secrets are under older keys.
     COUNT_BEHIND = "SELECT COUNT(*) FROM resource_credential_secrets WHERE organization_id = ?1 AND organization_key_version < ?2";
     /// Puts a secret's data key under the newest key.
@@ -30,7 +46,13 @@ statements! {
     /// Removes older keys that wrap nothing.
     RETIRE = "DELETE FROM organization_keys WHERE organization_id = ?1 AND version < ?2 AND NOT EXISTS (SELECT 1 FROM resource_credential_secrets s WHERE s.organization_id = organization_keys.organization_id AND s.organization_key_version = organization_keys.version)";
     /// Every organization that has keys, with its newest key's sealing key and how many keys there are.
-    NEWEST_OF_ALL = unscoped("the worker serves every organization") "SELECT k.organization_id, k.sealing_key_id, (SELECT COUNT(*) FROM organization_keys o WHERE o.organization_id = k.organization_id) FROM organization_keys k WHERE k.version = (SELECT MAX(m.version) FROM organization_keys m WHERE m.organization_id = k.organization_id) ORDER BY k.organization_id";
+    NEWEST_OF_ALL = unscoped("the worker serves every organization") "\
+        SELECT k.organization_id, k.sealing_key_id, \
+        (SELECT COUNT(*) FROM organization_keys o WHERE o.organization_id = k.organization_id) \
+        FROM organization_keys k \
+        WHERE k.version = (SELECT MAX(m.version) FROM organization_keys m \
+        WHERE m.organization_id = k.organization_id) \
+        ORDER BY k.organization_id";
     /// The sealing keys that the store cannot be read without.
     SEALING_KEYS = unscoped("the keys folder belongs to the installation") "SELECT DISTINCT sealing_key_id FROM organization_keys ORDER BY sealing_key_id";
 }

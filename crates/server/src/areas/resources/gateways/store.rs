@@ -13,7 +13,15 @@ statements! {
     /// A page of gateways, the oldest first; see the list of resources.
     LIST = "SELECT id, name, hostname, enabled, created_at, updated_at, manager_id, manager_instance, owner_id FROM resource_gateways WHERE organization_id = ?1 AND created_at > ?2 ORDER BY created_at, id LIMIT ?3";
     /// Makes a gateway at an instant that no other has, unless its name is taken.
-    INSERT = "INSERT INTO resource_gateways (organization_id, id, name, name_key, hostname, enabled, manager_id, manager_instance, owner_id, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, (SELECT CASE WHEN COALESCE(MAX(created_at), 0) >= CAST(?10 AS BIGINT) THEN MAX(created_at) + 1 ELSE CAST(?10 AS BIGINT) END FROM resource_gateways WHERE organization_id = ?1), (SELECT CASE WHEN COALESCE(MAX(created_at), 0) >= CAST(?10 AS BIGINT) THEN MAX(created_at) + 1 ELSE CAST(?10 AS BIGINT) END FROM resource_gateways WHERE organization_id = ?1)) ON CONFLICT DO NOTHING RETURNING created_at";
+    INSERT = "INSERT INTO resource_gateways (organization_id, id, name, name_key, hostname, enabled, manager_id, \
+        manager_instance, owner_id, created_at, updated_at) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, \
+        (SELECT CASE WHEN COALESCE(MAX(created_at), 0) >= CAST(?10 AS BIGINT) THEN MAX(created_at) + 1 \
+        ELSE CAST(?10 AS BIGINT) END FROM resource_gateways WHERE organization_id = ?1), \
+        (SELECT CASE WHEN COALESCE(MAX(created_at), 0) >= CAST(?10 AS BIGINT) THEN MAX(created_at) + 1 \
+        ELSE CAST(?10 AS BIGINT) END FROM resource_gateways WHERE organization_id = ?1)) \
+        ON CONFLICT DO NOTHING \
+        RETURNING created_at";
     /// Says whether another gateway has a name.
     NAME_TAKEN = "SELECT id FROM resource_gateways WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3";
     /// Replaces what can change of a gateway.
