@@ -2,7 +2,7 @@
 //!
 //! `hash = SHA-256(previousHash ‖ canonical(entry))`. The canonical form is the entry's JSON with members in
 //! RFC 8785 order and without the two hashes; it is stored as written, so that verification reads bytes and
-//! interprets nothing. The head of a chain carries a MAC under the request key, renewed in every commit.
+//! interprets nothing. The head of a chain carries a MAC under the audit key, renewed in every commit.
 //! An entry's id is a ULID whose low bits are its sequence number: finding an entry needs no index.
 //!
 //! INVARIANT AD-1: no mutation is acknowledged without its audit entry, which is in the same transaction.

@@ -25,7 +25,7 @@ pub enum Threads {
     Inline(Arc<dyn Fate>),
 }
 
-/// What a simulation decides.
+/// How a simulation delays and fails what runs.
 pub trait Fate: Debug + Send + Sync {
     /// Returns for how long this turn is held up.
     fn pause(&self, turn: Turn) -> Duration;
@@ -34,7 +34,7 @@ pub trait Fate: Debug + Send + Sync {
     fn strike(&self, moment: Moment) -> Option<Class>;
 }
 
-/// What is about to happen.
+/// A point at which a simulation may hold work up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// A read.

@@ -1,4 +1,4 @@
-//! Who a request comes from, before what it wants is looked at: step 3 of D1.4, on every surface.
+//! Finds out who sent a request, before anything looks at what it asks for: step 3 of D1.4, for HTTP and MCP alike.
 
 use super::record::{failed, known_but_dead, misdated, note_use, stranger};
 use super::{Case, First, Joining, Outcome, Request, Step};
@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// What is known of a request when it knocks.
+/// A request as its head shows it, before its caller is authenticated.
 #[derive(Clone, Debug)]
 pub struct Knock {
     /// The headers.
@@ -27,7 +27,7 @@ pub struct Knock {
     pub line: (Method, String),
 }
 
-/// Who knocked.
+/// A caller whose token was recognized.
 #[derive(Debug)]
 pub struct Identity {
     /// The caller, as of this instant; every operation judges them anew.
@@ -36,26 +36,26 @@ pub struct Identity {
     pub presented: Arc<Presented>,
 }
 
-/// What a snapshot says of a presented token.
+/// The result of looking a token up in one snapshot.
 pub(super) enum Found {
     Known(Box<(Actor, Credential)>),
     First(OrganizationId, First),
     Refused(Outcome),
 }
 
-/// A request that was begun in the snapshot in which its caller was found.
+/// The call that was begun in the snapshot in which its caller was found, if what it asks for was known already.
 type Begun = Option<(Request, Step)>;
 
-/// What a reader thread found out about a request that knocks.
+/// The result of authenticating a request on a reader thread.
 enum Looked {
     Known(Box<(Actor, Begun)>),
     First(OrganizationId, First),
     Refused(Outcome),
 }
 
-/// Says who a request comes from, and makes what must be there for them: a session of theirs. What the caller wants, if
-/// `want` knows it already, is answered in the same snapshot, so that the request is authenticated once and waits for a
-/// reader once. `want` may be asked more than once.
+/// Returns who sent a request, and opens a session for them if they need one. If `want` already knows which operation is
+/// called, that call is answered in the same snapshot, so that the request is authenticated once and waits for a reader
+/// once. `want` may be called more than once.
 ///
 /// Errors: the outcome that answers the request, a 401 as a rule. The outcome of what was wanted stands beside the
 /// identity. A token that [`recognize`] returned for this request is given as `presented`: a proof of possession serves once.
@@ -88,7 +88,7 @@ where
     Ok((identity, Some(outcome)))
 }
 
-/// Says who asks for the operation at a place of the registry, which may take tokens of one item.
+/// Returns who calls an operation of the registry. Some operations also accept tokens that are bound to one item.
 pub(super) async fn identify_for(
     kernel: &Arc<Kernel>,
     knock: Knock,
@@ -100,8 +100,8 @@ pub(super) async fn identify_for(
     Ok(identity)
 }
 
-/// Says from the head of a request that somebody may come with its token, before anything of its body is read, and returns the
-/// token for the request itself. Nothing is written: a session that is not there yet is made when the request is known.
+/// Authenticates a request from its head, before any of its body is read, and returns the token for the request itself.
+/// Nothing is written: a missing session is opened later, when the whole request is known.
 ///
 /// Errors: the outcome that answers the request, a 401 as a rule.
 pub async fn recognize(kernel: &Arc<Kernel>, knock: &Knock) -> std::result::Result<Arc<Presented>, Outcome> {
@@ -128,7 +128,7 @@ pub async fn recognize(kernel: &Arc<Kernel>, knock: &Knock) -> std::result::Resu
     answer.await.unwrap_or_else(stopping).map(|()| presented)
 }
 
-/// Judges a token as far as that needs no word of the request.
+/// Authenticates a token, as far as that does not depend on what the request asks for.
 fn glance(
     kernel: &Arc<Kernel>,
     tx: &mut Tx<'_>,
@@ -138,7 +138,7 @@ fn glance(
     let credential = match find(kernel, tx, origin, presented)? {
         Ok(credential) => credential,
         Err(Found::Refused(outcome)) => return Ok(Err(outcome)),
-        // Its issuer vouches for it; whom it is for is looked at when the session is made.
+        // Its issuer vouches for the token; its audience is checked when the session is opened.
         Err(_) => return Ok(Ok(())),
     };
     let judged = credential.judge(kernel.latest());
@@ -181,7 +181,7 @@ where
     if presented.scheme().reach() == Reach::Item && !asked_for.is_some_and(|meta| meta.of_item) {
         return Err(invalid(kernel, &knock.origin));
     }
-    // A token that rotated itself may fetch the answer that was lost; `dispatch` says whether this is that (D5.5).
+    // A token that rotated itself may still fetch the answer that it lost; `dispatch` decides whether this call does so (D5.5).
     let takes_replays = asked_for.is_some_and(|meta| meta.reveals_secret && !meta.reads_late());
     let knock = Arc::new(knock);
     for _ in 0..3 {
@@ -288,7 +288,7 @@ fn look(
     found.unwrap_or_else(|error| Looked::Refused(Outcome::refused(error, None)))
 }
 
-/// Finds whose token this is, and judges it.
+/// Finds the row of a token, and checks whether the token may be used.
 pub(super) fn in_snapshot(
     kernel: &Arc<Kernel>,
     tx: &mut Tx<'_>,

@@ -56,7 +56,7 @@ pub struct Request {
     pub body: Bytes,
     /// Where it came from.
     pub origin: Origin,
-    /// By which door it came.
+    /// Whether it came over HTTP or MCP.
     pub surface: Surface,
     /// The method of the HTTP request, and its raw path without query.
     pub line: (Method, String),
@@ -83,13 +83,13 @@ impl Outcome {
     }
 }
 
-/// What a reader thread found out.
+/// How far a reader thread came with a request.
 enum Step {
     Done(Outcome),
     /// Something must be written before the request goes on: the token is used for the first time, so that its
     /// replay ends (D4.8), or its session is not there yet (D7.1).
     First(OrganizationId, First),
-    /// The snapshot is released; the rest of the answer is what a future gives.
+    /// The snapshot is released, and a future computes the rest of the answer.
     Later(Box<Promised>),
     /// A writer answers.
     Queued(
@@ -151,7 +151,7 @@ pub async fn dispatch(kernel: &Arc<Kernel>, mut request: Request) -> Outcome {
         }
     }
     let request = Arc::new(request);
-    // Three times at most: a first use and a first session are settled once each.
+    // Three rounds are enough: a first use and a first session each need one round before the request itself.
     for _ in 0..3 {
         let (reply, answer) = oneshot::channel();
         let (shared, asked) = (kernel.clone(), request.clone());
@@ -202,7 +202,7 @@ async fn conclude(
     })
 }
 
-/// Waits for the rest of an answer, and remembers the read as it came out.
+/// Waits for the rest of an answer, and records the read with its result.
 async fn keep(kernel: &Arc<Kernel>, request: &Request, promised: Promised) -> Outcome {
     let Promised {
         later,
@@ -247,7 +247,7 @@ async fn settle(
         First::Join(joining) => joining.token_id.clone(),
     };
     let place = organization.clone();
-    // A session that begins is news, and stands in the audit log.
+    // The beginning of a session is an entry of the audit log of its own.
     let began = schemes.delegated.map(Sessions::began);
     let action = began.filter(|_| !matches!(first, First::Use(..)));
     let run = move |cx: &mut Cx<'_>| match &first {
@@ -259,7 +259,7 @@ async fn settle(
         First::Join(joining) => joining.open(cx, schemes.sessions()?.0),
     };
     let done = match kernel.system(organization, action, run).await {
-        // Something happened to the token since: the next look says what, and counts it.
+        // The token changed in the meantime. The next round finds out how, and counts it.
         Err(error) if is_joining && error.code().status() == 401 => Ok(()),
         done => done,
     };
@@ -310,7 +310,7 @@ impl Request {
     }
 }
 
-/// Everything between the bytes of a request and either its answer or its unit.
+/// Takes a request, from its bytes to its answer (a read) or to its unit of work (a write).
 fn on_reader(kernel: &Arc<Kernel>, conn: &mut Conn, request: &Request) -> Step {
     let Some(presented) = &request.presented else {
         return refused(Error::internal("a request without its token"), None);
@@ -348,7 +348,7 @@ fn in_snapshot(
     case.proceed(tx, presented, credential)
 }
 
-/// A request as far as it has come: who asks for what, judged at one instant.
+/// A request whose caller is known, with the instant at which all of its checks are made.
 struct Case<'a> {
     kernel: &'a Arc<Kernel>,
     entry: &'a Entry,
@@ -415,14 +415,14 @@ impl<'a> Case<'a> {
         authorize(self.entry.meta, &self.actor, path)
     }
 
-    /// Answers who may not call, and notes it.
+    /// Answers a caller who lacks the right, and records the refusal.
     fn denied(&self, error: Error) -> Outcome {
         self.note_denial(&error);
         Outcome::refused(error, self.peek_rate())
     }
 
-    /// A token that rotated itself may fetch the lost answer of that rotation. Whatever else it asks for, and
-    /// however wrongly it asks, it is a revoked token (D5.5).
+    /// Lets a token that rotated itself fetch the lost answer of that rotation. For every other request, a malformed one
+    /// included, it is answered as any revoked token is (D5.5).
     fn fetch_lost_answer(self, presented: &Presented, credential: Credential) -> Step {
         let (kernel, origin, scheme) = (self.kernel, &self.request.origin, presented.scheme());
         let dead = |credential: &Credential| {

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// How long a reader pauses for the writer of the audit log when that falls behind.
 pub(super) const BREATH: Duration = Duration::from_micros(200);
 
-/// Counts a failure of somebody unknown.
+/// Counts a failed authentication whose token belongs to nobody.
 pub(super) fn stranger(kernel: &Kernel, origin: &Origin, code: &'static str, error: Error) -> Outcome {
     kernel.ledger.count_stranger(code, origin.source_ip);
     failed(kernel, origin, error)
@@ -96,7 +96,7 @@ impl Case<'_> {
         }
         let mut note = self.note(self.kernel.clock.now());
         (note.decision, note.status, note.code) = (Decision::Denied, 403, Some(error.code().as_str()));
-        // Nothing is dated by a clock that is not the database's (CK-2).
+        // While this clock disagrees with the database's, nothing is written with a date of it (CK-2).
         let noted = self
             .kernel
             .disagreement()
@@ -108,8 +108,8 @@ impl Case<'_> {
         }
     }
 
-    /// Counts a read, or notes it; returns whether the reader should take a breath: slower reads now are better than
-    /// refused reads when the buffer is full (D12.7).
+    /// Counts a read, or records it in the audit buffer. Returns whether the reader should pause: slower reads now are
+    /// better than refused reads once the buffer is full (D12.7).
     pub(super) fn record_read(&self, traces: Traces, result: &Result<Answer>) -> Result<bool> {
         let (meta, ledger, organization) = (self.entry.meta, &self.kernel.ledger, &self.actor.organization);
         let missed = result.as_ref().err().is_some_and(|e| e.code() == Code::NotFound);
@@ -117,13 +117,13 @@ impl Case<'_> {
             ledger.count_read(organization, &self.actor.id, meta.id);
             return Ok(false);
         }
-        // A read whose entry would get a false date is none (CK-2).
+        // A read is refused when its audit entry would get a false date (CK-2).
         if let Some(error) = self.kernel.disagreement() {
             return Err(error);
         }
         let mut note = self.note(self.now);
         note.target = traces.target;
-        // What a read wants to be remembered of its question (D6.10).
+        // The details of the question that the operation wants in its audit entry (D6.10).
         note.changes = traces.changes;
         match result {
             Ok(answer) => note.status = answer.status,

@@ -9,10 +9,10 @@ use crate::time::Timestamp;
 use shuttle::sync::{Condvar, Mutex};
 use std::sync::Arc;
 
-/// A unit, or a note: who sent it and their how manyth it is.
+/// Names a unit or a note: its sender, and its number among those of that sender.
 pub(super) type Mark = (&'static str, i64);
 
-/// What became of everything. Dropped is what nobody ran, and whose sender hears of it.
+/// What happened to each unit and note. A dropped unit was never run, and its sender was told.
 #[derive(Default)]
 pub(super) struct Fates {
     pub ran: Vec<Mark>,

@@ -108,7 +108,7 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
             params: vec![Param::from(o.as_str())],
         })
         .collect();
-    // A scheme that is not found by one statement calls reads alone: what it asks of a writer is nobody's.
+    // A kind of token whose row one statement cannot find is accepted by reads only, so a writer never looks one up.
     lookups.retain(|(scheme, _)| scheme.lookup().is_some());
     calls.extend(lookups.iter().filter_map(|(scheme, lookup)| {
         let (statement, params) = (scheme.lookup()?, vec![Param::from(*lookup)]);
@@ -167,12 +167,12 @@ fn head(kernel: &Kernel, conn: &mut Conn, organization: &OrganizationId, rows: O
     if head.is_authentic(&kernel.keys) {
         return Ok(head);
     }
-    // A key that the store knows and this process does not may explain it: then nothing is wrong with the head.
+    // Perhaps the head was written under a newer audit key, which this process has not read: then nothing is wrong with it.
     let labels = conn.tx().query(&audit::KEYS, &[], |row| row.get::<String>(0))?;
     if let Some(label) = labels.iter().find(|label| !kernel.keys.has(label)) {
         return Err(keys::missing(label));
     }
-    // That question may have brought the key just now.
+    // Asking for the key may have made the process read it just now.
     if head.is_authentic(&kernel.keys) {
         return Ok(head);
     }
@@ -353,7 +353,7 @@ impl Batch<'_> {
             let found = place.0.find(&mut conn.tx(), &place.1)?;
             self.credentials.insert(place, found);
         }
-        // Every test, seed and storm looks for a unit that changes what others may do and does not say so.
+        // In debug builds each unit is checked for a change of rights that it did not announce, so that all tests look for one.
         if cfg!(debug_assertions) {
             self.check_callers(conn, place)?;
         }
@@ -410,7 +410,7 @@ impl Batch<'_> {
             }
             Err(error) => {
                 conn.rollback_to()?;
-                // These stay: a refusal is audited with what it was about, and with what somebody must hear of.
+                // A refused unit keeps its target and the events that are emitted on refusal: its audit entry needs them.
                 let kept = Traces {
                     target: traces.target,
                     alarms: traces.alarms,
@@ -489,7 +489,7 @@ impl Batch<'_> {
 
     /// Gives every row that decides rights and that the units touched its proof, and books the change in the heads.
     ///
-    /// INVARIANT PF-1: what the engine noted of the transaction is what is proven; no statement is asked.
+    /// INVARIANT PF-1: proofs are made for the rows that the engine noted as changed, so no statement can forget to name one.
     fn prove(&mut self, conn: &mut Conn) -> Result<()> {
         let touched = conn.touched()?;
         if touched.is_empty() {
@@ -550,7 +550,7 @@ impl Batch<'_> {
 
     fn commit(mut self, conn: &mut Conn) -> Result<()> {
         let now = self.kernel.clock.now();
-        // Notes touch no such row: their transaction takes no round trip more.
+        // Audit notes change no row that decides rights, so a transaction of notes alone saves this round trip.
         if !self.units.is_empty() {
             self.prove(conn)?;
         }

@@ -40,7 +40,7 @@ use super::sync::channel::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a note may wait for company.
+/// How long a note may wait so that others are written in the same transaction.
 const NOTES_WAIT: Duration = Duration::from_millis(50);
 
 /// How often the last notes are tried while the store takes none.
@@ -48,7 +48,7 @@ const LAST_ATTEMPTS: usize = 3;
 /// Marks the count of a queue that lets nobody in any more.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-/// How much of everything.
+/// The limits of a queue.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     /// Units that may wait.
@@ -59,7 +59,7 @@ pub(super) struct Limits {
     pub notes: usize,
 }
 
-/// What is done with what was taken from the queue.
+/// Commits what was taken from the queue.
 pub(super) trait Commit<T> {
     /// What is written without anybody waiting for it.
     type Note;
@@ -80,7 +80,7 @@ pub(super) enum Refused {
     Stopped,
 }
 
-/// What a writer is told.
+/// A message to a writer.
 pub(super) enum Message<T> {
     Unit(Box<T>),
     Nudge,
@@ -106,9 +106,9 @@ pub(super) struct Queue<T> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notes {
     None,
-    /// Some wait, and are given a moment's company.
+    /// Some wait, and the writer gives others a moment to join them.
     Wait,
-    /// So many wait that the last transaction could not carry them all.
+    /// More wait than the last transaction could carry.
     Pour,
 }
 
@@ -191,8 +191,8 @@ impl<T> Queue<T> {
         Some(message.map_or(Message::Stop, |message| self.received(message)))
     }
 
-    /// Counts a message out. At once, and not with its batch: a task may be ended between the two, and the count must
-    /// not promise what nobody will send.
+    /// Takes a received message off the count. This happens at once and not with its batch: a task may be ended between
+    /// the two, and the count must never include a message that nobody will send.
     fn received(&self, message: Message<T>) -> Message<T> {
         if let Message::Unit(_) = message {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -235,7 +235,7 @@ impl<T> Queue<T> {
         let notes = work.take_notes(self.limits.notes);
         let is_full = notes.len() == self.limits.notes;
         let written = work.commit(units, notes);
-        // Notes that the store did not take wait until somebody asks for them, lest it be asked without end.
+        // Notes that the store refused wait for the next call, so that a broken store is not tried without end.
         self.notes = if is_full && written {
             Notes::Pour
         } else {

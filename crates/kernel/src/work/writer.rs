@@ -284,7 +284,7 @@ impl Writer {
     }
 
     fn run_alone(&mut self, kernel: &Kernel, unit: Unit) {
-        // INVARIANT WK-2: also not when the unit before this one found the store broken.
+        // INVARIANT WK-2: this unit is not run either when the unit before it found the store broken.
         if kernel.is_broken() {
             return answer(unit.reply, Err(kernel.brokenness()));
         }
@@ -360,7 +360,7 @@ fn busy() -> Error {
     Error::unavailable("the server is busy; try again")
 }
 
-/// Says whether there was nothing to put back.
+/// Puts notes back into their buffer, and returns whether there were none.
 fn put_back(kernel: &Kernel, notes: Vec<Note>) -> bool {
     let was_none = notes.is_empty();
     kernel.ledger.notes.put_back(notes);

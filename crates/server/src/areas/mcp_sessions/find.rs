@@ -153,7 +153,7 @@ statements! {
         named_actors!(),
         ") OR s.id LIKE ?11 ESCAPE '\\') ORDER BY s.seq DESC LIMIT ?10 OFFSET ?13",
     );
-    /// The sessions of some numbers. With the organization among the conditions SQLite would read all of it.
+    /// The sessions with these sequence numbers. A condition on the organization would make SQLite read all of its sessions.
     FETCH = unscoped("a seq is unique everywhere, these came from statements that keep to one organization, and the caller compares it") concat!("SELECT ", columns!(), sessions!(), "WHERE s.seq IN ", fetched!());
 }
 

@@ -159,7 +159,7 @@ pub fn descend(cx: &mut Cx<'_>, id: &SessionId, parent_key: &str) -> Result<()> 
     cx.queue(&store::SET_PARENT, params![org, id.as_str(), parent_key])
 }
 
-/// Lets a session live until `expires_at`; never shorter than it would.
+/// Extends the life of a session to `expires_at`. A session that already lives longer keeps its end.
 ///
 /// Errors: `NotFound`; `AlreadyTerminal` for one that has ended.
 pub fn extend(cx: &mut Cx<'_>, id: &SessionId, expires_at: Timestamp) -> Result<()> {
