@@ -1,4 +1,4 @@
-//! What an area tells the areas that stand on it, in the unit of work in which it happens.
+//! What an area tells and asks the areas that stand on it, in the unit of work in which it happens.
 //!
 //! An area does not call what stands on it: it says what happened, and whoever has to act on that says so in its
 //! [`crate::area::Area::on`]. All of it is one transaction, in the order of the areas.
@@ -6,33 +6,59 @@
 //! ```text
 //! directory      cx.announce(&PrincipalEnded { … })
 //! skill_registry on: &[&Hears(|cx, ended: &PrincipalEnded| …)]      runs then and there, and may refuse
+//!
+//! subjects       cx.ask(&LostWith { … })                            every answer, in the order of the areas
+//! policies       on: &[&Answers(|cx, lost: &LostWith| …)]
 //! ```
 //!
 //! Absent on purpose: announcements that are heard later. Those are events and jobs.
 
 use crate::cx::Cx;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::any::Any;
 
 /// Something that an area announces.
 pub trait Announcement: Any {}
 
+/// An announcement that is answered.
+pub trait Question: Announcement {
+    /// One answer; an area may give several, or none.
+    type Answer: 'static;
+}
+
 /// Who acts on announcements of one type.
 pub trait Listener: Sync {
-    /// Acts on an announcement, if it is of the listener's type.
+    /// Acts on an announcement, if it is of the listener's type, and adds its answers to the vector `answers`, if it is asked.
     ///
     /// Errors: those of the act; a refusal refuses the unit.
-    fn hear(&self, cx: &mut Cx<'_>, announcement: &dyn Any) -> Result<()>;
+    fn hear(&self, cx: &mut Cx<'_>, announcement: &dyn Any, answers: &mut dyn Any) -> Result<()>;
 }
 
 /// Acts on announcements of a type.
 pub struct Hears<A>(pub fn(&mut Cx<'_>, &A) -> Result<()>);
 
 impl<A: Announcement> Listener for Hears<A> {
-    fn hear(&self, cx: &mut Cx<'_>, announcement: &dyn Any) -> Result<()> {
+    fn hear(&self, cx: &mut Cx<'_>, announcement: &dyn Any, _: &mut dyn Any) -> Result<()> {
         match announcement.downcast_ref() {
             Some(announcement) => (self.0)(cx, announcement),
             None => Ok(()),
         }
+    }
+}
+
+/// Answers questions of a type.
+pub struct Answers<Q: Question>(pub fn(&mut Cx<'_>, &Q) -> Result<Vec<Q::Answer>>);
+
+impl<Q: Question> Listener for Answers<Q> {
+    fn hear(&self, cx: &mut Cx<'_>, announcement: &dyn Any, answers: &mut dyn Any) -> Result<()> {
+        let Some(question) = announcement.downcast_ref() else {
+            return Ok(());
+        };
+        let given = (self.0)(cx, question)?;
+        match answers.downcast_mut::<Vec<Q::Answer>>() {
+            Some(answers) => answers.extend(given),
+            None => return Err(Error::internal("a question was announced and not asked")),
+        }
+        Ok(())
     }
 }

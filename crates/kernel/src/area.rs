@@ -26,7 +26,7 @@
 //! Absent on purpose: columns of these tables. All of them count, those of later migrations included, except for what only
 //! records what was seen. And areas that are switched on and off. What the binary holds it serves.
 
-use crate::announcement::{Announcement, Listener};
+use crate::announcement::{Announcement, Listener, Question};
 use crate::cx::Cx;
 use crate::db::{Conn, Migration, RightsTable, Statement, Tx};
 use crate::doubt::SureTime;
@@ -40,6 +40,7 @@ use crate::proofs::Testimony;
 use crate::services::Services;
 use crate::supervisor::Supervisor;
 use crate::time::Timestamp;
+use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 /// A list of statements, as [`crate::statements!`] makes it.
@@ -88,7 +89,7 @@ pub struct Area {
     pub timers: &'static [Timer],
     /// Begins what is neither a job nor a timer.
     pub start: Option<Start>,
-    /// How it acts on what areas below it announce, in the same unit of work.
+    /// How it acts on what areas below it announce, and what it answers them, in the same unit of work.
     pub on: &'static [&'static dyn Listener],
     /// Writes what is buffered, before the kernel stops.
     pub finish: Option<Finish>,
@@ -305,10 +306,23 @@ impl Cx<'_> {
     /// Errors: those of the first that fails or refuses; `Internal` in a program that was started without its areas, where
     /// nobody would hear what has to be ended.
     pub fn announce<A: Announcement>(&mut self, announcement: &A) -> Result<()> {
+        self.tell(announcement, &mut ())
+    }
+
+    /// Returns what the areas answer that know an answer, in the order of the areas.
+    ///
+    /// Errors: those of [`Cx::announce`].
+    pub fn ask<Q: Question>(&mut self, question: &Q) -> Result<Vec<Q::Answer>> {
+        let mut answers = Vec::new();
+        self.tell(question, &mut answers)?;
+        Ok(answers)
+    }
+
+    fn tell(&mut self, announcement: &dyn Any, answers: &mut dyn Any) -> Result<()> {
         let areas = self.services().extra::<&'static Areas>().copied();
         let areas = areas.ok_or_else(|| Error::internal("the program was started without its areas"))?;
         for listener in areas.listeners() {
-            listener.hear(self, announcement)?;
+            listener.hear(self, announcement, answers)?;
         }
         Ok(())
     }

@@ -1,9 +1,40 @@
-//! What areas tell those that stand on them: see [`provost_kernel::announcement`].
+//! What areas tell and ask those that stand on them: see [`provost_kernel::announcement`].
 
-use crate::areas::resources::model::{Protocol, ResourceId};
-use crate::areas::subjects::SubjectKind;
 use provost_kernel::Timestamp;
-use provost_kernel::announcement::Announcement;
+use provost_kernel::announcement::{Announcement, Question};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Who can be named as somebody that something is assigned to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline, extend("x-open" = true))]
+pub enum SubjectKind {
+    /// A person of the directory.
+    User,
+    /// A group of the directory.
+    Group,
+    /// A service account.
+    ServiceAccount,
+}
+
+impl SubjectKind {
+    /// Returns the word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            SubjectKind::User => "user",
+            SubjectKind::Group => "group",
+            SubjectKind::ServiceAccount => "service_account",
+        }
+    }
+
+    /// Returns the kind of a word.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::User, Self::Group, Self::ServiceAccount]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+    }
+}
 
 /// How somebody stops acting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,26 +103,46 @@ pub struct SessionsEnded {
     pub reason: String,
 }
 
-/// A resource is about to be deleted; who still needs it refuses.
-pub struct ResourceGoes {
-    /// Which one.
-    pub id: ResourceId,
+/// A service account is about to give itself a successor of the token that it comes with; who forbids that refuses.
+pub struct AccountRotatesItself {
+    /// The token's id.
+    pub token_id: String,
 }
 
-/// A resource is about to speak another protocol; who does not fit it refuses.
-pub struct ProtocolChanges {
-    /// Of which resource.
-    pub id: ResourceId,
-    /// What it will speak.
-    pub protocol: Protocol,
+/// What is opened to a subject?
+pub struct OpenedTo {
+    /// What it is.
+    pub kind: SubjectKind,
+    /// Its id.
+    pub id: String,
+}
+
+/// Something that is opened to a subject.
+pub enum Opening {
+    /// A credential that is assigned to it.
+    Credential {
+        /// The credential.
+        id: String,
+    },
+    /// A policy that allows it something, or excepts it from what is forbidden.
+    Policy {
+        /// The policy.
+        id: String,
+        /// JSON Pointers into the policy's definition.
+        places: Vec<String>,
+    },
+}
+
+impl Question for OpenedTo {
+    type Answer = Opening;
 }
 
 impl Announcement for PrincipalEnded {}
 impl Announcement for TokenRevoked {}
 impl Announcement for TokenSuperseded {}
 impl Announcement for SessionsEnded {}
-impl Announcement for ResourceGoes {}
-impl Announcement for ProtocolChanges {}
 impl Announcement for PrincipalRenamed {}
 impl Announcement for LoginNameChanged {}
 impl Announcement for ImportApplied {}
+impl Announcement for AccountRotatesItself {}
+impl Announcement for OpenedTo {}

@@ -1,7 +1,7 @@
 //! The program without its command line: registry, kernel, routes, first organization.
 
 use crate::areas::{self, oauth, service_accounts, skill_registry};
-use crate::{readiness, store};
+use crate::{opening, readiness, store};
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -78,7 +78,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
     let now = clock.now();
     let prepared = std::thread::scope(|scope| {
         scope
-            .spawn(|| store::prepare(areas, &location, &keys, now))
+            .spawn(|| opening::prepare(areas, &location, &keys, now))
             .join()
     });
     prepared.unwrap_or_else(|_| Err(Error::internal("preparing the store panicked")))?;

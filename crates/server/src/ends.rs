@@ -94,17 +94,3 @@ pub fn unclear() -> Again {
 pub fn by_hand(words: &str) -> Result<Again> {
     Ok(Again::ByHand(words.to_owned()))
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::areas::ALL;
-    use std::collections::BTreeSet;
-
-    /// Proves EN-3.
-    #[test]
-    fn no_word_has_two_ways_of_being_taken_away_again() {
-        let words: Vec<&str> = ALL.retakings().map(|retaking| retaking.what).collect();
-        let unique: BTreeSet<&str> = words.iter().copied().collect();
-        assert_eq!(words.len(), unique.len());
-    }
-}

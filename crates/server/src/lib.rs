@@ -13,6 +13,7 @@ pub mod held;
 pub mod identity;
 pub mod mcp;
 pub mod modules;
+mod opening;
 pub mod proofs;
 mod readiness;
 pub mod removal;

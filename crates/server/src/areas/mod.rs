@@ -103,6 +103,14 @@ mod tests {
         }
     }
 
+    /// Proves EN-3.
+    #[test]
+    fn no_word_has_two_ways_of_being_taken_away_again() {
+        let words: Vec<&str> = ALL.retakings().map(|retaking| retaking.what).collect();
+        let unique: BTreeSet<&str> = words.iter().copied().collect();
+        assert_eq!(words.len(), unique.len());
+    }
+
     #[test]
     fn an_announcement_that_nobody_could_hear_is_refused() {
         on_every_store("unheard", |world| {

@@ -59,6 +59,7 @@ mod users;
 
 pub use imports::tidy;
 pub use restored::{count_held, held, hold_every, release, release_every};
+pub use rights::{HeldLink, RoleGiven};
 pub(crate) use store::users::joined_user;
 pub use store::users::{Principal, principal};
 

@@ -1,6 +1,6 @@
 //! The words and rules of the directory, without storage.
 
-use crate::areas::oauth::HeldLink;
+use super::rights::HeldLink;
 use provost_kernel::auth::{Permission, Role};
 use provost_kernel::text::name_key;
 use provost_kernel::{Timestamp, id};

@@ -17,9 +17,8 @@ use super::store::{groups, memberships, users};
 use super::users::orphans;
 use crate::announcements::{Departure, PrincipalEnded};
 use crate::areas::directory::fences;
-use crate::areas::policies::{NamedKind, Record};
-use crate::areas::subjects::SubjectKind;
-use crate::areas::words;
+use crate::areas::subjects::{Record, SubjectKind};
+use crate::areas::words::{self, Kind};
 use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Result, params};
 use serde_json::json;
@@ -59,7 +58,7 @@ impl From<&Group> for Ended {
 pub fn user_record(user: &User) -> Record {
     let words = [Some(&user.login_name), user.email.as_ref()];
     Record {
-        kind: NamedKind::User,
+        kind: Kind::User,
         id: user.id.as_str().to_owned(),
         words: words.into_iter().flatten().cloned().collect(),
     }
@@ -68,7 +67,7 @@ pub fn user_record(user: &User) -> Record {
 /// Returns a group as policies may name it.
 pub fn group_record(group: &Group) -> Record {
     Record {
-        kind: NamedKind::Group,
+        kind: Kind::Group,
         id: group.id.as_str().to_owned(),
         words: vec![group.name.clone()],
     }

@@ -4,9 +4,38 @@
 //!
 //! Keeps DI-5.
 
-use super::model::User;
+use super::model::{User, UserId};
 use provost_kernel::Result;
-use provost_kernel::auth::{Permission, may_mint};
+use provost_kernel::announcement::{Announcement, Question};
+use provost_kernel::auth::{Permission, Role, may_mint};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Tells that a user gets a role, or acts in one again; who vouches for the user no further answers with what it holds.
+pub struct RoleGiven {
+    /// The user's id.
+    pub user_id: String,
+    /// The role.
+    pub role: Role,
+}
+
+impl Announcement for RoleGiven {}
+impl Question for RoleGiven {
+    type Answer = HeldLink;
+}
+
+/// A link that is held from now on.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "HeldIdentityLink")]
+pub struct HeldLink {
+    /// The issuer.
+    pub issuer: String,
+    /// The subject.
+    pub subject: String,
+    /// Its user.
+    pub user_id: UserId,
+}
 
 /// Refuses a change by which somebody could do more than the caller: a role that is given, and a new login name, address
 /// or id in the directory, or a life after a suspension, for a user that has a role or gets one.

@@ -9,6 +9,8 @@ provost_kernel::fences! {
     targets {
         /// A session.
         SESSION = "mcp_session" => Readers::Overseers;
+        /// A registered client, which sessions name and the area above keeps.
+        CLIENT = "mcp_client" => Readers::Overseers;
     }
     events {
         ISSUED = "mcp.session.issued" => Readers::Overseers;

@@ -48,7 +48,7 @@ pub use model::{
     ABSOLUTE_SECS, IDLE_SECS, LASTING_GRANT, NewSession, Session, SessionActor, SessionId, searched, seq,
 };
 pub use open::{
-    admit_at_mcp, descend, extend, has_ended_under, is_cut, open, open_at_mcp, standing, take_over, widen,
+    admit_at_mcp, descend, extend, has_ended_under, open, open_at_mcp, standing, take_over, widen,
 };
 pub use store::touch;
 pub use upkeep::{retain, sweep};
@@ -87,6 +87,7 @@ pub static AREA: Area = Area {
         &Hears(end::principal_renamed),
         &Hears(end::token_revoked),
         &Hears(end::token_superseded),
+        &Hears(open::account_rotates_itself),
     ],
     restore: Some(end_every),
     guides: &[guide!("mcp-sessions", "Sessions of MCP clients")],

@@ -1,6 +1,7 @@
 //! The words and rules of MCP sessions, without storage.
 
-use crate::areas::{directory, oauth, service_accounts};
+use super::fences;
+use crate::areas::{directory, service_accounts};
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::error::{Error, Result};
 use provost_kernel::fence::TargetKind;
@@ -259,7 +260,7 @@ impl Subject {
     /// Returns the kind of record that it is, for audit entries.
     pub fn kind(&self) -> &'static TargetKind {
         match self {
-            Self::Client(_) => &oauth::fences::CLIENT,
+            Self::Client(_) => &fences::CLIENT,
             Self::ServiceAccount(_) => &service_accounts::fences::ACCOUNT,
             Self::ConsoleUser(_) => &directory::fences::USER,
         }

@@ -5,6 +5,7 @@ use super::model::{
     SessionId, State, instant_behind,
 };
 use super::store;
+use crate::announcements::AccountRotatesItself;
 use crate::areas::mcp_sessions::fences;
 use provost_kernel::auth::{Permission, ScopeSet};
 use provost_kernel::credential::{Admission, Credential, McpClient, cut_at_mcp};
@@ -223,7 +224,7 @@ fn admit_of_ending(tx: &mut Tx<'_>, credential: &Credential, grant: &str) -> Res
 
 /// Says whether a session of a service-account token was revoked, for whatever but the disabling of its account: the token
 /// comes to the MCP endpoint no more (MS-5), and gives itself no successor that does.
-pub fn is_cut(tx: &mut Tx<'_>, organization: &str, token: &str) -> Result<bool> {
+fn is_cut(tx: &mut Tx<'_>, organization: &str, token: &str) -> Result<bool> {
     let known = tx.query_opt(&store::ADMITTED, params![organization, token, ""], |row| {
         Ok((row.get::<bool>(0)?, row.get::<bool>(1)?))
     })?;
@@ -245,6 +246,20 @@ fn is_blamed(session: Session, cuts: &[super::model::Cut]) -> bool {
         && session
             .ended
             .is_some_and(|ended| ended.reason != ACCOUNT_DISABLED)
+}
+
+/// Refuses that an account gives itself a successor of a token of which a session was revoked (SA-12).
+///
+/// Errors: `EscalationForbidden`.
+pub fn account_rotates_itself(cx: &mut Cx<'_>, rotation: &AccountRotatesItself) -> Result<()> {
+    let org = cx.org();
+    if !is_cut(&mut cx.tx(), org, &rotation.token_id)? {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::EscalationForbidden,
+        "a session of this token was revoked; somebody else with the scope service_accounts:rotate rotates the account",
+    ))
 }
 
 /// Opens the session of a service-account token with a client, unless it has one.

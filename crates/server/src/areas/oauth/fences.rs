@@ -2,6 +2,7 @@
 //!
 //! Clients, sign-ins and identity links say who may become whom.
 
+pub use crate::areas::mcp_sessions::fences::CLIENT;
 use provost_kernel::fence::Readers;
 use provost_kernel::proofs::{Form, Testimony, Word};
 
@@ -17,8 +18,6 @@ provost_kernel::fences! {
         "oauth.user.withheld",
     ];
     targets {
-        /// A registered client.
-        CLIENT = "mcp_client" => Readers::Overseers;
         /// An issuer whose subjects are linked to users.
         ISSUER = "identity_issuer" => Readers::Overseers;
     }

@@ -54,7 +54,6 @@ mod upkeep;
 mod verifier;
 mod vouched;
 
-pub(crate) use clients::joined_client;
 pub use clients::wider_than_granted;
 pub use credentials::DelegatedTokens;
 pub use ends::void_codes;
@@ -63,7 +62,6 @@ pub use held::{
     count_held_clients, count_held_links, forget_allowed, held_clients, held_links, hold_every,
     release_client, release_every_client, release_every_link, release_links_of,
 };
-pub use links::{HeldLink, role_given};
 pub use settings::Settings;
 pub use state::Oauth;
 pub use token::audiences;
@@ -71,7 +69,7 @@ pub use upkeep::tidy;
 
 use axum::Router;
 use axum::routing::post;
-use provost_kernel::announcement::Hears;
+use provost_kernel::announcement::{Answers, Hears};
 use provost_kernel::area::{Area, Check};
 use provost_kernel::credential::Verifier;
 use provost_kernel::kernel::{Extras, Settings as KernelSettings};
@@ -116,6 +114,7 @@ pub static AREA: Area = Area {
         &Hears(links::principal_ended),
         &Hears(links::login_name_changed),
         &Hears(links::import_applied),
+        &Answers(links::role_given),
     ],
     prune: Some(tidy),
     floor: 5,

@@ -5,47 +5,16 @@
 
 use super::references::names_in;
 use super::store;
-use crate::areas::subjects::SubjectKind;
-use crate::areas::words::key_of;
+use crate::announcements::{OpenedTo, Opening};
+use crate::areas::subjects::{LostReference, LostWith, Mention, Record};
+use crate::areas::words::{Kind, key_of};
 use provost_kernel::{Cx, Error, Result};
 use provost_policy::{Action, Family};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-pub use crate::areas::words::Kind;
-
 /// Characters of an id behind its prefix.
 const ULID_CHARACTERS: usize = 26;
-
-/// A record that policies may name.
-#[derive(Clone, Debug)]
-pub struct Record {
-    /// What it is.
-    pub kind: Kind,
-    /// Its id.
-    pub id: String,
-    /// Its names and addresses.
-    pub words: Vec<String>,
-}
-
-/// A policy that names a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mention {
-    /// The policy.
-    pub policy_id: String,
-    /// Its family.
-    pub family: Family,
-    /// What it does with a request that it matches.
-    pub action: String,
-    /// Whether it takes part in decisions.
-    pub enabled: bool,
-    /// The record's id.
-    pub record_id: String,
-    /// The record's kind.
-    pub kind: Kind,
-    /// Where in the definition the record stands.
-    pub places: Vec<String>,
-}
 
 /// The records that are looked for, by their ids and by the match keys of the words of their kinds.
 struct Wanted<'a> {
@@ -111,7 +80,7 @@ fn ids_in(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the policies that name these records, in the order of their making.
 ///
 /// Cost: one read of every definition, whatever the number of records; none without records.
-pub fn mentions(cx: &mut Cx<'_>, records: &[Record]) -> Result<Vec<Mention>> {
+fn mentions(cx: &mut Cx<'_>, records: &[Record]) -> Result<Vec<Mention>> {
     let mut found = Vec::new();
     if records.is_empty() {
         return Ok(found);
@@ -147,12 +116,18 @@ fn outermost(places: &BTreeSet<String>) -> Vec<String> {
     outer.cloned().collect()
 }
 
+/// Returns the policies that name the records that go.
+pub fn lost(cx: &mut Cx<'_>, question: &LostWith) -> Result<Vec<LostReference>> {
+    let mentions = mentions(cx, &question.records)?;
+    Ok(mentions.into_iter().map(LostReference::from).collect())
+}
+
 /// Returns the policies that open something to a subject, with the places: those that take part in decisions and name it
 /// in what they allow, or in an exception of what they do not.
-pub fn opened_to(cx: &mut Cx<'_>, kind: SubjectKind, id: &str) -> Result<Vec<(String, Vec<String>)>> {
+pub fn opened_to(cx: &mut Cx<'_>, subject: &OpenedTo) -> Result<Vec<Opening>> {
     let record = Record {
-        kind: kind.into(),
-        id: id.to_owned(),
+        kind: subject.kind.into(),
+        id: subject.id.clone(),
         words: Vec::new(),
     };
     let mut opened = Vec::new();
@@ -165,7 +140,10 @@ pub fn opened_to(cx: &mut Cx<'_>, kind: SubjectKind, id: &str) -> Result<Vec<(St
             .cloned()
             .collect();
         if mention.enabled && !places.is_empty() {
-            opened.push((mention.policy_id, places));
+            opened.push(Opening::Policy {
+                id: mention.policy_id,
+                places,
+            });
         }
     }
     Ok(opened)

@@ -53,13 +53,13 @@ mod update;
 mod views;
 mod write;
 
-pub use mentions::{Kind as NamedKind, Mention, Record, mentions, opened_to};
 pub use ports::{
     Bound, Change, Live, at_sequence, bind, bind_at, family_of, live, stored, version, with_changes,
 };
 pub use store::ids_no_path_carries;
 
 use collections::{AccessPolicies, Collection, ContentPolicies, ResourcePolicies, SkillAcls};
+use provost_kernel::announcement::Answers;
 use provost_kernel::area::{Area, Check};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -77,6 +77,7 @@ pub static AREA: Area = Area {
         "a version names its definitions by digest, and one that cannot be read stops every decision",
     ),
     notes: Some(ids_no_path_carries),
+    on: &[&Answers(mentions::lost), &Answers(mentions::opened_to)],
     guides: &[guide!("policies", "Policies")],
     floor: 5,
     ..Area::named(

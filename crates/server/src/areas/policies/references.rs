@@ -14,7 +14,6 @@
 //! Absent on purpose: agents, products, devices, integrations and MCP servers as records; what a policy calls them is
 //! compared as written.
 
-use crate::areas::subjects::SubjectKind;
 use crate::areas::words::{self, Asked, Found, Kind, key_of};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::{Cx, Result};
@@ -32,16 +31,6 @@ pub struct Binding {
     pub definition: Value,
     /// The digest of every place with what it names. Units: 64 hexadecimal digits.
     pub fingerprint: String,
-}
-
-impl From<SubjectKind> for Kind {
-    fn from(kind: SubjectKind) -> Self {
-        match kind {
-            SubjectKind::User => Self::User,
-            SubjectKind::Group => Self::Group,
-            SubjectKind::ServiceAccount => Self::ServiceAccount,
-        }
-    }
 }
 
 /// Returns what a refusal calls a kind.

@@ -46,9 +46,10 @@ pub use assignment::Asking;
 pub use port::{asking, credential_for, open_secret};
 pub use store::PRUNE_CHECKS;
 
-use crate::announcements::{Departure, PrincipalEnded, ProtocolChanges, ResourceGoes};
-use crate::areas::subjects::SubjectKind;
-use provost_kernel::announcement::Hears;
+use crate::announcements::{Departure, OpenedTo, Opening, PrincipalEnded};
+use crate::areas::resources::announcements::{ProtocolChanges, ResourceGoes};
+use crate::areas::subjects::{LostReference, LostWith};
+use provost_kernel::announcement::{Answers, Hears};
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::Entry;
@@ -72,6 +73,8 @@ pub static AREA: Area = Area {
         &Hears(principal_ended),
         &Hears(resource_goes),
         &Hears(protocol_changes),
+        &Answers(lost),
+        &Answers(opened_to),
     ],
     prune: Some(prune_checks),
     sealing_keys: Some(secrets::sealing_keys_in_use),
@@ -102,10 +105,24 @@ fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
     }
 }
 
-/// Returns the ids of the credentials that are assigned to a subject, sorted.
-pub fn assigned_to(cx: &mut Cx<'_>, kind: SubjectKind, id: &str) -> Result<Vec<String>> {
+/// Returns the assignments that go with records, those of each sorted by their credentials.
+fn lost(cx: &mut Cx<'_>, question: &LostWith) -> Result<Vec<LostReference>> {
     let org = cx.org();
-    store::assigned_to(&mut cx.tx(), org, kind, id)
+    let mut lost = Vec::new();
+    for record in &question.records {
+        if let Some(kind) = record.kind.subject() {
+            let ids = store::assigned_to(&mut cx.tx(), org, kind, &record.id)?;
+            lost.extend(ids.into_iter().map(|id| LostReference::to_credential(id, record)));
+        }
+    }
+    Ok(lost)
+}
+
+/// Returns the credentials that are assigned to a subject, sorted.
+fn opened_to(cx: &mut Cx<'_>, subject: &OpenedTo) -> Result<Vec<Opening>> {
+    let org = cx.org();
+    let ids = store::assigned_to(&mut cx.tx(), org, subject.kind, &subject.id)?;
+    Ok(ids.into_iter().map(|id| Opening::Credential { id }).collect())
 }
 
 /// Refuses the end of a resource that has credentials: none outlives it, and none goes away with it silently (RS-2).

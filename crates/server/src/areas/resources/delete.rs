@@ -1,12 +1,11 @@
 //! `DELETE …/resources/{resourceId}`
 
+use super::announcements::ResourceGoes;
 use super::model::{Resource, ResourcePath};
 use super::ownership::Owner;
 use super::store;
-use crate::announcements::ResourceGoes;
-use crate::areas::policies::{NamedKind, Record};
 use crate::areas::resources::fences;
-use crate::areas::subjects::{Deleted, losing, weighed};
+use crate::areas::subjects::{Deleted, Record, losing, weighed};
 use crate::areas::words::{self, Kind};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -64,7 +63,7 @@ impl Operation for DeleteResource {
 /// Returns a resource as policies may name it.
 fn record(resource: &Resource) -> Record {
     Record {
-        kind: NamedKind::Resource,
+        kind: Kind::Resource,
         id: resource.id.as_str().to_owned(),
         words: vec![resource.name.clone(), resource.access_name.clone()],
     }

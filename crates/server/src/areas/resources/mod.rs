@@ -11,6 +11,7 @@
 //! Absent on purpose: taking over a record of the service for Terraform (the client has no such call for
 //! resources); deleting a resource with its credentials; the gateway's deployment files.
 
+pub mod announcements;
 mod create;
 pub mod definition;
 mod delete;

@@ -1,10 +1,10 @@
 //! `PUT …/resources/{resourceId}`
 
+use super::announcements::ProtocolChanges;
 use super::definition::Line;
 use super::model::{Resource, ResourceBody, ResourcePath, ResourceView, view};
 use super::ownership::Owner;
 use super::{gateways, store};
-use crate::announcements::ProtocolChanges;
 use crate::areas::resources::fences;
 use aws_lc_rs::digest::{SHA256, digest};
 use provost_kernel::audit::hex;

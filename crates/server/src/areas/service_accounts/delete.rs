@@ -5,9 +5,8 @@
 use super::model::{AccountPath, KEPT_AFTER_DELETION_SECS, ServiceAccount, not_oneself};
 use super::store::{self, Ending};
 use crate::announcements::{Departure, PrincipalEnded};
-use crate::areas::policies::{NamedKind, Record};
 use crate::areas::service_accounts::fences;
-use crate::areas::subjects::{Deleted, SubjectKind, losing, weighed};
+use crate::areas::subjects::{Deleted, Record, SubjectKind, losing, weighed};
 use crate::areas::words::{self, Kind};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::jobs::NewJob;
@@ -84,7 +83,7 @@ impl Operation for DeleteServiceAccount {
 /// Returns an account as policies may name it.
 fn record(account: &ServiceAccount) -> Record {
     Record {
-        kind: NamedKind::ServiceAccount,
+        kind: Kind::ServiceAccount,
         id: account.id.as_str().to_owned(),
         words: vec![account.name.clone()],
     }

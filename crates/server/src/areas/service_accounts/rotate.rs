@@ -12,7 +12,7 @@ use super::model::{
     view,
 };
 use super::store::{self, Ending};
-use crate::areas::mcp_sessions;
+use crate::announcements::AccountRotatesItself;
 use crate::areas::service_accounts::fences;
 use crate::areas::settings;
 use provost_kernel::auth::Role::Admin;
@@ -202,13 +202,11 @@ fn within_own(
     if may_rotate_others(cx) && is_successor {
         return Ok(scopes);
     }
-    if let Some(own) = own
-        && mcp_sessions::is_cut(&mut cx.tx(), account.organization_id.as_str(), own.id.as_str())?
-    {
-        return Err(Error::new(
-            Code::EscalationForbidden,
-            "a session of this token was revoked; somebody else with the scope service_accounts:rotate rotates the account",
-        ));
+    if let Some(own) = own {
+        // INVARIANT SA-12: who ended a session of the token refuses here.
+        cx.announce(&AccountRotatesItself {
+            token_id: own.id.as_str().to_owned(),
+        })?;
     }
     let lists = [own, last].into_iter().flatten().filter_map(|token| token.scopes);
     let Some(bound) = lists.reduce(ScopeSet::and) else {

@@ -53,7 +53,9 @@ mod withdraw;
 
 pub use credentials::{FORM, GatewayTokens};
 
-use provost_kernel::announcement::Hears;
+use crate::areas::subjects::RecordsNamed;
+use crate::areas::words::Kind;
+use provost_kernel::announcement::{Answers, Hears};
 use provost_kernel::area::{Area, Check};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -79,6 +81,7 @@ pub static AREA: Area = Area {
         &Hears(ends::principal_ended),
         &Hears(ends::token_revoked),
         &Hears(ends::sessions_ended),
+        &Answers(items_named),
     ],
     restore: Some(upkeep::revoke_every_token),
     guides: &[guide!("skills", "The skill registry")],
@@ -106,11 +109,15 @@ fn operations() -> Vec<Entry> {
     ]
 }
 
-/// Returns the ids and full names of the items that a name, reference or id names exactly (client contract §6).
+/// Returns the ids of the items that a name, reference or id names exactly (client contract §6).
 ///
 /// A bare name names an item in every namespace. LIMIT: 20.
-pub fn find_exact(cx: &mut Cx<'_>, selector: &str) -> Result<Vec<(String, String)>> {
-    store::exact(cx, selector)
+fn items_named(cx: &mut Cx<'_>, asked: &RecordsNamed) -> Result<Vec<String>> {
+    if asked.kind != Kind::Skill {
+        return Ok(Vec::new());
+    }
+    let items = store::exact(cx, &asked.selector)?;
+    Ok(items.into_iter().map(|(id, _)| id).collect())
 }
 
 /// Says whether an item of this id is there and not withdrawn.

@@ -3,9 +3,9 @@
 use super::model::{Item, ItemView, Known, VersionView, find as find_version, latest};
 use super::reference::ItemPath;
 use super::{find, store};
-use crate::areas::policies::{NamedKind, Record};
 use crate::areas::skill_registry::fences;
-use crate::areas::subjects::{LostReference, lost_with, shown, tell, weighed};
+use crate::areas::subjects::{LostReference, Record, lost_with, shown, tell, weighed};
+use crate::areas::words::Kind;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
@@ -70,7 +70,7 @@ impl Operation for WithdrawSkillRegistryItem {
         };
         let mut lost_references = Vec::new();
         if version.is_none() && item.withdrawn_at.is_none() {
-            lost_references = lost_with(cx, &[record(&item)])?;
+            lost_references = lost_with(cx, vec![record(&item)])?;
             tell(cx, &lost_references)?;
         }
         let changed = match &version {
@@ -115,7 +115,7 @@ impl Operation for WithdrawSkillRegistryItem {
 /// Returns an item as policies may name it.
 fn record(item: &Item) -> Record {
     Record {
-        kind: NamedKind::Skill,
+        kind: Kind::Skill,
         id: item.id.as_str().to_owned(),
         words: vec![item.full_name(), item.name.clone()],
     }

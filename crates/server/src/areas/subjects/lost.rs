@@ -1,12 +1,14 @@
 //! What a record's deletion takes from others: policies that name it guard it no more, and what was assigned to it is not.
 //!
+//! Who knows what names a record stands above this area, and answers [`LostWith`].
+//!
 //! Keeps DI-13.
 
-use super::SubjectKind;
-use crate::areas::policies::{self, Mention, NamedKind, Record};
-use crate::areas::resource_credentials;
 use crate::areas::subjects::fences;
+use crate::areas::words::Kind;
+use provost_kernel::announcement::{Announcement, Question};
 use provost_kernel::{Cx, Error, Result};
+use provost_policy::Family;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,8 +20,49 @@ const READS_POLICIES: &str = "policies:read";
 /// With it, credentials are read.
 const READS_CREDENTIALS: &str = "resource_credentials:read";
 
+/// A record that policies may name.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// What it is.
+    pub kind: Kind,
+    /// Its id.
+    pub id: String,
+    /// Its names and addresses.
+    pub words: Vec<String>,
+}
+
+/// A policy that names a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mention {
+    /// The policy.
+    pub policy_id: String,
+    /// Its family.
+    pub family: Family,
+    /// What it does with a request that it matches.
+    pub action: String,
+    /// Whether it takes part in decisions.
+    pub enabled: bool,
+    /// The record's id.
+    pub record_id: String,
+    /// The record's kind.
+    pub kind: Kind,
+    /// Where in the definition the record stands.
+    pub places: Vec<String>,
+}
+
+/// Asks what is lost with records.
+pub struct LostWith {
+    /// The records that go.
+    pub records: Vec<Record>,
+}
+
+impl Announcement for LostWith {}
+impl Question for LostWith {
+    type Answer = LostReference;
+}
+
 /// What names a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 enum By {
@@ -79,6 +122,24 @@ impl From<Mention> for LostReference {
     }
 }
 
+impl LostReference {
+    /// Returns the assignment of a credential to a record.
+    pub fn to_credential(credential_id: String, record: &Record) -> Self {
+        Self {
+            by: By::Credential,
+            policy_id: None,
+            family: None,
+            action: None,
+            enabled: None,
+            places: Vec::new(),
+            credential_id: Some(credential_id),
+            count: None,
+            kind: record.kind.word(),
+            id: record.id.clone(),
+        }
+    }
+}
+
 /// The answer of a deletion: nothing, or what was lost by it.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -88,32 +149,10 @@ pub struct Deleted {
     lost_references: Vec<LostReference>,
 }
 
-/// Returns what names these records.
-pub fn lost_with(cx: &mut Cx<'_>, records: &[Record]) -> Result<Vec<LostReference>> {
-    let mentions = policies::mentions(cx, records)?;
-    let mut lost: Vec<LostReference> = mentions.into_iter().map(LostReference::from).collect();
-    for record in records {
-        let kind = match record.kind {
-            NamedKind::User => SubjectKind::User,
-            NamedKind::Group => SubjectKind::Group,
-            NamedKind::ServiceAccount => SubjectKind::ServiceAccount,
-            NamedKind::Resource | NamedKind::Skill => continue,
-        };
-        for credential in resource_credentials::assigned_to(cx, kind, &record.id)? {
-            lost.push(LostReference {
-                by: By::Credential,
-                policy_id: None,
-                family: None,
-                action: None,
-                enabled: None,
-                places: Vec::new(),
-                credential_id: Some(credential),
-                count: None,
-                kind: record.kind.word(),
-                id: record.id.clone(),
-            });
-        }
-    }
+/// Returns what names these records: policies, and behind them credentials.
+pub fn lost_with(cx: &mut Cx<'_>, records: Vec<Record>) -> Result<Vec<LostReference>> {
+    let mut lost = cx.ask(&LostWith { records })?;
+    lost.sort_by_key(|reference| reference.by);
     Ok(lost)
 }
 
@@ -156,7 +195,7 @@ pub fn shown(cx: &Cx<'_>, lost: Vec<LostReference>) -> Vec<LostReference> {
 
 /// Returns the member of a refusal that says what would be lost.
 pub fn weighed(cx: &mut Cx<'_>, record: Record) -> Result<Option<(&'static str, Value)>> {
-    let lost = lost_with(cx, &[record])?;
+    let lost = lost_with(cx, vec![record])?;
     Ok(Some((MEMBER, json!(shown(cx, lost)))))
 }
 
@@ -174,7 +213,7 @@ pub fn tell(cx: &mut Cx<'_>, lost: &[LostReference]) -> Result<()> {
 
 /// Notes what is lost with a record that is about to be deleted, and returns the answer that says so.
 pub fn losing(cx: &mut Cx<'_>, record: Record) -> Result<Deleted> {
-    let lost_references = lost_with(cx, &[record])?;
+    let lost_references = lost_with(cx, vec![record])?;
     tell(cx, &lost_references)?;
     if !lost_references.is_empty() {
         cx.status(200);

@@ -20,8 +20,9 @@ mod reference;
 mod resolve;
 mod store;
 
-pub use lost::{Deleted, LostReference, losing, lost_with, shown, tell, weighed};
-pub use model::SubjectKind;
+pub use crate::announcements::SubjectKind;
+pub use lost::{Deleted, LostReference, LostWith, Mention, Record, losing, lost_with, shown, tell, weighed};
+pub use reference::RecordsNamed;
 pub use store::{missing, name_taken};
 
 use provost_kernel::area::{Area, Check};

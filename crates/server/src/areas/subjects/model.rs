@@ -1,5 +1,6 @@
 //! How names become subjects, without storage.
 
+use crate::announcements::SubjectKind;
 use crate::areas::directory::model::DirectoryId;
 use provost_kernel::text::name_key;
 use schemars::JsonSchema;
@@ -11,37 +12,6 @@ use std::collections::{HashMap, HashSet};
 pub const MAX_SUBJECTS: usize = 256;
 /// LIMIT: characters of a name (D1.10).
 const MAX_NAME: usize = 320;
-
-/// Who can be named as somebody that something is assigned to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline, extend("x-open" = true))]
-pub enum SubjectKind {
-    /// A person of the directory.
-    User,
-    /// A group of the directory.
-    Group,
-    /// A service account.
-    ServiceAccount,
-}
-
-impl SubjectKind {
-    /// Returns the word on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            SubjectKind::User => "user",
-            SubjectKind::Group => "group",
-            SubjectKind::ServiceAccount => "service_account",
-        }
-    }
-
-    /// Returns the kind of a word.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::User, Self::Group, Self::ServiceAccount]
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-    }
-}
 
 /// A name that is asked for: 1 to 320 characters of any kind (D6.8). Not trimmed, not normalized.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

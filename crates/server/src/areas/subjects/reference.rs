@@ -1,8 +1,9 @@
 //! Resolves a readable reference of a policy to an id (client contract §6).
 
-use super::model::SubjectKind;
 use super::store;
-use crate::areas::skill_registry;
+use crate::announcements::SubjectKind;
+use crate::areas::words::Kind;
+use provost_kernel::announcement::{Announcement, Question};
 use provost_kernel::auth::Role;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
@@ -27,6 +28,19 @@ enum ReferenceKind {
     Skill,
     /// By name or id.
     ServiceAccount,
+}
+
+/// Asks for the ids of the records of a kind that have a name or an id; the area of the kind answers.
+pub struct RecordsNamed {
+    /// The kind.
+    pub kind: Kind,
+    /// The exact name or id.
+    pub selector: String,
+}
+
+impl Announcement for RecordsNamed {}
+impl Question for RecordsNamed {
+    type Answer = String;
 }
 
 /// What is asked.
@@ -93,8 +107,11 @@ impl Operation for ResolveReference {
             ReferenceKind::Group => store::selected(cx, SubjectKind::Group, selector)?,
             ReferenceKind::ServiceAccount => store::selected(cx, SubjectKind::ServiceAccount, selector)?,
             ReferenceKind::Skill => {
-                let items = skill_registry::find_exact(cx, selector)?;
-                items.into_iter().map(|(id, _)| (id, None)).collect()
+                let ids = cx.ask(&RecordsNamed {
+                    kind: Kind::Skill,
+                    selector: selector.to_owned(),
+                })?;
+                ids.into_iter().map(|id| (id, None)).collect()
             }
         };
         // Nothing of today's kinds has a parent.

@@ -1,6 +1,7 @@
 //! All SQL of the area, made of the parts that the owners of the tables offer.
 
-use super::model::{Candidate, SubjectKind};
+use super::model::Candidate;
+use crate::announcements::SubjectKind;
 use crate::areas::directory::store::groups::{groups_of_id, groups_of_ids, groups_of_name, groups_of_names};
 use crate::areas::directory::store::users::{users_of_id, users_of_ids, users_of_name, users_of_names};
 use crate::areas::directory::store::{list_1, list_16, list_256, padded};

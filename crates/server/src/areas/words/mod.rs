@@ -39,6 +39,7 @@ pub use register::register;
 pub use twice::addresses_of_others;
 pub use unresolved::{Counts, Unresolved, flush, of_last_day};
 
+use crate::announcements::SubjectKind;
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::db::Statement;
 use provost_kernel::migrations;
@@ -84,9 +85,29 @@ impl Kind {
         }
     }
 
+    /// Returns who can be named so, unless it is something that nothing is assigned to.
+    pub const fn subject(self) -> Option<SubjectKind> {
+        match self {
+            Self::User => Some(SubjectKind::User),
+            Self::Group => Some(SubjectKind::Group),
+            Self::ServiceAccount => Some(SubjectKind::ServiceAccount),
+            Self::Skill | Self::Resource => None,
+        }
+    }
+
     /// Returns the kind of a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+impl From<SubjectKind> for Kind {
+    fn from(kind: SubjectKind) -> Self {
+        match kind {
+            SubjectKind::User => Self::User,
+            SubjectKind::Group => Self::Group,
+            SubjectKind::ServiceAccount => Self::ServiceAccount,
+        }
     }
 }
 

@@ -1,13 +1,12 @@
 //! Applies and drops held changes, all that are named or none.
 
 use super::super::model::{Status, User, UserId};
-use super::super::rights::may_change;
+use super::super::rights::{HeldLink, may_change};
 use super::super::store::{groups, held, memberships, users};
 use super::model::{HeldChange, HeldChangeId, Picture};
 use crate::areas::directory::fences;
 use crate::areas::directory::groups::opened;
 use crate::areas::directory::users::update::follow;
-use crate::areas::oauth::HeldLink;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};

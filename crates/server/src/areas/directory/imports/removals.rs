@@ -59,7 +59,7 @@ impl Operation for GetRemovals {
         let max_percent = settings::load(cx)?.directory.max_removal_percent;
         let lost_references = if replaces {
             let going = removals::going(cx, &import)?;
-            let lost = lost_with(cx, &going)?;
+            let lost = lost_with(cx, going)?;
             shown(cx, lost)
         } else {
             Vec::new()

@@ -9,9 +9,8 @@ use super::super::users::suspended;
 use super::clashes::{self, Judged};
 use super::model::{ABANDONED_AFTER_SECS, AbortReason, Import, ImportId, KEPT_SECS, Mode, State};
 use crate::areas::directory::fences;
-use crate::areas::policies::{NamedKind, Record};
-use crate::areas::subjects::{lost_with, tell};
-use crate::areas::words;
+use crate::areas::subjects::{Record, lost_with, tell};
+use crate::areas::words::{self, Kind};
 use provost_kernel::error::Error;
 use provost_kernel::jobs::{Handler, NewJob, Work};
 use provost_kernel::{Cx, Kernel, Result};
@@ -159,8 +158,7 @@ fn undo(cx: &mut Cx<'_>, import: &mut Import) -> Result<()> {
 /// Removes the next part of what a finished import left behind, and tells of the records that it ended.
 fn clear(cx: &mut Cx<'_>, id: &ImportId) -> Result<()> {
     let (gone, is_done) = upkeep::clear(cx, id)?;
-    let records: Vec<Record> = gone.iter().filter_map(record).collect();
-    let lost = lost_with(cx, &records)?;
+    let lost = lost_with(cx, gone.iter().filter_map(record).collect())?;
     tell(cx, &lost)?;
     for record in &gone {
         match record {
@@ -178,8 +176,8 @@ fn clear(cx: &mut Cx<'_>, id: &ImportId) -> Result<()> {
 /// Returns a record that is gone, as policies may name it.
 fn record(ended: &Ended) -> Option<Record> {
     let (kind, id, words) = match ended {
-        Ended::User(id, words) => (NamedKind::User, id.as_str(), words.clone()),
-        Ended::Group(id, name) => (NamedKind::Group, id.as_str(), vec![name.clone()]),
+        Ended::User(id, words) => (Kind::User, id.as_str(), words.clone()),
+        Ended::Group(id, name) => (Kind::Group, id.as_str(), vec![name.clone()]),
         Ended::Suspended(_) => return None,
     };
     let id = id.to_owned();

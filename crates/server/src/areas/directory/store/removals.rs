@@ -2,7 +2,8 @@
 
 use super::super::imports::model::{FEW, Import, Removal, Removals};
 use super::visible;
-use crate::areas::policies::{NamedKind, Record};
+use crate::areas::subjects::Record;
+use crate::areas::words::Kind;
 use provost_kernel::db::Row;
 use provost_kernel::{Cx, Result, params, statements};
 
@@ -92,12 +93,12 @@ pub fn going(cx: &mut Cx<'_>, import: &Import) -> Result<Vec<Record>> {
         import.created_at,
         import.id.as_str()
     ];
-    let mut found = cx.query(&GOING_USER_IDS, going, record(NamedKind::User))?;
-    found.extend(cx.query(&GOING_GROUP_IDS, going, record(NamedKind::Group))?);
+    let mut found = cx.query(&GOING_USER_IDS, going, record(Kind::User))?;
+    found.extend(cx.query(&GOING_GROUP_IDS, going, record(Kind::Group))?);
     Ok(found)
 }
 
-fn record(kind: NamedKind) -> impl FnMut(&Row<'_>) -> Result<Record> {
+fn record(kind: Kind) -> impl FnMut(&Row<'_>) -> Result<Record> {
     move |row| {
         let words: [Option<String>; 2] = [row.get(1)?, row.get(2)?];
         Ok(Record {

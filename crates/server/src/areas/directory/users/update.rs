@@ -1,12 +1,11 @@
 //! Changes a user: absent members stay, `null` clears (D13).
 
 use super::super::model::{ChangedUser, User, UserPath};
-use super::super::rights::may_change;
+use super::super::rights::{HeldLink, RoleGiven, may_change};
 use super::super::store::users;
 use super::create::may_hand_out;
 use crate::announcements::{LoginNameChanged, PrincipalRenamed};
 use crate::areas::directory::fences;
-use crate::areas::oauth::{self, HeldLink};
 use crate::areas::subjects::SubjectKind;
 use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::error::{Code, Error};
@@ -162,9 +161,10 @@ pub fn follow(cx: &mut Cx<'_>, before: &User, after: &User) -> Result<Vec<HeldLi
         })?;
     }
     match after.role {
-        Some(role) if before.role != after.role || before.is_revived(after) => {
-            oauth::role_given(cx, after.id.as_str(), role)
-        }
+        Some(role) if before.role != after.role || before.is_revived(after) => cx.ask(&RoleGiven {
+            user_id: after.id.as_str().to_owned(),
+            role,
+        }),
         _ => Ok(Vec::new()),
     }
 }

@@ -10,7 +10,6 @@ mod model;
 mod store;
 mod update;
 
-pub(crate) use store::joined_client;
 pub use store::{STATEMENTS, wider_than_granted, write_ceilings};
 pub(super) use store::{may_be_known, resolve};
 

@@ -37,20 +37,6 @@ statements! {
     DELETE = "DELETE FROM oauth_clients WHERE organization_id = ?1 AND id = ?2";
 }
 
-/// Joins the registered client that a row of another table names, as `o`.
-macro_rules! joined_client {
-    ($organization:literal, $id:literal) => {
-        concat!(
-            "LEFT JOIN oauth_clients o ON o.organization_id = ",
-            $organization,
-            " AND o.id = ",
-            $id,
-            " "
-        )
-    };
-}
-pub(crate) use joined_client;
-
 fn read(row: &Row<'_>) -> Result<Registered> {
     let list = |text: &str| serde_json::from_str::<Vec<String>>(text).map_err(Error::internal);
     let method = AuthMethod::parse(row.str(5)?);

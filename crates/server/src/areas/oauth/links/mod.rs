@@ -27,7 +27,6 @@ mod remove;
 mod store;
 
 pub(super) use create::may_be_role;
-pub use model::HeldLink;
 pub(super) use model::Reach;
 pub use store::{
     STATEMENTS, close_first_link, get, import_applied, is_linked, link, link_of_itself, login_name_changed,

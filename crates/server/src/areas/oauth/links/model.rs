@@ -1,5 +1,6 @@
 //! The words and rules of identity links, without storage.
 
+use crate::areas::directory::HeldLink;
 use crate::areas::directory::model::UserId;
 use crate::areas::resources::definition::Line;
 use provost_kernel::Timestamp;
@@ -44,19 +45,6 @@ impl LinkView {
     pub fn is_followed(&self, role: Option<Role>) -> bool {
         self.held_at.is_none() && self.reach.covers(role)
     }
-}
-
-/// A link that is held from now on.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "HeldIdentityLink")]
-pub struct HeldLink {
-    /// The issuer.
-    issuer: String,
-    /// The subject.
-    subject: String,
-    /// Its user.
-    user_id: UserId,
 }
 
 impl From<LinkView> for HeldLink {

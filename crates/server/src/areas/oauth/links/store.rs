@@ -2,13 +2,13 @@
 
 use super::super::foreign::hexadecimal;
 use super::super::grants::User;
-use super::model::{HeldLink, LinkView, Past, REMEMBERED_SECS, Reach};
+use super::model::{LinkView, Past, REMEMBERED_SECS, Reach};
 use crate::announcements::{Departure, ImportApplied, LoginNameChanged, PrincipalEnded};
 use crate::areas::directory::model::UserId;
+use crate::areas::directory::{HeldLink, RoleGiven};
 use crate::areas::mcp_sessions;
 use crate::areas::oauth::fences;
 use crate::areas::subjects::SubjectKind;
-use provost_kernel::auth::Role;
 use provost_kernel::db::Row;
 use provost_kernel::{Cx, Result, SureTime, Timestamp, params, statements};
 use serde_json::{Value, json};
@@ -178,7 +178,8 @@ pub fn link(cx: &mut Cx<'_>, issuer: &str, subject: &str, user_id: &str, reach: 
 
 /// Ends what was allowed for a user who gets a role, or acts in one again, and holds the links whose makers could not give it:
 /// whoever planted one waits for the role in vain (IL-5). Returns the links that are held by it.
-pub fn role_given(cx: &mut Cx<'_>, user_id: &str, role: Role) -> Result<Vec<HeldLink>> {
+pub fn role_given(cx: &mut Cx<'_>, given: &RoleGiven) -> Result<Vec<HeldLink>> {
+    let (user_id, role) = (given.user_id.as_str(), given.role);
     let (org, now) = (cx.org(), cx.now());
     cx.queue(&FORGET_ALLOWED, params![org, user_id])?;
     let mut held = of_user(cx, user_id)?;
