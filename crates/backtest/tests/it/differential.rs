@@ -11,8 +11,8 @@ use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-/// How many cases there are, unless the environment asks for more.
-const CASES: u64 = 500;
+/// How many cases there are at a change, and how many at night, unless the environment says how many.
+const CASES: [u64; 2] = [150, 500];
 /// The first seed, unless the environment asks for another; it is printed, and stands in every failure.
 const FIRST_SEED: u64 = 50_000;
 
@@ -131,7 +131,8 @@ fn with_kills(job: &Job, kills: &[usize]) -> Outcome {
 #[test]
 fn the_engine_equals_the_naive_evaluator_in_every_count() {
     let first = asked("PROVOST_BACKTEST_SEED").unwrap_or(FIRST_SEED);
-    let cases = asked("PROVOST_BACKTEST_CASES").unwrap_or(CASES);
+    let is_night = asked("PROVOST_TEST_NIGHTLY") == Some(1);
+    let cases = asked("PROVOST_BACKTEST_CASES").unwrap_or(CASES[usize::from(is_night)]);
     println!("seeds {first} to {}", first + cases - 1);
     let seen = RefCell::new([0_u64; 5]);
     for seed in first..first + cases {

@@ -7,8 +7,8 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::credential::Schemes;
-use provost_kernel::db::testing::locations;
-use provost_kernel::db::{Access, Conn, Location, migrate};
+use provost_kernel::db::Location;
+use provost_kernel::db::testing::migrated;
 use provost_kernel::entropy::SeededEntropy;
 use provost_kernel::expose::edge::{Edge, EdgeSettings, Tls, serve};
 use provost_kernel::kernel::{Extras, Parts, Settings};
@@ -72,7 +72,7 @@ pub fn each_with<F: Future<Output = ()>>(
     settings: &Settings,
     scenario: impl Fn(Arc<App>) -> F,
 ) {
-    for store in locations(name) {
+    for store in migrated(name, area::MIGRATIONS, START) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -135,16 +135,6 @@ impl App {
         let clock = Arc::new(ManualClock::new(START));
         let entropy = Arc::new(SeededEntropy::new(number));
         let keys = Keys::create(&keys_dir, START, &*entropy).unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                migrate(
-                    &mut Conn::open(&location, Access::Write).unwrap(),
-                    area::MIGRATIONS,
-                    START,
-                )
-                .unwrap()
-            });
-        });
         let kernel = Kernel::start(Parts {
             rights: &[],
             endings: provost_kernel::ends::Endings::NONE,

@@ -1,6 +1,6 @@
 //! The audit log is the driver's own list, entry by entry (R36; D12.4, D12.5, D2.5, D2.10).
 
-use crate::support::{App, Dice, Reply, each, fresh_key, number, with_trio};
+use crate::support::{App, Dice, Reply, each, fresh_key, with_trio, workload};
 use provost_kernel::Timestamp;
 use provost_kernel::auth::OrganizationId;
 use serde_json::{Value, json};
@@ -360,7 +360,7 @@ fn the_log_is_the_drivers_own_list() {
         settle_notes(&app).await;
         let begin = app.entries(&app.organization, 0).await.len();
         let (begin_all, begin_installation) = (i64::try_from(begin).unwrap(), installation(&app).await.len());
-        for _ in 0..number("PROVOST_TEST_AUDIT_REQUESTS", 500) {
+        for _ in 0..workload("PROVOST_TEST_AUDIT_REQUESTS", 150, 500) {
             driver.step().await;
         }
         settle_notes(&app).await;

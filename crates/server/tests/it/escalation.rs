@@ -1,6 +1,6 @@
 //! Nobody hands out more than they hold (R35, SA-3), and the last governor stays (SA-4).
 
-use crate::support::{App, Dice, Reply, each, number};
+use crate::support::{App, Dice, Reply, each, workload};
 use provost_kernel::auth::SCOPES;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -156,7 +156,7 @@ fn an_act_that_hands_out_rights_is_allowed_iff_the_caller_holds_them() {
     each("escalation", |app: Arc<App>| async move {
         let mut dice = Dice::new("escalation");
         let (mut allowed_count, mut refused_count) = (0, 0);
-        for round in 0..number("PROVOST_TEST_PAIRS", 60) {
+        for round in 0..workload("PROVOST_TEST_PAIRS", 30, 60) {
             let must = ["service_accounts:write", "service_accounts:rotate"];
             let caller = Rights::random(&mut dice, Some("admin"), &must);
             let target = if dice.chance(2) {

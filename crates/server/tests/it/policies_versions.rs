@@ -1,7 +1,7 @@
 //! Versions of the policy set: reproducible for ever, without gaps, one for each change of what decides.
 
 use crate::areas::policies::definition;
-use crate::support::{App, Dice, each, fresh_key, number, with_trio};
+use crate::support::{App, Dice, each, fresh_key, with_trio, workload};
 use provost_kernel::db::{Access, Conn, Tx};
 use provost_kernel::{Code, Result};
 use provost_policy::{Definition, Family, PolicySet};
@@ -153,7 +153,7 @@ fn every_version_gives_its_set_for_ever() {
         );
         assert_eq!(empty.set.digest(), PolicySet::new([]).unwrap().digest());
         let mut model = Model::default();
-        for _ in 0..number("PROVOST_TEST_CASES", 120) {
+        for _ in 0..workload("PROVOST_TEST_CASES", 70, 120) {
             model.step(&app, &mut dice).await;
             let now = live(&app).await;
             assert_eq!(usize::try_from(now.sequence).unwrap(), model.versions.len());

@@ -1,7 +1,7 @@
 //! Keys of organizations: re-wrapping, removal of old sealing keys, crypto-shredding (D11.8, RC-2, RC-3).
 
 use crate::areas::resources::{credential_body, make_check, make_resource};
-use crate::support::{App, each, number};
+use crate::support::{App, each, number, workload};
 use crate::torment::run;
 use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::jobs;
@@ -75,7 +75,7 @@ async fn make(app: &App, resource: &str, secret: &str) -> String {
 #[test]
 fn a_rewrap_that_is_killed_between_any_steps_loses_nothing() {
     run::each("rewrap", &unlimited(), |app: Arc<App>| async move {
-        let every = usize::try_from(number("PROVOST_TEST_SECRET_STEP", 7)).unwrap();
+        let every = usize::try_from(workload("PROVOST_TEST_SECRET_STEP", 23, 7)).unwrap();
         let mut opened = 0;
         let resource = make_resource(&app).await;
         let mut kept = BTreeMap::new();

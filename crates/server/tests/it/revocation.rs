@@ -1,6 +1,6 @@
 //! A token that ended is refused from the next request on, on whatever connection it comes (R34).
 
-use crate::support::{App, Dice, each, exchange, number};
+use crate::support::{App, Dice, each, exchange, workload};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn no_dead_token_is_accepted_after_the_answer() {
         let served = app.serve().await;
         let (id, mut token) = app.account("deploy", "auditor", &["audit:read"]).await;
         let path = format!("/service-accounts/{id}");
-        for round in 0..number("PROVOST_TEST_REVOCATIONS", 500) {
+        for round in 0..workload("PROVOST_TEST_REVOCATIONS", 100, 500) {
             let (act, body) = match dice.below(3) {
                 0 => (format!("{path}/tokens"), json!({})),
                 1 => {
@@ -62,7 +62,7 @@ fn no_dead_token_is_accepted_after_the_answer() {
 #[test]
 fn an_account_that_was_disabled_does_not_enable_itself() {
     each("self_enable", |app: Arc<App>| async move {
-        for round in 0..number("PROVOST_TEST_RACES", 100) {
+        for round in 0..workload("PROVOST_TEST_RACES", 30, 100) {
             let (id, token) = app.account(&format!("admin {round}"), "admin", &[]).await;
             assert_eq!(app.used(&token).await.0, 200);
             let (disable, enable) = (

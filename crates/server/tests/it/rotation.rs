@@ -1,8 +1,6 @@
 //! Rotation: a lost answer can always be repaired, and the old token ends when it should (R11, D5.2 to D5.5).
 
-use crate::support::{
-    App, Call, RawReply, Reply, each, each_with, exchange, fresh_key, number, with_trio, workload,
-};
+use crate::support::{App, Call, RawReply, Reply, each, each_with, exchange, fresh_key, with_trio, workload};
 use crate::torment::run;
 use provost_kernel::kernel::Settings;
 use provost_kernel::time::Clock;
@@ -95,7 +93,7 @@ fn unlimited() -> Settings {
 #[test]
 fn a_cut_answer_of_a_rotation_is_repaired_at_every_offset() {
     run::each("cut_rotation", &unlimited(), |app: Arc<App>| async move {
-        let step = workload("PROVOST_TEST_OFFSET_STEP", 13, 1);
+        let step = workload("PROVOST_TEST_OFFSET_STEP", 17, 1);
         repair_at_every_offset(&app, step, async |_| {
             // A new account each time: its answer is short, and so is the test.
             let (id, _) = app.account(&fresh_key(), "auditor", &["audit:read"]).await;
@@ -112,7 +110,7 @@ fn a_cut_answer_of_a_self_rotation_is_repaired_with_the_dead_token() {
         let scopes = ["service_accounts:rotate_self"];
         let (id, mut own) = app.account("deploy", "viewer", &scopes).await;
         let path = format!("/service-accounts/{id}/tokens");
-        let step = number("PROVOST_TEST_OFFSET_STEP", 13);
+        let step = workload("PROVOST_TEST_OFFSET_STEP", 53, 13);
         repair_at_every_offset(&app, step, async |issued: Option<String>| {
             own = issued.unwrap_or_else(|| own.clone());
             app.on_the_wire("POST", &path, &own, &with_trio(json!({}), &fresh_key()))
@@ -124,7 +122,7 @@ fn a_cut_answer_of_a_self_rotation_is_repaired_with_the_dead_token() {
 #[test]
 fn a_cut_answer_of_a_creation_is_repaired() {
     run::each("cut_creation", &unlimited(), |app: Arc<App>| async move {
-        let step = number("PROVOST_TEST_OFFSET_STEP", 13);
+        let step = workload("PROVOST_TEST_OFFSET_STEP", 53, 13);
         repair_at_every_offset(&app, step, async |_| {
             let key = fresh_key();
             let body = json!({ "name": key, "permissionRole": "viewer", "allOfRole": true });

@@ -2,7 +2,7 @@
 
 use crate::replay_cell::assert_nowhere;
 use crate::samples;
-use crate::support::{App, Dice, Reply, each, exchange, fresh_key, number, with_trio};
+use crate::support::{App, Dice, Reply, each, exchange, fresh_key, number, with_trio, workload};
 use provost_kernel::operation::Kind;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -130,7 +130,7 @@ fn no_gateway_token_is_accepted_after_the_uninstall() {
         app.skill("reading").await;
         app.skill("writing").await;
         let other = gateway(&app, &person, "writing").await;
-        for round in 0..number("PROVOST_TEST_REVOCATIONS", 500) {
+        for round in 0..workload("PROVOST_TEST_REVOCATIONS", 60, 500) {
             let token = gateway(&app, &person, "reading").await;
             let path = "/skill-registry/reading/manifest";
             let probe = app.on_the_wire("GET", path, &token, &json!(null));

@@ -1,8 +1,9 @@
 //! Every SQL statement of the program: prepared on both engines, scoped to an organization, and one text for
 //! both engines.
 
-use provost_kernel::db::testing::locations;
-use provost_kernel::db::{Access, Conn, Location, Statement, migrate, to_postgres};
+use crate::support::START;
+use provost_kernel::db::testing::{migrated, migrated_file};
+use provost_kernel::db::{Access, Conn, Location, Statement, to_postgres};
 use provost_server::app;
 use provost_server::areas::ALL;
 use std::collections::BTreeSet;
@@ -32,9 +33,8 @@ fn all() -> Vec<&'static Statement> {
 
 #[test]
 fn every_statement_prepares_on_every_engine() {
-    for store in locations("statements") {
+    for store in migrated("statements", ALL.migrations(), START) {
         let mut conn = store.open();
-        migrate(&mut conn, ALL.migrations(), crate::support::START).unwrap();
         for statement in all() {
             prepare(&mut conn, &store.location(), statement);
         }
@@ -209,13 +209,10 @@ fn one_text_serves_both_engines() {
 
 /// Returns how SQLite goes about a statement.
 fn plan(name: &str, values: &[&str]) -> Option<Vec<String>> {
-    let store = locations("plans")
-        .into_iter()
-        .find(|store| matches!(store.location(), Location::Sqlite(_)))?;
+    let store = migrated_file("plans", ALL.migrations(), START);
     let Location::Sqlite(path) = store.location() else {
         return None;
     };
-    migrate(&mut store.open(), ALL.migrations(), crate::support::START).unwrap();
     let all = all();
     let statement = all.iter().find(|s| s.name.ends_with(name)).unwrap();
     let conn = rusqlite::Connection::open(path).unwrap();
@@ -311,8 +308,7 @@ fn every_list_in_the_source_is_in_the_catalogue() {
 /// Opening a store for reading must be enough for every read that names it as such.
 #[test]
 fn a_reading_connection_refuses_to_write() {
-    for store in locations("reading") {
-        migrate(&mut store.open(), ALL.migrations(), crate::support::START).unwrap();
+    for store in migrated("reading", ALL.migrations(), START) {
         let mut reader = Conn::open(&store.location(), Access::Read).unwrap();
         let write = reader.batch("INSERT INTO installation (name, value) VALUES ('a', 'b')");
         assert!(write.is_err());

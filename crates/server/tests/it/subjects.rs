@@ -1,7 +1,7 @@
 //! Names become subjects exactly as a naive model says (D6).
 
 use crate::areas::directory::{chunk, end, group, import, user};
-use crate::support::{App, Dice, Reply, each, number};
+use crate::support::{App, Dice, Reply, each, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -231,7 +231,7 @@ fn resolving_equals_a_naive_model() {
             Vec::new(),
         );
         let mut resolved = 0;
-        for _ in 0..number("PROVOST_TEST_SUBJECT_STEPS", 120) {
+        for _ in 0..workload("PROVOST_TEST_SUBJECT_STEPS", 60, 120) {
             step(&app, &mut dice, &mut model).await;
             let mut asked = Vec::new();
             for _ in 0..=dice.below(30) {

@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use provost_kernel::area::Areas;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Location;
-use provost_kernel::db::testing::{TestStore, locations};
+use provost_kernel::db::testing::{TestStore, migrated, migrated_file};
 use provost_kernel::entropy::{Entropy, SeededEntropy, SystemEntropy, UnitRng};
 use provost_kernel::expose::edge::{self, Edge, Tls};
 use provost_kernel::expose::http::Reading;
@@ -19,6 +19,7 @@ use provost_kernel::operation::Entry;
 use provost_kernel::time::{Clock, ManualClock};
 use provost_kernel::{Kernel, Timestamp};
 use provost_server::app;
+use provost_server::areas::ALL;
 use provost_server::areas::history::Place;
 use provost_server::proofs::entries;
 use serde_json::{Value, json};
@@ -78,14 +79,17 @@ pub fn once<F: Future<Output = ()>>(name: &str, scenario: impl Fn(Arc<App>) -> F
         rate_limits: false,
         ..Settings::default()
     };
-    let mut stores = locations(name);
-    stores.truncate(if at_night() { stores.len() } else { 1 });
-    on(stores, &settings, scenario);
+    let stores = if at_night() {
+        migrated(name, ALL.migrations(), START)
+    } else {
+        vec![migrated_file(name, ALL.migrations(), START)]
+    };
+    on(&ALL, stores, &settings, scenario);
 }
 
 /// Runs a scenario on every engine with settings of its own.
 pub fn each_with<F: Future<Output = ()>>(name: &str, settings: &Settings, scenario: impl Fn(Arc<App>) -> F) {
-    on(locations(name), settings, scenario);
+    on(&ALL, migrated(name, ALL.migrations(), START), settings, scenario);
 }
 
 /// Runs a scenario of a program of other areas on every engine.
@@ -94,14 +98,15 @@ pub fn each_of<F: Future<Output = ()>>(areas: &'static Areas, name: &str, scenar
         rate_limits: false,
         ..Settings::default()
     };
-    on_of(areas, locations(name), &settings, scenario);
+    on(
+        areas,
+        migrated(name, areas.migrations(), START),
+        &settings,
+        scenario,
+    );
 }
 
-fn on<F: Future<Output = ()>>(stores: Vec<TestStore>, settings: &Settings, scenario: impl Fn(Arc<App>) -> F) {
-    on_of(&provost_server::areas::ALL, stores, settings, scenario);
-}
-
-fn on_of<F: Future<Output = ()>>(
+fn on<F: Future<Output = ()>>(
     areas: &'static Areas,
     stores: Vec<TestStore>,
     settings: &Settings,
@@ -137,7 +142,7 @@ impl App {
     }
 
     pub async fn start(location: Location, settings: Settings) -> Self {
-        Self::start_of(&provost_server::areas::ALL, location, settings).await
+        Self::start_of(&ALL, location, settings).await
     }
 
     async fn start_of(areas: &'static Areas, location: Location, settings: Settings) -> Self {
@@ -171,7 +176,7 @@ impl App {
         let edge = Edge::new(app::edge_settings(), clock.clone(), entropy);
         let router = edge.wrap(app::router(&kernel, READING));
         let judged = || Arc::new(Contract::of(&openapi::document(&kernel.registry)));
-        let contract = if std::ptr::eq(areas, &raw const provost_server::areas::ALL) {
+        let contract = if std::ptr::eq(areas, &raw const ALL) {
             CONTRACT.get_or_init(judged).clone()
         } else {
             judged()
@@ -275,7 +280,7 @@ impl App {
     fn started(&self, location: Location, extras: Extras) -> provost_kernel::Result<Self> {
         let entropy = Arc::new(SystemEntropy);
         let kernel = app::start(app::Installation {
-            areas: &provost_server::areas::ALL,
+            areas: &ALL,
             location: location.clone(),
             keys: Keys::open(&self.keys_dir)?,
             clock: self.clock.clone(),

@@ -1,7 +1,7 @@
 //! The unit of work under test operations: what goes wrong in one unit, clients that leave, lost connections,
 //! two servers on one store, jobs and warnings (invariants WK-1 to WK-3, JB-1).
 
-use crate::support::{App, Dice, each, fresh_key, number, with_trio};
+use crate::support::{App, Dice, each, fresh_key, with_trio, workload};
 use provost_kernel::db::{Access as Mode, Conn, Location, PostgresUrl};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::fence::{EventKind, Readers, TargetKind};
@@ -288,7 +288,7 @@ fn two_servers_on_one_store_act_as_one() {
         }
         let servers = [acting(&outer, settings()), acting(&outer, settings())];
         let (mut storm, mut answers) = (JoinSet::new(), Vec::new());
-        let keys: Vec<String> = (0..number("PROVOST_TEST_TWO_SERVERS", 150))
+        let keys: Vec<String> = (0..workload("PROVOST_TEST_TWO_SERVERS", 50, 150))
             .map(|_| fresh_key())
             .collect();
         for key in &keys {
@@ -344,7 +344,7 @@ fn a_lost_connection_loses_and_doubles_nothing() {
             let app = app.clone();
             clients.spawn(async move {
                 let mut ids = Vec::new();
-                for _ in 0..number("PROVOST_TEST_LOST", 60) {
+                for _ in 0..workload("PROVOST_TEST_LOST", 20, 60) {
                     let key = fresh_key();
                     // A client that is told to try again does so with its key.
                     let reply = loop {

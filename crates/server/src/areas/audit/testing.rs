@@ -4,8 +4,8 @@ use provost_kernel::area::Areas;
 use provost_kernel::audit::{self, Head, Note};
 use provost_kernel::auth::{OrganizationId, Origin, Role};
 use provost_kernel::credential::{Credential, Reach, Schemes, TokenScheme, Use};
-use provost_kernel::db::testing::{TestStore, locations};
-use provost_kernel::db::{Call, Conn, Location, Param, Row, Statement, migrate};
+use provost_kernel::db::testing::{TestStore, migrated};
+use provost_kernel::db::{Call, Conn, Location, Param, Row, Statement};
 use provost_kernel::dispatch::{self, Request};
 use provost_kernel::entropy::{SeededEntropy, UnitRng};
 use provost_kernel::fence::Readers;
@@ -198,7 +198,7 @@ fn boot(location: Location, keys_dir: &Path, clock: &Arc<ManualClock>, seed: u64
 
 /// Runs a test on every engine.
 pub(crate) fn on_every_store(name: &str, test: impl Fn(&mut World)) {
-    for store in locations(name) {
+    for store in migrated(name, crate::areas::ALL.migrations(), START) {
         let mut world = World::new(store);
         test(&mut world);
         world.stop();
@@ -208,7 +208,6 @@ pub(crate) fn on_every_store(name: &str, test: impl Fn(&mut World)) {
 impl World {
     fn new(store: TestStore) -> Self {
         let mut conn = store.open();
-        migrate(&mut conn, crate::areas::ALL.migrations(), START).unwrap();
         let keys_dir = {
             let mut unique = [0; 8];
             let seed = provost_kernel::entropy::Entropy::seed(&provost_kernel::entropy::SystemEntropy);

@@ -1,17 +1,7 @@
 //! Tokens that were given back or whose session was ended: never accepted again, at no server.
 
 use super::*;
-use crate::support::each;
-
-/// How many tokens are revoked; `PROVOST_TEST_REVOCATIONS` raises it.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests are told how much; this is no configuration"
-)]
-fn count() -> usize {
-    let set = std::env::var("PROVOST_TEST_REVOCATIONS").ok();
-    set.and_then(|text| text.parse().ok()).unwrap_or(200)
-}
+use crate::support::{each, workload};
 
 #[test]
 fn what_was_revoked_is_refused_at_the_next_request() {
@@ -20,7 +10,7 @@ fn what_was_revoked_is_refused_at_the_next_request() {
         let client = register(&app, public_client("client")).await;
         let ann = user(&app, "ann@acme.example", Some("viewer")).await;
         let mut accepted = 0;
-        for turn in 0..count() {
+        for turn in 0..workload("PROVOST_TEST_REVOCATIONS", 40, 200) {
             // As many sessions of one user as may begin within a day (MS-7).
             app.advance(50);
             let code = code(&app, &client, &ann, &["policies:read"], None).await;

@@ -1,9 +1,10 @@
 //! What the subjects share: the engines of a run, its size, its progress and its figures.
 
-use crate::support::{App, at_night, number};
+use crate::support::{App, START, at_night, number};
 use provost_kernel::db::Location;
-use provost_kernel::db::testing::{TestStore, locations};
+use provost_kernel::db::testing::{TestStore, migrated, migrated_file};
 use provost_kernel::kernel::Settings;
+use provost_server::areas::ALL;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +39,11 @@ pub fn stores(name: &str) -> Vec<TestStore> {
 /// Returns a store without records on the engines that are asked for, else on these.
 fn on_engines(name: &str, unless_asked: &str) -> Vec<TestStore> {
     let wanted = word("PROVOST_TEST_ENGINE").unwrap_or_else(|| unless_asked.to_owned());
-    let mut stores = locations(name);
+    let mut stores = if wanted == "sqlite" {
+        vec![migrated_file(name, ALL.migrations(), START)]
+    } else {
+        migrated(name, ALL.migrations(), START)
+    };
     stores.retain(|store| wanted == "both" || engine(&store.location()).to_lowercase().starts_with(&wanted));
     assert!(!stores.is_empty(), "no store of the engine {wanted}");
     stores
