@@ -6,7 +6,7 @@
 
 import { fileURLToPath } from "node:url";
 
-import { expect, run, say } from "./steps.mjs";
+import { ALONE, expect, run, say } from "./steps.mjs";
 
 const AGREES = /allow|continue|sign.?in|log.?in|approve|accept/i;
 const DENIES = /deny|cancel|refuse/i;
@@ -73,7 +73,7 @@ export async function walk(url, target, choice = "allow") {
   const seen = [];
   let [at, body, origin, policy] = [new URL(url), undefined, undefined, undefined];
   for (let step = 0; step < 30; step += 1) {
-    const headers = { Accept: "text/html", Cookie: jar.for(at), "Sec-Fetch-Site": origin ? "same-origin" : "none", "Sec-Fetch-Mode": "navigate" };
+    const headers = { ...ALONE, Accept: "text/html", Cookie: jar.for(at), "Sec-Fetch-Site": origin ? "same-origin" : "none", "Sec-Fetch-Mode": "navigate" };
     if (body !== undefined) Object.assign(headers, { "Content-Type": "application/x-www-form-urlencoded", Origin: origin });
     const answer = await fetch(at, { method: body === undefined ? "GET" : "POST", body, headers, redirect: "manual" });
     seen.push(`${body === undefined ? "GET" : "POST"} ${at.origin}${at.pathname} ${answer.status}`);
@@ -115,7 +115,7 @@ async function arrive(url) {
   const end = Date.now() + 30_000;
   for (;;) {
     try {
-      return await fetch(url);
+      return await fetch(url, { headers: ALONE });
     } catch (error) {
       // Refused, so that nothing of the answer can have arrived yet.
       if (error.cause?.code !== "ECONNREFUSED" || Date.now() > end) throw error;

@@ -11,6 +11,18 @@ const CREATE = "createHeadlessDirectoryGroup";
 const GET = "getHeadlessDirectoryGroup";
 const DELETE = "deleteHeadlessDirectoryGroup";
 
+/**
+ * Headers of a request with a connection of its own. One that is used again may have been closed by the other side in the
+ * very moment (a provider waits 5 s for the next request), and `fetch` then fails without asking once more.
+ */
+export const ALONE = { Connection: "close" };
+
+/** What went wrong, and what that came from: `fetch failed` alone says nothing. */
+export function reason(error) {
+  const cause = error?.cause ? `, from ${reason(error.cause)}` : "";
+  return `${String(error?.stack ?? error).slice(0, 1500)}${cause}`;
+}
+
 export function say(step, more = {}) {
   process.stdout.write(`${JSON.stringify({ step, ...more })}\n`);
 }
@@ -167,7 +179,7 @@ export async function run(steps) {
     await steps();
     process.exit(0);
   } catch (error) {
-    say("failed", { text: String(error?.stack ?? error).slice(0, 2000) });
+    say("failed", { text: reason(error).slice(0, 3000) });
     process.exit(1);
   }
 }

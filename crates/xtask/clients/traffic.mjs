@@ -7,12 +7,14 @@ import { createHash, randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
 
 import { walk } from "./browser.mjs";
+import { ALONE, reason } from "./steps.mjs";
 
 const url = process.env.PROVOST_MCP_URL;
 const NEW = "2026-07-28";
 
 async function post(token, revision, message, more = {}) {
   const headers = {
+    ...ALONE,
     "Content-Type": "application/json",
     Accept: "application/json, text/event-stream",
     Authorization: `Bearer ${token}`,
@@ -71,7 +73,7 @@ async function signIn({ signIn: client, redirect, login, scopes }) {
     code_verifier: verifier,
     resource: url,
   });
-  const answer = await fetch(new URL("/oauth/token", origin), { method: "POST", body });
+  const answer = await fetch(new URL("/oauth/token", origin), { method: "POST", body, headers: ALONE });
   const said = await answer.json();
   return { status: answer.status, token: said.access_token, scope: said.scope, text: said.error };
 }
@@ -79,5 +81,5 @@ async function signIn({ signIn: client, redirect, login, scopes }) {
 for await (const line of createInterface({ input: process.stdin })) {
   const asked = JSON.parse(line);
   const doing = asked.signIn ? signIn(asked) : come(asked);
-  console.log(JSON.stringify(await doing.catch((error) => ({ status: 0, text: String(error) }))));
+  console.log(JSON.stringify(await doing.catch((error) => ({ status: 0, text: reason(error) }))));
 }

@@ -52,6 +52,8 @@ const configuration = {
 };
 
 const server = createServer();
+// Longer than any pause between two steps of a sign-in: what is sent again over a connection meets no end of it.
+server.keepAliveTimeout = 120_000;
 server.listen(Number(port), "127.0.0.1", () => {
   const issuer = `http://127.0.0.1:${server.address().port}`;
   const provider = new Provider(issuer, configuration);
