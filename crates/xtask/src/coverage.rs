@@ -78,7 +78,7 @@ fn nextest(wrapper: &Path, words: &[&str]) -> Command {
 
 fn run_tests(arguments: &Arguments, wrapper: &Path, counts: &Path) -> Outcome {
     let surroundings = Surroundings::start(arguments.engine)?;
-    let mut runner = nextest(wrapper, &["run"]);
+    let mut runner = nextest(wrapper, &["run", "--profile", "nightly"]);
     surroundings.tell(&mut runner);
     // Four files a program, into which its processes add their counts when they end.
     runner.env("LLVM_PROFILE_FILE", counts.join("%4m.profraw"));

@@ -170,6 +170,25 @@ pub fn find_or_install_crate(name: &str, version: &str) -> Outcome<PathBuf> {
     Ok(program)
 }
 
+/// The path and the text of every source file below a folder of the repository.
+#[cfg(test)]
+pub fn sources(folder: &str) -> Vec<(String, String)> {
+    let mut folders = vec![root().join(folder)];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((path.display().to_string(), text));
+            }
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -555,6 +555,22 @@ mod tests {
     }
 
     #[test]
+    fn every_test_stands_in_the_target_that_is_run() {
+        let all = process::sources("crates");
+        for large in ALL {
+            let place = match large.target {
+                ["--test", target] => format!("/tests/{target}/"),
+                _ => "/src/".to_owned(),
+            };
+            let test = format!("fn {}(", large.test);
+            let found = all
+                .iter()
+                .filter(|(path, text)| path.contains(&place) && text.contains(&test));
+            assert_eq!(found.count(), 1, "{}: {} in {place}", large.name, large.test);
+        }
+    }
+
+    #[test]
     fn names_are_unique_and_an_unknown_one_is_refused() {
         for (place, large) in ALL.iter().enumerate() {
             assert!(ALL[place + 1..].iter().all(|other| other.name != large.name));

@@ -104,10 +104,10 @@ fn start_cluster() -> Outcome<Cluster> {
 }
 
 fn nextest(arguments: &Arguments) -> Command {
-    let profile = if std::env::var_os("CI").is_some() {
-        "ci"
-    } else {
-        "default"
+    let profile = match std::env::var_os("CI") {
+        _ if arguments.nightly => "nightly",
+        Some(_) => "ci",
+        None => "default",
     };
     let mut command = process::cargo();
     command.args([

@@ -278,7 +278,24 @@ fn words(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
     use serde_json::json;
+
+    #[test]
+    fn every_subject_is_a_test_of_the_suite() {
+        for subject in Subject::value_variants() {
+            let plan = subject.plan();
+            let (module, test) = plan.test.rsplit_once("::").unwrap();
+            let root = format!("server/tests/it/{}", module.replace("::", "/"));
+            let all = process::sources("crates");
+            let is_there = all.iter().any(|(path, text)| {
+                let is_module =
+                    path.ends_with(&format!("{root}.rs")) || path.ends_with(&format!("{root}/mod.rs"));
+                is_module && text.contains(&format!("fn {test}("))
+            });
+            assert!(is_there, "{}: no test {}", plan.word, plan.test);
+        }
+    }
 
     #[test]
     fn figures_are_said_by_engine() {
