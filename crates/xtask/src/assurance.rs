@@ -1,18 +1,17 @@
 //! `docs/assurance.md`: every goal of reliability with the figure that was reached, or "not run".
 //!
-//! The page is made from two things: the table of goals (`goals.rs`), which names tests of the suite, and the records that
-//! runs left. Nothing on it is written by hand beside the table's words, and a test refuses a page that is not what these
+//! The page is made from two things: the goals (`docs/assurance/goals.json`), which name tests of the suite, and the records
+//! that runs left. Nothing on it is written by hand beside the table's words, and a test refuses a page that is not what these
 //! say.
-
-mod goals;
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use serde::Deserialize;
+
 use crate::failure::{Context, Failure, Outcome};
 use crate::process;
 use crate::record::{self, Record, Records};
-use goals::{GOALS, Goal};
 
 /// Write docs/assurance.md from the records of the runs
 #[derive(clap::Args)]
@@ -22,8 +21,33 @@ pub struct Arguments {
     check: bool,
 }
 
+/// One goal.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Goal {
+    /// A heading that begins before this goal.
+    section: Option<String>,
+    /// "R1" and so on.
+    id: String,
+    /// What is promised.
+    promise: String,
+    /// The figure to reach.
+    figure: String,
+    /// Tests of the suite that would refute it.
+    tests: Vec<String>,
+    /// What of the figure is missing, and why; empty when nothing is.
+    open: String,
+}
+
+/// Returns the goals in their order.
+fn goals() -> Outcome<Vec<Goal>> {
+    let file = process::root().join("docs/assurance/goals.json");
+    let text = std::fs::read_to_string(&file).context(format_args!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text).context(format_args!("{} holds no goals", file.display()))
+}
+
 pub fn run(arguments: &Arguments) -> Outcome {
-    let page = page(&record::read()?);
+    let page = page(&goals()?, &record::read()?);
     let file = file();
     if arguments.check {
         let there = std::fs::read_to_string(&file).context(format_args!("cannot read {}", file.display()))?;
@@ -47,9 +71,9 @@ fn file() -> PathBuf {
 /// How many letters of a figure stand on the page; all of it stands with the records.
 const MOST_LETTERS: usize = 200;
 
-fn page(records: &Records) -> String {
+fn page(goals: &[Goal], records: &Records) -> String {
     let count =
-        |keep: fn(Standing) -> bool| GOALS.iter().filter(|goal| keep(standing(goal, records))).count();
+        |keep: fn(Standing) -> bool| goals.iter().filter(|goal| keep(standing(goal, records))).count();
     let mut page = format!(
         "# Assurance\n\n\
          What was tried to break Provost, with which figure, when, and how to try it again. The goals are those that the \
@@ -60,13 +84,13 @@ fn page(records: &Records) -> String {
          Of {} goals {} have a run on record, {} are held by tests of the suite alone, {} were not run. *In part* means that \
          [something is missing](#what-is-missing). Faults that these runs found are in [CHANGELOG.md](../CHANGELOG.md); what \
          the code promises line by line is in [INVARIANTS.md](../INVARIANTS.md).\n",
-        GOALS.len(),
+        goals.len(),
         count(|standing| standing == Standing::Recorded),
         count(|standing| standing == Standing::Suite),
         count(|standing| standing == Standing::NotRun),
     );
-    for goal in GOALS {
-        if let Some(section) = goal.section {
+    for goal in goals {
+        if let Some(section) = &goal.section {
             let _ = write!(
                 page,
                 "\n## {section}\n\n| | goal | verdict | last run | measured by |\n| --- | --- | --- | --- | --- |\n"
@@ -75,7 +99,7 @@ fn page(records: &Records) -> String {
         page.push_str(&row(goal, records));
     }
     page.push_str("\n## What is missing\n\n");
-    for goal in GOALS.iter().filter(|goal| !goal.open.is_empty()) {
+    for goal in goals.iter().filter(|goal| !goal.open.is_empty()) {
         let _ = writeln!(page, "- {}: {}", goal.id, goal.open);
     }
     page
@@ -92,7 +116,7 @@ fn row(goal: &Goal, records: &Records) -> String {
         let goals = std::cmp::Reverse(record.goals.len());
         (goals, &record.date, record.figure.len())
     });
-    let word = match (best, goal.open, goal.tests) {
+    let word = match (best, goal.open.as_str(), goal.tests.as_slice()) {
         (Some(_), "", _) => "**reached**",
         (Some(_), ..) => "**in part**",
         (None, _, []) => "**not run**",
@@ -113,7 +137,7 @@ fn row(goal: &Goal, records: &Records) -> String {
         tests => ways.push(format!("{tests} tests at every change")),
     }
     let cells = [
-        goal.id,
+        goal.id.as_str(),
         &format!("{}: {}", goal.promise, goal.figure),
         &verdict,
         date,
@@ -168,21 +192,7 @@ fn standing(goal: &Goal, records: &Records) -> Standing {
 }
 
 fn speaks_for(record: &Record, goal: &Goal) -> bool {
-    record.goals.iter().any(|id| id == goal.id)
-}
-
-/// Appends the text of every source file below `folder`.
-#[cfg(test)]
-fn sources(folder: &std::path::Path, all: &mut String) -> Outcome {
-    for entry in std::fs::read_dir(folder).context(folder.display())? {
-        let path = entry.context(folder.display())?.path();
-        if path.is_dir() {
-            sources(&path, all)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            all.push_str(&std::fs::read_to_string(&path).context(path.display())?);
-        }
-    }
-    Ok(())
+    record.goals.contains(&goal.id)
 }
 
 #[cfg(test)]
@@ -193,7 +203,7 @@ mod tests {
     fn the_page_says_what_the_records_say() {
         let there = std::fs::read_to_string(file()).unwrap();
         assert!(
-            there == page(&record::read().unwrap()),
+            there == page(&goals().unwrap(), &record::read().unwrap()),
             "write it with: cargo xtask assurance"
         );
     }
@@ -212,16 +222,12 @@ mod tests {
 
     #[test]
     fn goals_are_numbered_and_name_tests_that_exist() {
-        let mut all = String::new();
-        sources(&process::root().join("crates"), &mut all).unwrap();
-        for (index, goal) in GOALS.iter().enumerate() {
+        let all = process::sources("crates");
+        for (index, goal) in goals().unwrap().iter().enumerate() {
             assert_eq!(goal.id, format!("R{}", index + 1));
-            for test in goal.tests {
-                assert!(
-                    all.contains(&format!("fn {test}(")),
-                    "{}: no test {test}",
-                    goal.id
-                );
+            for test in &goal.tests {
+                let is_there = all.iter().any(|(_, text)| text.contains(&format!("fn {test}(")));
+                assert!(is_there, "{}: no test {test}", goal.id);
             }
             assert!(
                 !goal.tests.is_empty()
@@ -235,10 +241,11 @@ mod tests {
 
     #[test]
     fn records_are_about_goals_that_exist() {
+        let goals = goals().unwrap();
         for (name, record) in record::read().unwrap() {
             assert!(!record.goals.is_empty(), "{name}");
             for id in &record.goals {
-                assert!(GOALS.iter().any(|goal| goal.id == id), "{name}: no goal {id}");
+                assert!(goals.iter().any(|goal| goal.id == *id), "{name}: no goal {id}");
             }
         }
     }

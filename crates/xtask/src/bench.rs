@@ -11,13 +11,11 @@ mod modules;
 pub mod place;
 pub mod report;
 mod resolve;
+mod rounds;
 mod scripts;
 mod sessions;
 
-use std::process::Command;
-
 use crate::failure::Outcome;
-use crate::process;
 
 /// What can be measured.
 #[derive(clap::Subcommand)]
@@ -32,10 +30,6 @@ pub enum Subject {
 }
 
 pub fn run(subject: &Subject) -> Outcome {
-    // The load generator shares the cores with the server: an unoptimized one would measure itself.
-    if cfg!(debug_assertions) {
-        return run_optimized();
-    }
     match subject {
         Subject::Api(arguments) => api::run(arguments),
         Subject::Backtest(arguments) => backtest::run(arguments),
@@ -45,11 +39,4 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Resolve(arguments) => resolve::run(arguments),
         Subject::Sessions(arguments) => sessions::run(arguments),
     }
-}
-
-fn run_optimized() -> Outcome {
-    eprintln!("building the load generator with the profile release");
-    process::run(process::cargo().args(["build", "--quiet", "--release", "--package", "xtask"]))?;
-    let mut optimized = Command::new(process::target().join("release").join("xtask"));
-    process::run(optimized.args(std::env::args_os().skip(1)))
 }

@@ -24,7 +24,7 @@ use clap::ValueEnum;
 
 use crate::Engine;
 use crate::failure::{Context, Outcome};
-use crate::postgres::{self, Cluster, Durability};
+use crate::postgres::{Cluster, Durability};
 use crate::product::{self, Bootstrap, Installation, Server, Store, Workplace};
 use administrator::Administrator;
 use install::Tools;
@@ -117,10 +117,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let Some((tools, parts)) = installed(&arguments.parts, &arguments.without)? else {
         return Ok(());
     };
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("ci"), Ok)?;
+    let binary = product::given(arguments.binary.as_ref(), "ci")?;
     let binary = std::path::absolute(binary).context("cannot find the binary")?;
     for engine in arguments.engine.each() {
         for &part in &parts {
@@ -164,20 +161,7 @@ struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     fn set(tools: &'a Tools, engine: Engine, binary: &std::path::Path, folder: PathBuf) -> Outcome<Self> {
-        let mut cluster = None;
-        let store = if engine == Engine::Postgres {
-            let started = Cluster::start(&postgres::find_or_install()?, Durability::None)?;
-            let url = started.url("postgres");
-            cluster = Some(started);
-            Store::Postgres {
-                url,
-                keys: folder.join("keys"),
-            }
-        } else {
-            Store::Sqlite {
-                data: folder.join("data"),
-            }
-        };
+        let (store, cluster) = Store::create(engine, &folder, Durability::None)?;
         let address = product::free_address()?;
         let provider = sign_in::Provider::start(tools, address)?;
         let configuration = folder.join("provost.toml");
@@ -187,11 +171,8 @@ impl<'a> Scene<'a> {
         )
         .context("cannot write a file")?;
         let installation = Installation {
-            binary: binary.to_path_buf(),
-            store,
-            environment: Vec::new(),
-            log: folder.join("server.log"),
             configuration: Some(configuration),
+            ..Installation::new(binary, store, &folder)
         };
         let bootstrap = installation.initialize()?;
         let mut server = installation.launch_at(address)?;

@@ -79,10 +79,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let seed = arguments.seed.unwrap_or_else(random::fresh_seed);
     let command = format!("cargo xtask corrupt --count {}", arguments.count);
     println!("seed {seed} (again with: {command} --seed {seed})");
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("ci"), Ok)?;
+    let binary = product::given(arguments.binary.as_ref(), "ci")?;
     let workplace = base::workplace("corrupt")?;
     let base = Base::make(&binary, &workplace)?;
     let known = {

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
-use crate::postgres::{self, Cluster, Durability};
+use crate::postgres::Durability;
 use crate::product::{self, Installation, Server, Store, Workplace};
 use crate::random::{self, Random};
 use crate::record::Record;
@@ -115,10 +115,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         arguments.cycles,
         arguments.connections
     );
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("ci"), Ok)?;
+    let binary = product::given(arguments.binary.as_ref(), "ci")?;
     let mut figures = Vec::new();
     for engine in arguments.engine.each() {
         let workplace = Workplace::create(&format!("crash-{}", engine.word()))?;
@@ -151,28 +148,8 @@ fn drive(
     binary: &std::path::Path,
     workplace: &Workplace,
 ) -> Outcome<String> {
-    let mut cluster = None;
-    let store = if engine == Engine::Postgres {
-        let started = Cluster::start(&postgres::find_or_install()?, Durability::Full)?;
-        let url = started.url("postgres");
-        cluster = Some(started);
-        Store::Postgres {
-            url,
-            keys: workplace.folder.join("keys"),
-        }
-    } else {
-        Store::Sqlite {
-            data: workplace.folder.join("data"),
-        }
-    };
-    let log = workplace.folder.join("server.log");
-    let installation = Installation {
-        binary: binary.to_path_buf(),
-        store,
-        environment: Vec::new(),
-        log,
-        configuration: None,
-    };
+    let (store, cluster) = Store::create(engine, &workplace.folder, Durability::Full)?;
+    let installation = Installation::new(binary, store, &workplace.folder);
     let bootstrap = installation.initialize()?;
     let mut server = installation.serve()?;
     let scene = set_scene(

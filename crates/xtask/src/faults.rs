@@ -80,10 +80,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         "seed {seed} (again with: cargo xtask faults --seed {seed} --sample {})",
         arguments.sample
     );
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("ci"), Ok)?;
+    let binary = product::given(arguments.binary.as_ref(), "ci")?;
     let workplace = base::workplace("faults")?;
     let base = Base::make(&binary, &workplace)?;
     let began = clock::now();

@@ -81,8 +81,6 @@ pub struct Answer {
     pub replayed: bool,
     pub body: Vec<u8>,
     pub closes: bool,
-    /// The transport session that an MCP server named.
-    pub session: Option<String>,
 }
 
 impl Answer {
@@ -180,7 +178,7 @@ fn read_answer(stream: &mut impl BufRead, without_body: bool) -> Result<Answer, 
     let line = read_line(stream).map_err(|error| lost(None, &error))?;
     let status = parse_status(&line).ok_or_else(|| lost(None, &format!("not a status line: {line:?}")))?;
     let (mut length, mut is_chunked) = (0, false);
-    let (mut replayed, mut closes, mut session) = (false, false, None);
+    let (mut replayed, mut closes) = (false, false);
     loop {
         let line = read_line(stream).map_err(|error| lost(Some(status), &error))?;
         if line.is_empty() {
@@ -192,7 +190,6 @@ fn read_answer(stream: &mut impl BufRead, without_body: bool) -> Result<Answer, 
             "content-length" => length = value.parse().unwrap_or(0),
             "idempotent-replayed" => replayed = value == "true",
             "connection" => closes = value.eq_ignore_ascii_case("close"),
-            "mcp-session-id" => session = Some(value.to_owned()),
             "transfer-encoding" => is_chunked = true,
             _ => {}
         }
@@ -207,7 +204,6 @@ fn read_answer(stream: &mut impl BufRead, without_body: bool) -> Result<Answer, 
         replayed,
         body: body.map_err(|error| lost(Some(status), &error))?,
         closes,
-        session,
     })
 }
 
@@ -286,7 +282,6 @@ mod tests {
                      3\r\n{\"a\r\n4;x=y\r\n\":1}\r\n0\r\n\r\n";
         let answer = read_answer(&mut whole.as_bytes(), false).unwrap();
         assert_eq!(answer.json().unwrap()["a"], 1);
-        assert_eq!(answer.session.as_deref(), Some("s"));
         for cut in 0..whole.len() {
             read_answer(&mut &whole.as_bytes()[..cut], false).unwrap_err();
         }

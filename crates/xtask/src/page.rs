@@ -42,10 +42,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         );
         return Ok(());
     };
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("ci"), Ok)?;
+    let binary = product::given(arguments.binary.as_ref(), "ci")?;
     let binary = std::path::absolute(binary).context("cannot find the binary")?;
     let pictures = process::target().join("page");
     std::fs::create_dir_all(&pictures).context("cannot make a folder for the pictures")?;

@@ -81,10 +81,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let seed = arguments.seed.unwrap_or_else(random::fresh_seed);
     let sizes = format!("--images {} --changes {}", arguments.images, arguments.changes);
     println!("seed {seed} (again with: cargo xtask power {sizes} --seed {seed})");
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("ci"), Ok)?;
+    let binary = product::given(arguments.binary.as_ref(), "ci")?;
     let workplace = base::workplace("power")?;
     let base = Base::make(&binary, &workplace)?;
     let folder = workplace.folder.join("traced");

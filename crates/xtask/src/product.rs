@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
-use crate::{clock, process, random};
+use crate::postgres::{self, Cluster, Durability};
+use crate::{Engine, clock, process, random};
 
 /// Builds the binary with a cargo profile and returns its path.
 pub fn build(profile: &str) -> Outcome<PathBuf> {
@@ -29,6 +30,28 @@ pub fn build(profile: &str) -> Outcome<PathBuf> {
     Ok(process::target().join(profile).join("provost"))
 }
 
+/// Returns the binary that was named, or builds one with a cargo profile.
+pub fn given(binary: Option<&PathBuf>, profile: &str) -> Outcome<PathBuf> {
+    binary.map_or_else(|| build(profile), |binary| Ok(binary.clone()))
+}
+
+/// Builds an example of a package with the profile release, with these words more, and returns its path: a program that knows
+/// what this crate does not.
+pub fn example(package: &str, name: &str, words: &[&str]) -> Outcome<PathBuf> {
+    let mut build = process::cargo();
+    build.args([
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        package,
+        "--example",
+        name,
+    ]);
+    process::run(build.args(words))?;
+    Ok(process::target().join("release").join("examples").join(name))
+}
+
 /// Where an installation keeps its records and keys.
 #[derive(Clone)]
 pub enum Store {
@@ -37,6 +60,17 @@ pub enum Store {
 }
 
 impl Store {
+    /// Returns a new store of an engine in this folder, with a cluster of its own where the engine has one.
+    pub fn create(engine: Engine, folder: &Path, durability: Durability) -> Outcome<(Self, Option<Cluster>)> {
+        if engine != Engine::Postgres {
+            let data = folder.join("data");
+            return Ok((Self::Sqlite { data }, None));
+        }
+        let cluster = Cluster::start(&postgres::find_or_install()?, durability)?;
+        let (url, keys) = (cluster.url("postgres"), folder.join("keys"));
+        Ok((Self::Postgres { url, keys }, Some(cluster)))
+    }
+
     fn arguments(&self) -> Vec<String> {
         match self {
             Self::Sqlite { data } => vec!["--data-dir".into(), data.display().to_string()],
@@ -80,6 +114,17 @@ impl Bootstrap {
 }
 
 impl Installation {
+    /// An installation that nothing is in yet; its log lies in this folder.
+    pub fn new(binary: &Path, store: Store, folder: &Path) -> Self {
+        Self {
+            binary: binary.to_path_buf(),
+            store,
+            environment: Vec::new(),
+            log: folder.join("server.log"),
+            configuration: None,
+        }
+    }
+
     /// The command, with everything that says where the installation is.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
-use crate::postgres::{self, Cluster, Durability};
+use crate::postgres::Durability;
 use crate::product::{self, Bootstrap, Installation, Server, Store, Workplace};
 use crate::record::Record;
 use crate::{Engine, process, python};
@@ -60,10 +60,7 @@ struct Cases {
 
 pub fn run(arguments: &Arguments) -> Outcome {
     let program = install()?;
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("ci"), Ok)?;
+    let binary = product::given(arguments.binary.as_ref(), "ci")?;
     let mut reports = Vec::new();
     for engine in arguments.engine.each() {
         let workplace = Workplace::create(&format!("schemathesis-{}", engine.word()))?;
@@ -141,28 +138,8 @@ fn test(
     binary: &Path,
     folder: &Path,
 ) -> Outcome<Report> {
-    let mut cluster = None;
-    let store = if engine == Engine::Postgres {
-        let started = Cluster::start(&postgres::find_or_install()?, Durability::None)?;
-        let url = started.url("postgres");
-        cluster = Some(started);
-        Store::Postgres {
-            url,
-            keys: folder.join("keys"),
-        }
-    } else {
-        Store::Sqlite {
-            data: folder.join("data"),
-        }
-    };
-    let log = folder.join("server.log");
-    let installation = Installation {
-        binary: binary.to_path_buf(),
-        store,
-        environment: Vec::new(),
-        log,
-        configuration: None,
-    };
+    let (store, cluster) = Store::create(engine, folder, Durability::None)?;
+    let installation = Installation::new(binary, store, folder);
     let bootstrap = installation.initialize()?;
     let server = installation.serve()?;
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Engine;
 use crate::failure::{Context, Failure, Outcome};
-use crate::postgres::{self, Cluster, Durability};
+use crate::postgres::Durability;
 use crate::process;
 use crate::product::{self, Installation, Store, Workplace};
 use guide::Guide;
@@ -31,10 +31,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("ci"), Ok)?;
+    let binary = product::given(arguments.binary.as_ref(), "ci")?;
     // The commands are typed in a folder of their own.
     let binary = std::path::absolute(binary).context("cannot find the binary")?;
     for engine in arguments.engine.each() {
@@ -55,20 +52,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 fn take(engine: Engine, binary: &Path, folder: &Path) -> Outcome<usize> {
-    let mut cluster = None;
-    let store = if engine == Engine::Postgres {
-        let started = Cluster::start(&postgres::find_or_install()?, Durability::None)?;
-        let url = started.url("postgres");
-        cluster = Some(started);
-        Store::Postgres {
-            url,
-            keys: folder.join("keys"),
-        }
-    } else {
-        Store::Sqlite {
-            data: folder.join("data"),
-        }
-    };
+    let (store, cluster) = Store::create(engine, folder, Durability::None)?;
     // Secrets that the server only knows by name: its operator says where they lie.
     let secrets = folder.join("secrets/acme");
     std::fs::create_dir_all(&secrets).context("cannot make a folder")?;
@@ -77,11 +61,8 @@ fn take(engine: Engine, binary: &Path, folder: &Path) -> Outcome<usize> {
     let configuration = folder.join("provost.toml");
     std::fs::write(&configuration, resources::configuration(&secrets)).context("cannot write a file")?;
     let installation = Installation {
-        binary: binary.to_path_buf(),
-        store,
-        environment: Vec::new(),
-        log: folder.join("server.log"),
         configuration: Some(configuration),
+        ..Installation::new(binary, store, folder)
     };
     let bootstrap = installation.initialize()?;
     let server = installation.serve()?;

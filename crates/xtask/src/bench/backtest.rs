@@ -85,10 +85,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         std::fs::remove_dir_all(folder).context("cannot remove the histories")?;
     }
     measured?;
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("release"), Ok)?;
+    let binary = product::given(arguments.binary.as_ref(), "release")?;
     live::measure(&mut said, &binary, arguments.rounds, arguments.policies as usize)?;
     let text = said.text();
     println!("{text}");

@@ -4,39 +4,24 @@ mod growth;
 mod histogram;
 pub mod material;
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::load::{self, Script};
+use super::load::Script;
 use super::machine;
-use super::place::{self, Place};
-use super::report::{self, Goal, Row, median};
+use super::place::Place;
+use super::report::{self, Goal, Row};
+use super::rounds::{Rounds, Series};
 use crate::Engine;
-use crate::failure::{Context, Failure, Outcome};
-use crate::postgres::{self, Binaries};
-use crate::product::{self, Bootstrap, Server};
+use crate::failure::{Failure, Outcome};
 
 /// Measure decisions: 10 to 1 000 policies, 1 to 1 000 events a request, durable and buffered
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The engines to measure
-    #[arg(long, value_enum, default_value_t = Engine::Both)]
-    engine: Engine,
-    /// How often everything is measured; the table shows medians
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
-    /// How long each load lasts, in seconds
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
-    secs: u64,
+    #[command(flatten)]
+    rounds: Rounds,
     /// How many policies there are, in growing order
     #[arg(long, value_delimiter = ',', default_value = "10,100,1000")]
     policies: Vec<usize>,
-    /// Also write the table, with date, machine and versions, to this file
-    #[arg(long)]
-    write: Option<PathBuf>,
-    /// Measure this binary instead of building one with the release profile
-    #[arg(long)]
-    binary: Option<PathBuf>,
 }
 
 /// What is sent: events of one request, how they are recorded, over so many connections.
@@ -68,11 +53,8 @@ const LOADS: [Load; 7] = [
 
 /// The rounds' figures of one load.
 #[derive(Default)]
-struct Series {
-    rates: Vec<f64>,
-    p50: Vec<f64>,
-    p99: Vec<f64>,
-    cpu: Vec<f64>,
+struct Figures {
+    series: Series,
     /// p99 beside that of a raw sync of the same round.
     syncs: Vec<f64>,
     judged_p99: Vec<f64>,
@@ -82,51 +64,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if !arguments.policies.is_sorted() || arguments.policies.first().is_none_or(|count| *count < 10) {
         return Err(Failure::new("--policies grows, and begins at 10 or more"));
     }
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("release"), Ok)?;
-    let postgres = if arguments.engine.has_postgres() {
-        Some(postgres::find_or_install()?)
-    } else {
-        None
-    };
-    let measured = place::each(
-        arguments.engine,
-        "decisions",
-        &binary,
-        postgres.as_ref(),
-        |place| measure(arguments, place),
-    )?;
-    let mut rows: Vec<Row> = measured.into_iter().flatten().collect();
-    rows.extend(growth::measure(
-        &binary,
-        arguments.rounds,
-        Duration::from_secs(arguments.secs),
-    )?);
-    let table = report::table(&rows);
-    println!("{table}");
-    match &arguments.write {
-        Some(path) => write(path, arguments, postgres.as_ref(), &table),
-        None => Ok(()),
-    }
-}
-
-fn write(path: &Path, arguments: &Arguments, postgres: Option<&Binaries>, table: &str) -> Outcome {
-    let mut facts = machine::describe();
-    facts.extend(postgres.map(|binaries| format!("PostgreSQL: {}", binaries.version)));
-    let facts = facts.join("\n- ");
-    let text = format!(
-        "# Benchmark: decisions\n\n\
-         Written by `cargo xtask bench decisions --rounds {} --secs {} --write docs/benchmarks-decisions.md`.\n\n\
-         - {facts}\n\n\
-         {}\n\n\
-         {table}",
-        arguments.rounds,
-        arguments.secs,
-        material::EXPLANATION
-    );
-    std::fs::write(path, text).context(format_args!("cannot write {}", path.display()))
+    let rounds = &arguments.rounds;
+    let measured = rounds.each("decisions", |place| measure(arguments, place))?;
+    let grown = growth::measure(&measured.binary, rounds.count, rounds.length())?;
+    let rows = measured.engines.iter().flatten().chain(&grown);
+    let table = report::table(rows);
+    rounds.conclude("Benchmark: decisions", material::EXPLANATION, &table, &measured)
 }
 
 fn measure(arguments: &Arguments, place: &Place) -> Outcome<Vec<Row>> {
@@ -137,109 +80,58 @@ fn measure(arguments: &Arguments, place: &Place) -> Outcome<Vec<Row>> {
         let server = place.installation.serve()?;
         material::add_policies(&server, &bootstrap, made..*count)?;
         made = *count;
-        let mut series: Vec<_> = LOADS.iter().map(|_| Series::default()).collect();
-        for round in 1..=arguments.rounds {
-            for (load, series) in LOADS.iter().zip(&mut series) {
+        let mut figures: Vec<_> = LOADS.iter().map(|_| Figures::default()).collect();
+        for round in 1..=arguments.rounds.count {
+            for (load, figures) in LOADS.iter().zip(&mut figures) {
                 let raw = machine::measure_syncs(place.disk(), Duration::from_millis(500))?;
                 let raw_ms = raw.p99.as_secs_f64() * 1e3;
                 syncs.push(raw_ms);
-                one_load(
-                    arguments, &server, place, &bootstrap, *load, *count, raw_ms, series,
-                )?;
-                eprintln!(
-                    "{} round {round}/{}: {count} policies, {} events {}, {} connections: {}/s, p99 {} ms, judged {} µs",
-                    engine.name(),
-                    arguments.rounds,
-                    load.events,
-                    load.record,
-                    load.connections,
-                    report::figure(series.rates.last().copied().unwrap_or_default()),
-                    report::figure(series.p99.last().copied().unwrap_or_default()),
-                    report::figure(series.judged_p99.last().copied().unwrap_or_default()),
-                );
+                let requests = material::requests(&bootstrap, load.events, load.record, *count);
+                let (script, judged) = (Script::new(requests), histogram::read(&server)?);
+                let series = &mut figures.series;
+                let rounds = &arguments.rounds;
+                rounds.send(place, &server, load.connections, &script, series)?;
+                let judged = histogram::read(&server)?.since(&judged).quantile(0.99);
+                rounds.say(engine, round, &load.name(*count), series);
+                figures.syncs.extend(series.p99.last().map(|p99| p99 / raw_ms));
+                figures.judged_p99.extend(judged.map(|secs| secs * 1e6));
             }
         }
         server.stop()?;
-        for (load, series) in LOADS.iter().zip(&series) {
-            rows.extend(series.rows(engine, *load, *count));
+        for (load, figures) in LOADS.iter().zip(&figures) {
+            rows.extend(figures.rows(engine, *load, *count));
         }
     }
-    rows.insert(
-        0,
-        Row::new("raw fdatasync, p99", engine.name(), " ms", Goal::None, syncs),
-    );
+    let raw = Row::new("raw fdatasync, p99", engine.name(), " ms", Goal::None, syncs);
+    rows.insert(0, raw);
     Ok(rows)
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the parts of one measurement, used once"
-)]
-fn one_load(
-    arguments: &Arguments,
-    server: &Server,
-    place: &Place,
-    bootstrap: &Bootstrap,
-    load: Load,
-    policies: usize,
-    raw_ms: f64,
-    series: &mut Series,
-) -> Outcome {
-    let script = Script::new(material::requests(bootstrap, load.events, load.record, policies));
-    let cpu = || place.spent(server).whole();
-    load::send(
-        server.address,
-        load.connections,
-        Duration::from_millis(500),
-        &script,
-    )?;
-    let (before, judged) = (cpu(), histogram::read(server)?);
-    let duration = Duration::from_secs(arguments.secs);
-    let measured = load::send(server.address, load.connections, duration, &script)?;
-    let (after, judged_after) = (cpu(), histogram::read(server)?);
-    let p99 = measured.p99.as_secs_f64() * 1e3;
-    #[expect(clippy::cast_precision_loss, reason = "some millions are exact")]
-    if let (Some(before), Some(after)) = (before, after) {
-        let spent = after.saturating_sub(before).as_secs_f64() * 1e6;
-        series.cpu.push(spent / measured.answers as f64);
-    }
-    series.rates.push(measured.per_second());
-    series.p50.push(measured.p50.as_secs_f64() * 1e3);
-    series.p99.push(p99);
-    series.syncs.push(p99 / raw_ms);
-    series
-        .judged_p99
-        .extend(judged_after.since(&judged).quantile(0.99).map(|secs| secs * 1e6));
-    Ok(())
-}
-
-impl Series {
-    fn rows(&self, engine: Engine, load: Load, policies: usize) -> Vec<Row> {
-        let Load {
+impl Load {
+    fn name(self, policies: usize) -> String {
+        let Self {
             events,
             record,
             connections,
-        } = load;
-        let of = format!("{policies} policies, {events} events, {record}, {connections} connections");
-        let mut all = Row::new(&of, engine.name(), "/s", Goal::None, self.rates.clone());
-        all.latencies = Some((median(&self.p50), median(&self.p99)));
-        all.cpu = report::figure(median(&self.cpu));
+        } = self;
+        format!("{policies} policies, {events} events, {record}, {connections} connections")
+    }
+}
+
+impl Figures {
+    fn rows(&self, engine: Engine, load: Load, policies: usize) -> Vec<Row> {
+        let of = load.name(policies);
         let row = |what: &str, unit, goal, values: &[f64]| {
-            Row::new(
-                &format!("{what}: {of}"),
-                engine.name(),
-                unit,
-                goal,
-                values.to_vec(),
-            )
+            let name = format!("{what}: {of}");
+            Row::new(&name, engine.name(), unit, goal, values.to_vec())
         };
-        let mut rows = vec![all];
-        if (events, connections) == (1, 64) {
+        let mut rows = vec![self.series.row(&of, engine, Goal::None)];
+        if (load.events, load.connections) == (1, 64) {
             let judged = Goal::AtMost(100.0);
             rows.push(row("judging one event, p99", " µs", judged, &self.judged_p99));
-            rows.push(match record {
+            rows.push(match load.record {
                 "durable" => row("p99 over raw fdatasync p99", " ×", Goal::AtMost(3.0), &self.syncs),
-                _ => row("p99", " ms", Goal::AtMost(5.0), &self.p99),
+                _ => row("p99", " ms", Goal::AtMost(5.0), &self.series.p99),
             });
         }
         rows

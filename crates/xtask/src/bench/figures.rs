@@ -1,7 +1,8 @@
 //! What the rounds of one engine found, and the goals that it is held against.
 
 use super::machine::Syncs;
-use super::report::{self, Goal, Row, median};
+use super::report::{Goal, Row, median};
+use super::rounds::Series;
 use crate::Engine;
 
 /// What the goals are for one engine.
@@ -25,16 +26,6 @@ const POSTGRES: Goals = Goals {
     mutations: 5_000.0,
 };
 
-/// The rounds' figures of one load.
-#[derive(Default)]
-pub struct Series {
-    pub rates: Vec<f64>,
-    pub p50: Vec<f64>,
-    pub p99: Vec<f64>,
-    pub cpu: Vec<f64>,
-    pub postgres_cpu: Vec<f64>,
-}
-
 /// The table's part of one engine.
 pub fn rows(of: Engine, names: &[&str], series: &[Series], ungrouped: &Series, others: &Others) -> Vec<Row> {
     let engine = of.name();
@@ -52,9 +43,9 @@ pub fn rows(of: Engine, names: &[&str], series: &[Series], ungrouped: &Series, o
     ];
     let mut rows = vec![others.syncs_row(engine)];
     for ((name, series), goal) in names.iter().zip(series).zip(rate_goals) {
-        rows.push(series.row(name, engine, goal));
+        rows.push(series.row(name, of, goal));
     }
-    rows.push(ungrouped.row("one commit per mutation, 64 connections", engine, Goal::None));
+    rows.push(ungrouped.row("one commit per mutation, 64 connections", of, Goal::None));
 
     rows.push(Row::new(
         "grouping gain",
@@ -96,31 +87,6 @@ pub fn rows(of: Engine, names: &[&str], series: &[Series], ungrouped: &Series, o
         others.ready.clone(),
     ));
     rows
-}
-
-impl Series {
-    fn row(&self, name: &str, engine: &'static str, goal: Goal) -> Row {
-        let mut row = Row::new(name, engine, "/s", goal, self.rates.clone());
-        row.latencies = Some((median(&self.p50), median(&self.p99)));
-        if !self.cpu.is_empty() {
-            row.cpu = report::figure(median(&self.cpu));
-        }
-        if !self.postgres_cpu.is_empty() {
-            row.cpu
-                .extend([" + ", &report::figure(median(&self.postgres_cpu))]);
-        }
-        row
-    }
-
-    /// The server's share and PostgreSQL's together.
-    fn whole_cpu(&self) -> Vec<f64> {
-        let postgres = self.postgres_cpu.iter().copied().chain(std::iter::repeat(0.0));
-        self.cpu
-            .iter()
-            .zip(postgres)
-            .map(|(server, postgres)| server + postgres)
-            .collect()
-    }
 }
 
 /// What is measured besides loads.
@@ -185,20 +151,5 @@ mod tests {
         assert!(matches!(syncs(500.0).gain_goal(Engine::Postgres), Goal::AtLeast(goal) if goal > 7.0));
         assert!(matches!(syncs(9000.0).gain_goal(Engine::Sqlite), Goal::AtLeast(goal) if goal < 5.0));
         assert!(matches!(syncs(9000.0).gain_goal(Engine::Postgres), Goal::None));
-    }
-
-    #[test]
-    fn both_shares_of_processor_time_are_added() {
-        let series = Series {
-            cpu: vec![1.0, 2.0],
-            postgres_cpu: vec![10.0, 20.0],
-            ..Series::default()
-        };
-        assert!((median(&series.whole_cpu()) - 16.5).abs() < 1e-9);
-        let series = Series {
-            cpu: vec![1.0],
-            ..Series::default()
-        };
-        assert!((median(&series.whole_cpu()) - 1.0).abs() < 1e-9);
     }
 }

@@ -68,19 +68,14 @@ pub fn send(
     duration: Duration,
     script: &Script,
 ) -> Outcome<Measured> {
-    send_each(address, &vec![script.clone(); connections], duration)
-}
-
-/// Like `send`, over one connection for each script.
-pub fn send_each(address: SocketAddr, scripts: &[Script], duration: Duration) -> Outcome<Measured> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("no runtime")?;
     runtime.block_on(async {
         let mut tasks = JoinSet::new();
-        let mut streams = Vec::with_capacity(scripts.len());
-        for script in scripts {
+        let mut streams = Vec::with_capacity(connections);
+        for _ in 0..connections {
             let stream = TcpStream::connect(address).await.context("cannot connect")?;
             stream.set_nodelay(true).context("cannot set TCP_NODELAY")?;
             streams.push((stream, script.clone()));

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::failure::Outcome;
-use crate::{process, product};
+use crate::process;
+use crate::product;
 
 /// Measure the hop to a process that runs modules: p50 and p99 of one question there and here
 #[derive(clap::Args)]
@@ -18,14 +19,11 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("release"), Ok)?;
-    let package = ["--package", "provost-server", "--example", "measure_workers"];
-    let mut build = process::cargo();
-    process::run(build.args(["build", "--quiet", "--release"]).args(package))?;
-    let examples = process::target().join("release").join("examples");
-    let mut measure = Command::new(examples.join("measure_workers"));
-    process::run(measure.arg(binary).arg(arguments.rounds.to_string()))
+    let binary = product::given(arguments.binary.as_ref(), "release")?;
+    let program = product::example("provost-server", "measure_workers", &[])?;
+    process::run(
+        Command::new(program)
+            .arg(binary)
+            .arg(arguments.rounds.to_string()),
+    )
 }

@@ -67,13 +67,8 @@ impl Place {
             Some(binaries) if engine == Engine::Postgres => Some(Cluster::start(binaries, Durability::Full)?),
             _ => None,
         };
-        let installation = Installation {
-            binary: binary.to_path_buf(),
-            store: store(&workplace, cluster.as_ref(), "main")?,
-            environment: Vec::new(),
-            configuration: None,
-            log: workplace.folder.join("server.log"),
-        };
+        let store = store(&workplace, cluster.as_ref(), "main")?;
+        let installation = Installation::new(binary, store, &workplace.folder);
         Ok(Self {
             workplace,
             cluster,
@@ -85,11 +80,9 @@ impl Place {
     /// Another installation in the same place; nothing is in it yet.
     pub fn beside(&self, name: &str) -> Outcome<Installation> {
         Ok(Installation {
-            binary: self.installation.binary.clone(),
             store: store(&self.workplace, self.cluster.as_ref(), name)?,
-            environment: self.installation.environment.clone(),
-            configuration: None,
             log: self.folder().join(format!("{name}.log")),
+            ..self.installation.clone()
         })
     }
 
@@ -119,12 +112,5 @@ impl Place {
     pub fn remove(self) -> Outcome {
         drop(self.cluster);
         self.workplace.remove()
-    }
-}
-
-impl Spent {
-    /// Of server and PostgreSQL together.
-    pub fn whole(&self) -> Option<Duration> {
-        Some(self.server? + self.postgres.unwrap_or_default())
     }
 }

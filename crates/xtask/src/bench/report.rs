@@ -74,7 +74,7 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// A Markdown table; a ratio below 1 is a goal that is missed.
-pub fn table(rows: &[Row]) -> String {
+pub fn table<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     let mut text = String::from(
         "| Measure | Engine | Median | p50 ms | p99 ms | CPU µs/request | Goal | Ratio to goal |\n\
          |---|---|---:|---:|---:|---:|---:|---:|\n",

@@ -1,17 +1,14 @@
 //! Resolving names to subjects under load, over directories of growing size.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use serde_json::json;
 
-use super::load::{self, Script};
-use super::place::{self, Place};
+use super::load::Script;
+use super::place::Place;
 use super::report::{self, Goal, Row};
+use super::rounds::{Rounds, Series};
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
-use crate::postgres;
-use crate::product::{self, Bootstrap, Server};
+use crate::product::{Bootstrap, Server};
 use crate::{Engine, clock};
 
 /// LIMIT: names of one request (specification §8).
@@ -25,42 +22,27 @@ const CONNECTIONS: usize = 16;
 /// Measure the resolution of 256 names against directories that an import filled
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The engines to measure
-    #[arg(long, value_enum, default_value_t = Engine::Both)]
-    engine: Engine,
-    /// How often everything is measured; the table shows medians
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
-    /// How long each load lasts, in seconds
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
-    secs: u64,
+    #[command(flatten)]
+    rounds: Rounds,
     /// How many users the directory holds, in growing order
     #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000")]
     subjects: Vec<usize>,
-    /// Measure this binary instead of building one with the release profile
-    #[arg(long)]
-    binary: Option<PathBuf>,
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
     if !arguments.subjects.is_sorted() || arguments.subjects.first().is_none_or(|size| *size < NAMES) {
         return Err(Failure::new("--subjects grows, and begins at 256 or more"));
     }
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("release"), Ok)?;
-    let postgres = if arguments.engine.has_postgres() {
-        Some(postgres::find_or_install()?)
-    } else {
-        None
-    };
-    let measured = place::each(arguments.engine, "resolve", &binary, postgres.as_ref(), |place| {
-        measure(arguments, place)
-    })?;
-    let rows: Vec<Row> = measured.into_iter().flatten().collect();
-    println!("{}", report::table(&rows));
-    Ok(())
+    let measured = arguments
+        .rounds
+        .each("resolve", |place| measure(arguments, place))?;
+    arguments.rounds.conclude(
+        "Benchmark: the directory",
+        "Load generator (one thread) and server share the cores. Users are imported in chunks of 500 lines; each request \
+         asks for 256 names that are spread over the whole directory.",
+        &report::table(measured.engines.iter().flatten()),
+        &measured,
+    )
 }
 
 fn measure(arguments: &Arguments, place: &Place) -> Outcome<Vec<Row>> {
@@ -157,44 +139,20 @@ fn load_rounds(
     script: &Script,
     size: usize,
 ) -> Outcome<Vec<Row>> {
-    let engine = place.engine;
-    let (mut rates, mut p50, mut p99) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut cpu, mut postgres_cpu) = (Vec::new(), Vec::new());
-    load::send(server.address, CONNECTIONS, Duration::from_millis(500), script)?;
-    for _ in 0..arguments.rounds {
-        let before = place.spent(server);
-        let duration = Duration::from_secs(arguments.secs);
-        let measured = load::send(server.address, CONNECTIONS, duration, script)?;
-        let after = place.spent(server);
-        #[expect(clippy::cast_precision_loss, reason = "some millions are exact")]
-        let per_request = |after: Option<Duration>, before: Option<Duration>| {
-            Some(after?.saturating_sub(before?).as_secs_f64() * 1e3 / measured.answers as f64)
-        };
-        rates.push(measured.per_second());
-        p50.push(measured.p50.as_secs_f64() * 1e3);
-        p99.push(measured.p99.as_secs_f64() * 1e3);
-        cpu.extend(per_request(after.server, before.server));
-        postgres_cpu.extend(per_request(after.postgres, before.postgres));
+    let mut series = Series::default();
+    let rounds = &arguments.rounds;
+    for _ in 0..rounds.count {
+        rounds.send(place, server, CONNECTIONS, script, &mut series)?;
     }
     let name = format!("resolve {NAMES} of {size} names, {CONNECTIONS} connections");
-    let mut all = Row::new(&name, engine.name(), "/s", Goal::None, rates);
-    all.latencies = Some((report::median(&p50), report::median(&p99)));
-    let row = |what: &str, goal, values| {
-        Row::new(
-            &format!("{what}, {size} subjects"),
-            engine.name(),
-            " ms",
-            goal,
-            values,
-        )
+    let row = |what: &str, goal, values: &[f64]| {
+        let name = format!("{what}, {size} subjects");
+        Row::new(&name, place.engine.name(), " ms", goal, values.to_vec())
     };
-    let mut rows = vec![
-        all,
-        row("p99", Goal::AtMost(20.0), p99),
-        row("server CPU a request", Goal::AtMost(1.0), cpu),
-    ];
-    if !postgres_cpu.is_empty() {
-        rows.push(row("PostgreSQL CPU a request", Goal::None, postgres_cpu));
-    }
-    Ok(rows)
+    let cpu: Vec<f64> = series.cpu.iter().map(|micros| micros / 1e3).collect();
+    Ok(vec![
+        series.row(&name, place.engine, Goal::None),
+        row("p99", Goal::AtMost(20.0), &series.p99),
+        row("server CPU a request", Goal::AtMost(1.0), &cpu),
+    ])
 }

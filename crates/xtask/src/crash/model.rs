@@ -438,7 +438,6 @@ mod tests {
             replayed: false,
             body: body.into_bytes(),
             closes: false,
-            session: None,
         };
         model
             .apply(

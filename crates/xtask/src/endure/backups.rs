@@ -211,14 +211,10 @@ fn restore(installation: &Installation, folder: &Path, keys: &Keys, keeps_tokens
     let configuration = folder.join("provost.toml");
     let text = format!("[store]\nkeys_dir = {:?}\n", keys_folder.display().to_string());
     std::fs::write(&configuration, text).context("cannot write a configuration")?;
+    let data = folder.join("data");
     let restored = Installation {
-        binary: installation.binary.clone(),
-        store: Store::Sqlite {
-            data: folder.join("data"),
-        },
-        environment: installation.environment.clone(),
-        log: folder.join("server.log"),
         configuration: Some(configuration),
+        ..Installation::new(&installation.binary, Store::Sqlite { data }, folder)
     };
     restored.check(&[
         "keys",

@@ -32,15 +32,8 @@ pub fn each(
         choices.engine.word()
     );
     println!("seed {seed} (again with: {command} --seed {seed})");
-    let binary = choices
-        .binary
-        .clone()
-        .map_or_else(|| product::build(purpose.profile), Ok)?;
-    let binaries = if choices.engine.has_postgres() {
-        Some(postgres::find_or_install()?)
-    } else {
-        None
-    };
+    let binary = product::given(choices.binary.as_ref(), purpose.profile)?;
+    let binaries = postgres::find_for(choices.engine)?;
     let mut figures = Vec::new();
     for engine in choices.engine.each() {
         let place = Place::create(&format!("endure-{name}"), engine, &binary, binaries.as_ref())?;

@@ -115,10 +115,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let seed = arguments.seed.unwrap_or_else(random::fresh_seed);
     let command = format!("cargo xtask endure servers --rounds {}", arguments.rounds);
     println!("seed {seed} (again with: {command} --seed {seed})");
-    let binary = arguments
-        .binary
-        .clone()
-        .map_or_else(|| product::build("ci"), Ok)?;
+    let binary = product::given(arguments.binary.as_ref(), "ci")?;
     let workplace = Workplace::create("endure-servers")?;
     let folder = workplace.folder.display().to_string();
     let figure = drive(arguments, &binary, &workplace, seed)
@@ -142,15 +139,13 @@ fn drive(
     let binaries = postgres::find_or_install()?;
     let cluster = Cluster::start(&binaries, Durability::Full)?;
     cluster.create_database(DATABASE)?;
+    let store = Store::Postgres {
+        url: cluster.url(DATABASE),
+        keys: workplace.folder.join("keys"),
+    };
     let installation = |name: &str| Installation {
-        binary: binary.to_path_buf(),
-        store: Store::Postgres {
-            url: cluster.url(DATABASE),
-            keys: workplace.folder.join("keys"),
-        },
-        environment: Vec::new(),
         log: workplace.folder.join(format!("{name}.log")),
-        configuration: None,
+        ..Installation::new(binary, store.clone(), &workplace.folder)
     };
     let installations = [installation("first"), installation("second")];
     let bootstrap = installations[0].initialize()?;

@@ -50,15 +50,8 @@ impl Base {
 
 /// An installation in a folder, there or not.
 pub fn installation(binary: &Path, folder: &Path) -> Installation {
-    Installation {
-        binary: binary.to_path_buf(),
-        store: Store::Sqlite {
-            data: folder.join("data"),
-        },
-        environment: Vec::new(),
-        log: folder.join("server.log"),
-        configuration: None,
-    }
+    let data = folder.join("data");
+    Installation::new(binary, Store::Sqlite { data }, folder)
 }
 
 /// Copies a folder with everything in it, modes included.

@@ -34,14 +34,10 @@ pub fn look(browser: &mut Browser, binary: &Path, folder: &Path, pictures: &Path
         secret.display().to_string()
     );
     std::fs::write(&configuration, declared).context("cannot write a file")?;
+    let data = folder.join("data");
     let installation = Installation {
-        binary: binary.to_path_buf(),
-        store: Store::Sqlite {
-            data: folder.join("data"),
-        },
-        environment: Vec::new(),
-        log: folder.join("server.log"),
         configuration: Some(configuration),
+        ..Installation::new(binary, Store::Sqlite { data }, &folder)
     };
     let bootstrap = installation.initialize()?;
     let server = installation.serve()?;

@@ -22,7 +22,7 @@ Events are tool calls with user, groups, server, model and arguments. Each durab
 synchronous=FULL; PostgreSQL: fsync and synchronous_commit on). Judging is the server's histogram \
 `provost_decision_judge_seconds`: the upper bound of the bucket that holds the 99th of 100 events. The raw fdatasync is \
 measured just before each load, on the same disk. How judging grows is told by the mean of the same histogram, over 4 \
-connections. A ratio of 1 or more is a goal that is reached.";
+connections.";
 
 /// Makes the policies of these numbers.
 pub fn add_policies(server: &Server, bootstrap: &Bootstrap, numbers: Range<usize>) -> Outcome {

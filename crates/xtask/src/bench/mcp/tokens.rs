@@ -4,10 +4,10 @@ use serde_json::json;
 
 use crate::clients::administrator::{Administrator, text};
 use crate::clients::program::Program;
+use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
-use crate::product::{Bootstrap, Server};
-use crate::{clock, process};
+use crate::product::{self, Bootstrap, Server};
 
 /// Registers a client with a key of its own and asks for so many tokens that read accounts.
 pub fn issue(server: &Server, bootstrap: &Bootstrap, count: usize) -> Outcome<Vec<String>> {
@@ -56,16 +56,6 @@ pub fn issue(server: &Server, bootstrap: &Bootstrap, count: usize) -> Outcome<Ve
 
 /// Builds and starts the program that signs: this crate knows no keys.
 fn start() -> Outcome<Program> {
-    let package = [
-        "--package",
-        "provost-oauth",
-        "--example",
-        "assert_client",
-        "--features",
-        "testing",
-    ];
-    let mut build = process::cargo();
-    process::run(build.args(["build", "--quiet", "--release"]).args(package))?;
-    let program = process::target().join("release/examples/assert_client");
+    let program = product::example("provost-oauth", "assert_client", &["--features", "testing"])?;
     Program::start(&mut std::process::Command::new(program)).context("cannot start the program that signs")
 }
