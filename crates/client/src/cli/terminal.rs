@@ -1,12 +1,14 @@
 //! Where a command reads and writes, and what surrounds it. The only place that asks the process for them.
 
+use super::Failure;
 use dialoguer::console::Term;
 use dialoguer::{Input, Password};
 use provost_words::Secret;
 use provost_words::visible::{lines_visible, visible};
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Asks a person.
@@ -99,9 +101,23 @@ impl Terminal {
         let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
     }
 
-    /// Takes standard input away, to be read on another thread.
-    pub fn take_input(&self) -> Box<dyn Read + Send> {
-        std::mem::replace(&mut *lock(&self.stdin), Box::new(io::empty()))
+    /// Opens a file to be read on another thread, or takes standard input away where the path is `-`; its size is known where
+    /// it is a regular file.
+    ///
+    /// Errors: usage, when the file cannot be read or is a folder.
+    pub fn input(&self, path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
+        if path == Path::new("-") {
+            let input = std::mem::replace(&mut *lock(&self.stdin), Box::new(io::empty()));
+            return Ok((input, None));
+        }
+        let cannot = |error: io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
+        let file = File::open(path).map_err(cannot)?;
+        let metadata = file.metadata().map_err(cannot)?;
+        if metadata.is_dir() {
+            return Err(Failure::usage(format!("{} is a folder", path.display())));
+        }
+        let size = metadata.is_file().then_some(metadata.len());
+        Ok((Box::new(file), size))
     }
 
     /// Returns what is left of standard input.

@@ -18,7 +18,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use http::Method;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -112,7 +112,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     let path = matches.get_one::<PathBuf>("file").cloned().unwrap_or_default();
     let format = format_of(matches, &path)?;
     let refused = Refused::new(matches, terminal)?;
-    let (reader, size) = source(&path, terminal)?;
+    let (reader, size) = terminal.input(&path)?;
     let consent = Consent::of(matches, terminal, Confirm::Absent)?;
     let text = |id: &str| matches.get_one::<String>(id).cloned().unwrap_or_default();
     let mut body = json!({
@@ -442,21 +442,6 @@ fn format_of(matches: &ArgMatches, path: &Path) -> Result<Format, Failure> {
             "say what the file holds: --format jsonl or --format csv",
         )),
     }
-}
-
-/// Opens the file; its size is known where it is a regular one.
-fn source(path: &Path, terminal: &Terminal) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
-    if path == Path::new("-") {
-        return Ok((terminal.take_input(), None));
-    }
-    let cannot = |error: io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
-    let file = File::open(path).map_err(cannot)?;
-    let metadata = file.metadata().map_err(cannot)?;
-    if metadata.is_dir() {
-        return Err(Failure::usage(format!("{} is a folder", path.display())));
-    }
-    let size = metadata.is_file().then_some(metadata.len());
-    Ok((Box::new(file), size))
 }
 
 fn member(answer: &Value, pointer: &str) -> Result<String, Failure> {

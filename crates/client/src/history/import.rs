@@ -14,7 +14,7 @@ use http::Method;
 use provost_words::time::{Clock, SystemClock, Timestamp};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     let source = source(matches, &path)?;
     let convert = convert(matches, &path)?;
     let client = Client::connect(matches, terminal)?;
-    let (reader, size) = open(&path, terminal)?;
+    let (reader, size) = terminal.input(&path)?;
     let sent = tokio::select! {
         biased;
         sent = send_all(&client, &source, Chunks::new(reader, convert), size) => sent,
@@ -302,21 +302,6 @@ fn convert(matches: &ArgMatches, path: &Path) -> Result<Convert, Failure> {
         span_ms,
         lines,
     })))
-}
-
-/// Opens the file; its size is known where it is a regular one.
-fn open(path: &Path, terminal: &Terminal) -> Result<(Box<dyn Read + Send>, Option<u64>), Failure> {
-    if path == Path::new("-") {
-        return Ok((terminal.take_input(), None));
-    }
-    let cannot = |error: io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
-    let file = File::open(path).map_err(cannot)?;
-    let metadata = file.metadata().map_err(cannot)?;
-    if metadata.is_dir() {
-        return Err(Failure::usage(format!("{} is a folder", path.display())));
-    }
-    let size = metadata.is_file().then_some(metadata.len());
-    Ok((Box::new(file), size))
 }
 
 #[cfg(test)]

@@ -268,6 +268,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_path_of_a_group_names_files_that_are_there() {
+        let files = crate::process::sources("crates");
+        for path in GROUPS.iter().flat_map(|group| group.paths) {
+            let is_there = files.iter().any(|(file, _)| file.contains(path));
+            assert!(is_there, "no file is at {path}");
+        }
+    }
+
+    #[test]
     fn branches_of_all_types_of_a_generic_function_are_one() {
         let export = r#"{"data":[{"files":[{"filename":"/x/crates/kernel/src/auth.rs",
             "branches":[[3,5,3,9,0,2,0,0,4],[3,5,3,9,1,0,0,0,4],[7,1,7,2,4,0,0,0,4]],
