@@ -7,6 +7,8 @@
 //! ```text
 //! pub static AREA: Area = Area {
 //!     migrations: &migrations!["0027_notes"],                sql files lie in the area's folder
+//!     toolsets: &[NOTES],
+//!     scopes: &[scope("notes:read").readers(), scope("notes:write")],
 //!     operations,
 //!     fences: Some(&fences::FENCES),
 //!     statements: &[store::STATEMENTS],
@@ -27,6 +29,7 @@
 //! records what was seen. And areas that are switched on and off. What the binary holds it serves.
 
 use crate::announcement::{Announcement, Listener, Question};
+use crate::auth::{Scope, Scopes, Toolset};
 use crate::cx::Cx;
 use crate::db::{Conn, Migration, RightsTable, Statement, Tx};
 use crate::doubt::SureTime;
@@ -77,6 +80,10 @@ pub struct Area {
     pub floor: u8,
     /// Its steps of the schema; those of all areas together are numbered without a gap.
     pub migrations: &'static [Migration],
+    /// Its scopes, each with the roles that hold it.
+    pub scopes: &'static [Scope],
+    /// The toolsets that those are of, unless another area declares them.
+    pub toolsets: &'static [Toolset],
     /// Makes its operations.
     pub operations: fn() -> Vec<Entry>,
     /// Who reads the details of what it does; none for one that does nothing that is recorded.
@@ -247,6 +254,8 @@ impl Area {
             says,
             floor: 0,
             migrations: &[],
+            scopes: &[],
+            toolsets: &[],
             operations: Vec::new,
             fences: None,
             statements: &[],
@@ -350,6 +359,15 @@ impl Areas {
                 Some(fences) => registry.area((area.operations)(), fences),
                 None => registry.with((area.operations)()),
             })
+    }
+
+    /// Makes the scopes of these areas those of the running program; before that nobody may do anything.
+    ///
+    /// Errors: `Internal` for declarations that are wrong, and in a program that has other scopes.
+    pub fn install_scopes(&self) -> Result<()> {
+        let toolsets = self.iter().flat_map(|area| area.toolsets).copied().collect();
+        let scopes = self.iter().flat_map(|area| area.scopes).copied().collect();
+        Scopes::of(toolsets, scopes)?.install()
     }
 
     /// Returns the schema, in the order of its numbers.

@@ -8,11 +8,14 @@
 //! INVARIANT AU-1: a token acts in the one organization that its row names; the path must name the same.
 //! INVARIANT AU-2: nobody mints more than they hold.
 
+mod scopes;
+
+pub use scopes::{Scope, ScopeSet, Scopes, Toolset, scope, scopes, toolsets};
+
 use crate::arrival::Arrival;
 use crate::error::{Code, Error, Result};
 use crate::id::TypedId;
 use std::net::IpAddr;
-use std::sync::LazyLock;
 
 crate::id!(
     RequestIdText,
@@ -118,18 +121,9 @@ impl Role {
     /// Returns the scopes that the role can use, and only where somebody named them: no "all of the role" holds them, and
     /// no user does, who has no list of scopes.
     ///
-    /// Whoever pulls gets values in the clear, and whoever inspects asks recorded content one question after the other:
-    /// admins may anyhow, everybody else is chosen for it (ADR 0046).
+    /// These are rights for which somebody is chosen and does not come into by a role (ADR 0046).
     pub fn by_name(self) -> ScopeSet {
-        static BY_NAME: LazyLock<[ScopeSet; 4]> = LazyLock::new(|| {
-            Role::ALL.map(|role| {
-                let inspects = (role == Role::Operator).then_some("policies:inspect");
-                let pulls = (role != Role::Viewer).then_some("managed_config:pull");
-                let names: Vec<_> = inspects.into_iter().chain(pulls).collect();
-                ScopeSet::of(&names)
-            })
-        });
-        BY_NAME[self as usize]
+        Scopes::by_name_to(self)
     }
 
     /// Returns what "all of the role" holds.
@@ -139,227 +133,7 @@ impl Role {
 
     /// Returns the scopes that the role can use at all.
     pub fn grants(self) -> ScopeSet {
-        // Made once: this runs at every request.
-        static GRANTS: LazyLock<[ScopeSet; 4]> = LazyLock::new(|| Role::ALL.map(Role::compute_grants));
-        GRANTS[self as usize]
-    }
-
-    fn compute_grants(self) -> ScopeSet {
-        const SELF_SERVICE: [&str; 2] = ["registry:install", "service_accounts:rotate_self"];
-        let reads = |except: &[&str]| {
-            let wanted = |s: &&str| s.ends_with(":read") && !except.contains(s);
-            SCOPES.iter().copied().filter(wanted).collect::<Vec<_>>()
-        };
-        let names = match self {
-            Role::Admin => return ScopeSet::all(),
-            Role::Operator => [
-                reads(&["service_accounts:read", "mcp:read"]),
-                vec![
-                    "managed_config:rollback",
-                    "policies:backtest",
-                    "policies:decide",
-                    "policies:history",
-                    "llm_gateway:resolve",
-                    "resources:connect",
-                ],
-                self.by_name().to_list(),
-                SELF_SERVICE.to_vec(),
-            ]
-            .concat(),
-            Role::Auditor => [
-                reads(&["mcp:read"]),
-                vec!["audit:export", "policies:history"],
-                self.by_name().to_list(),
-                SELF_SERVICE.to_vec(),
-            ]
-            .concat(),
-            Role::Viewer => [
-                vec!["inventory:read", "policies:read", "fleet:read"],
-                SELF_SERVICE.to_vec(),
-            ]
-            .concat(),
-        };
-        ScopeSet::of(&names)
-    }
-}
-
-/// The areas of the specification, in its words; also OpenAPI tags and MCP toolsets (D3.2).
-pub const TOOLSETS: [&str; 21] = [
-    "mcp_approvals",
-    "audit",
-    "capabilities",
-    "compliance",
-    "findings",
-    "fleet",
-    "governance",
-    "inventory",
-    "investigations",
-    "managed_config",
-    "mcp",
-    "registry",
-    "operations",
-    "policies",
-    "service_accounts",
-    "automation_settings",
-    "llm_gateway",
-    "resources",
-    "resource_credentials",
-    "directory",
-    "events",
-];
-
-/// Every scope that exists, in alphabetical order: a name is found by bisection, and a set lists itself sorted.
-/// A scope's place is its bit; bits are not stored anywhere.
-pub const SCOPES: [&str; 57] = [
-    "audit:export",
-    "audit:read",
-    "audit:write",
-    "automation_settings:read",
-    "automation_settings:write",
-    "capabilities:read",
-    "capabilities:write",
-    "compliance:read",
-    "compliance:write",
-    "directory:read",
-    "directory:write",
-    "events:read",
-    "events:write",
-    "findings:read",
-    "findings:write",
-    "fleet:read",
-    "fleet:write",
-    "governance:read",
-    "governance:write",
-    "inventory:read",
-    "inventory:write",
-    "investigations:read",
-    "investigations:write",
-    "llm_gateway:read",
-    "llm_gateway:resolve",
-    "llm_gateway:write",
-    "managed_config:pull",
-    "managed_config:read",
-    "managed_config:rollback",
-    "managed_config:write",
-    "mcp:read",
-    "mcp:revoke",
-    "mcp:write",
-    "mcp_approvals:read",
-    "mcp_approvals:write",
-    "operations:read",
-    "operations:write",
-    "policies:backtest",
-    "policies:decide",
-    "policies:history",
-    "policies:import_history",
-    "policies:inspect",
-    "policies:read",
-    "policies:write",
-    "registry:install",
-    "registry:read",
-    "registry:write",
-    "resource_credentials:read",
-    "resource_credentials:write",
-    "resources:connect",
-    "resources:read",
-    "resources:write",
-    "service_accounts:read",
-    "service_accounts:rotate",
-    "service_accounts:rotate_any",
-    "service_accounts:rotate_self",
-    "service_accounts:write",
-];
-
-/// A set of scopes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct ScopeSet(u64);
-
-impl ScopeSet {
-    /// Returns every scope.
-    pub fn all() -> Self {
-        Self((1 << SCOPES.len()) - 1)
-    }
-
-    /// Returns the set of these names; unknown names are left out.
-    pub fn of(names: &[&str]) -> Self {
-        names
-            .iter()
-            .filter_map(|n| Self::bit(n))
-            .fold(Self(0), |set, bit| Self(set.0 | bit))
-    }
-
-    /// Returns the set behind a stored, space-separated list. Names that no longer exist grant nothing.
-    pub fn from_store(text: &str) -> Self {
-        text.split(' ')
-            .filter_map(Self::bit)
-            .fold(Self(0), |set, bit| Self(set.0 | bit))
-    }
-
-    fn bit(name: &str) -> Option<u64> {
-        SCOPES.binary_search(&name).ok().map(|place| 1 << place)
-    }
-
-    /// Says whether a name is a scope.
-    pub fn is_known(name: &str) -> bool {
-        Self::bit(name).is_some()
-    }
-
-    /// Adds `x:read` for every `x:write`.
-    #[must_use]
-    pub fn closed(self) -> Self {
-        // The read scope that each scope implies, by place. Made once: this runs at every request.
-        static IMPLIED: LazyLock<[u64; SCOPES.len()]> = LazyLock::new(|| {
-            SCOPES.map(|name| {
-                let toolset = name.strip_suffix(":write");
-                toolset
-                    .and_then(|t| ScopeSet::bit(&format!("{t}:read")))
-                    .unwrap_or(0)
-            })
-        });
-        self.places()
-            .fold(self, |set, place| Self(set.0 | IMPLIED[place]))
-    }
-
-    fn places(self) -> impl Iterator<Item = usize> {
-        (0..SCOPES.len()).filter(move |place| self.0 & (1 << place) != 0)
-    }
-
-    /// Returns what both sets hold.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    /// Returns what either set holds.
-    #[must_use]
-    pub const fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Returns the set without what another holds.
-    #[must_use]
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    /// Says whether the set holds a scope.
-    pub fn has(self, name: &str) -> bool {
-        Self::bit(name).is_some_and(|bit| self.0 & bit != 0)
-    }
-
-    /// Says whether the set holds everything that `other` holds.
-    pub const fn covers(self, other: Self) -> bool {
-        other.0 & !self.0 == 0
-    }
-
-    /// Returns the names in alphabetical order.
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
-        self.places().map(|place| SCOPES[place])
-    }
-
-    /// Returns the names as a sorted list.
-    pub fn to_list(self) -> Vec<&'static str> {
-        self.names().collect()
+        Scopes::granted_to(self)
     }
 }
 
@@ -520,37 +294,69 @@ impl Origin {
 mod tests {
     use super::*;
 
-    #[test]
-    fn scopes_and_roles_stand_where_they_are_looked_for() {
-        assert!(SCOPES.is_sorted());
-        assert!(
-            Role::ALL
-                .iter()
-                .enumerate()
-                .all(|(place, role)| *role as usize == place)
-        );
+    /// The scopes that the kernel's own tests know.
+    pub(super) fn scopes() -> Scopes {
+        let toolset = |name| Toolset {
+            place: 0,
+            name,
+            says: "",
+            title: "Things",
+            holds: "things",
+        };
+        let names = [
+            "audit",
+            "events",
+            "fleet",
+            "managed_config",
+            "policies",
+            "service_accounts",
+        ];
+        let scopes = [
+            scope("audit:export").says("Export").held_by(&[Role::Auditor]),
+            scope("audit:read").readers(),
+            scope("audit:write"),
+            scope("events:read").readers(),
+            scope("events:write"),
+            scope("fleet:read").everybody(),
+            scope("fleet:write"),
+            scope("managed_config:pull")
+                .says("Pull")
+                .by_name(&[Role::Admin, Role::Operator, Role::Auditor]),
+            scope("managed_config:read").readers(),
+            scope("managed_config:rollback")
+                .says("Roll back")
+                .held_by(&[Role::Operator]),
+            scope("managed_config:write"),
+            scope("policies:inspect")
+                .says("Inspect")
+                .by_name(&[Role::Operator]),
+            scope("policies:read").everybody(),
+            scope("policies:write"),
+            scope("service_accounts:read").held_by(&[Role::Auditor]),
+            scope("service_accounts:rotate").says("Rotate"),
+            scope("service_accounts:rotate_any").says("Rotate any"),
+            scope("service_accounts:rotate_self")
+                .says("Rotate oneself")
+                .everybody(),
+            scope("service_accounts:write"),
+        ];
+        Scopes::of(names.map(toolset).to_vec(), scopes.to_vec()).unwrap()
     }
 
     #[test]
-    fn every_toolset_can_be_read_and_written() {
-        for toolset in TOOLSETS {
-            assert!(ScopeSet::is_known(&format!("{toolset}:read")), "{toolset}");
-            assert!(ScopeSet::is_known(&format!("{toolset}:write")), "{toolset}");
-        }
-        assert!(
-            SCOPES
-                .iter()
-                .all(|s| TOOLSETS.contains(&s.split(':').next().unwrap()))
-        );
+    fn roles_stand_where_they_are_looked_for() {
+        let mut places = Role::ALL.iter().enumerate();
+        assert!(places.all(|(place, role)| *role as usize == place));
     }
 
     #[test]
     fn a_set_holds_what_it_was_made_of_and_a_name_twice_is_a_name() {
-        assert_eq!(ScopeSet::all().to_list(), SCOPES);
+        let every = ScopeSet::all().to_list();
+        assert!(every.is_sorted() && every.len() == 19);
         assert_eq!(ScopeSet::default().to_list(), [""; 0]);
         assert!(!ScopeSet::is_known("audit:everything"));
-        for (place, name) in SCOPES.into_iter().enumerate() {
-            let other = SCOPES[(place + 1) % SCOPES.len()];
+        for (place, name) in every.iter().copied().enumerate() {
+            let other = every[(place + 1) % every.len()];
             let alone = ScopeSet::of(&[name, "no:scope", name]);
             assert_eq!(alone.to_list(), [name]);
             assert_eq!(alone, ScopeSet::from_store(&format!("{name} no:scope {name}")));
@@ -597,46 +403,29 @@ mod tests {
     }
 
     #[test]
-    fn a_role_grants_what_is_written_of_it() {
-        let reads_and = |role: Role, acts: &[&str], unread: &[&str]| {
-            let own = ["registry:install", "service_accounts:rotate_self"];
-            let by_name = role.by_name();
-            let is_granted = |name: &&str| {
-                let is_read = by_name.has(name) || name.ends_with(":read") && !unread.contains(name);
-                is_read || acts.contains(name) || own.contains(name)
-            };
-            let granted: Vec<&str> = SCOPES.into_iter().filter(is_granted).collect();
-            assert_eq!(role.grants().to_list(), granted, "{role:?}");
-        };
-        assert_eq!(Role::Admin.grants(), ScopeSet::all());
-        let acts_of_operators = [
-            "llm_gateway:resolve",
-            "managed_config:rollback",
-            "policies:backtest",
-            "policies:decide",
-            "policies:history",
-            "resources:connect",
+    fn a_role_grants_what_is_declared_of_it() {
+        let own = "service_accounts:rotate_self";
+        let reads = [
+            "audit:read",
+            "events:read",
+            "fleet:read",
+            "managed_config:read",
+            "policies:read",
         ];
-        reads_and(
-            Role::Operator,
-            &acts_of_operators,
-            &["service_accounts:read", "mcp:read"],
-        );
-        reads_and(
-            Role::Auditor,
-            &["audit:export", "policies:history"],
-            &["mcp:read"],
-        );
-        assert_eq!(
-            Role::Viewer.grants().to_list(),
-            [
-                "fleet:read",
-                "inventory:read",
-                "policies:read",
-                "registry:install",
-                "service_accounts:rotate_self"
-            ]
-        );
+        let granted = |acts: &[&str]| ScopeSet::of(&[&reads[..], acts, &[own]].concat());
+        assert_eq!(Role::Admin.grants(), ScopeSet::all());
+        let operator = granted(&[
+            "managed_config:pull",
+            "managed_config:rollback",
+            "policies:inspect",
+        ]);
+        assert_eq!(Role::Operator.grants(), operator);
+        let auditor = granted(&["audit:export", "managed_config:pull", "service_accounts:read"]);
+        assert_eq!(Role::Auditor.grants(), auditor);
+        let viewer = ["fleet:read", "policies:read", own];
+        assert_eq!(Role::Viewer.grants().to_list(), viewer);
+        let looks = [&reads[..], &["service_accounts:read"]].concat();
+        assert_eq!(ScopeSet::reads(), ScopeSet::of(&looks));
     }
 
     #[test]
@@ -719,7 +508,11 @@ mod tests {
             ["service_accounts:read", "service_accounts:write"]
         );
         assert_eq!(closed.closed(), closed, "what is implied may stand there as well");
-        let dangerous = ScopeSet::of(&["service_accounts:rotate_any", "audit:export", "mcp:revoke"]);
+        let dangerous = ScopeSet::of(&[
+            "service_accounts:rotate_any",
+            "audit:export",
+            "managed_config:pull",
+        ]);
         assert_eq!(dangerous.closed(), dangerous);
     }
 

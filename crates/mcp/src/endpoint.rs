@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     pub documents: Vec<Document>,
     pub prompts: Vec<Prompt>,
     pub info: ServerConfig,
-    default_toolsets: u32,
+    default_toolsets: u128,
     guard: Guard,
 }
 
@@ -168,7 +168,7 @@ pub fn service(kernel: Arc<Kernel>, options: Options) -> Router {
     Router::new().route("/mcp", any(handler))
 }
 
-fn default_toolsets(words: &[String]) -> u32 {
+fn default_toolsets(words: &[String]) -> u128 {
     let known = |word: &String| selection::toolsets(std::slice::from_ref(word));
     let set = words.iter().fold(0, |set, word| match known(word) {
         Ok(bit) => set | bit,
@@ -177,7 +177,7 @@ fn default_toolsets(words: &[String]) -> u32 {
             set
         }
     });
-    if set == 0 { u32::MAX } else { set }
+    if set == 0 { u128::MAX } else { set }
 }
 
 fn info(options: &Options) -> ServerConfig {

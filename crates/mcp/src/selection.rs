@@ -4,7 +4,7 @@
 //! must not look like a missing right; names of tools are not judged, because that would say what exists (ME-2).
 
 use http::HeaderMap;
-use provost_kernel::auth::TOOLSETS;
+use provost_kernel::auth;
 use provost_kernel::dispatch::percent_decode;
 use provost_kernel::expose::mcp::is_read_only;
 use provost_kernel::operation::Meta;
@@ -19,8 +19,8 @@ const MAX_CHARS: usize = 4096;
 /// What a request selects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selection {
-    /// A bit for every toolset, by its place.
-    toolsets: u32,
+    /// A bit for every toolset, by its place. There are no more of them than scopes.
+    toolsets: u128,
     tools: Vec<String>,
     read_only: bool,
 }
@@ -28,17 +28,21 @@ pub(crate) struct Selection {
 /// Returns the toolsets of a list of words.
 ///
 /// Errors: `InvalidRequest`, naming the word and the words there are.
-pub(crate) fn toolsets(words: &[String]) -> Result<u32> {
+pub(crate) fn toolsets(words: &[String]) -> Result<u128> {
     words.iter().try_fold(0, |set, word| Ok(set | bit(word)?))
 }
 
-fn bit(word: &str) -> Result<u32> {
-    let place = TOOLSETS.iter().position(|toolset| *toolset == word);
-    place.map(|place| 1 << place).ok_or_else(|| {
+fn place(word: &str) -> Option<usize> {
+    auth::toolsets().iter().position(|toolset| toolset.name == word)
+}
+
+fn bit(word: &str) -> Result<u128> {
+    place(word).map(|place| 1 << place).ok_or_else(|| {
+        let known: Vec<&str> = auth::toolsets().iter().map(|toolset| toolset.name).collect();
         let message = format!(
             "there is no toolset \"{}\"; there are default, all, {}",
             crate::content::cut(word),
-            TOOLSETS.join(", ")
+            known.join(", ")
         );
         Error::new(Code::InvalidRequest, message)
     })
@@ -48,7 +52,7 @@ impl Selection {
     /// Reads the selection of a request; `default` is what that word, and no selection, stand for.
     ///
     /// Errors: `InvalidRequest` for an unknown toolset, an unknown parameter, or what is said twice differently.
-    pub fn read(query: Option<&str>, headers: &HeaderMap, default: u32) -> Result<Self> {
+    pub fn read(query: Option<&str>, headers: &HeaderMap, default: u128) -> Result<Self> {
         let asked = parameters(query)?;
         let of = |name, header| merged(name, &asked, header, headers);
         let toolsets_list = of("toolsets", TOOLSETS_HEADER)?;
@@ -74,21 +78,20 @@ impl Selection {
 
     /// Says whether an operation is selected.
     pub fn has(&self, meta: &Meta) -> bool {
-        let place = TOOLSETS.iter().position(|toolset| *toolset == meta.toolset);
-        let by_toolset = place.is_some_and(|place| self.toolsets & (1 << place) != 0);
+        let by_toolset = place(meta.toolset).is_some_and(|place| self.toolsets & (1 << place) != 0);
         (by_toolset || self.tools.iter().any(|tool| tool == meta.id))
             && (!self.read_only || is_read_only(meta))
     }
 }
 
-fn selected(words: &[String], default: u32) -> Result<u32> {
+fn selected(words: &[String], default: u128) -> Result<u128> {
     if words.is_empty() {
         return Err(invalid("toolsets names no toolset; leave it out for the default"));
     }
     words.iter().try_fold(0, |set, word| {
         Ok(set
             | match word.as_str() {
-                "all" => (1 << TOOLSETS.len()) - 1,
+                "all" => (0..auth::toolsets().len()).fold(0, |all, place| all | 1 << place),
                 "default" => default,
                 word => bit(word)?,
             })
@@ -156,8 +159,32 @@ fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use provost_kernel::auth::{Scopes, Toolset, scope};
+
+    const TOOLSETS: [&str; 3] = ["audit", "inventory", "policies"];
+
+    fn install_scopes() {
+        let toolset = |name| Toolset {
+            place: 0,
+            name,
+            says: "",
+            title: "Things",
+            holds: "things",
+        };
+        let scopes = [
+            "audit:read",
+            "audit:write",
+            "inventory:read",
+            "inventory:write",
+            "policies:read",
+            "policies:write",
+        ];
+        let made = Scopes::of(TOOLSETS.map(toolset).to_vec(), scopes.map(scope).to_vec());
+        made.and_then(Scopes::install).unwrap();
+    }
 
     fn read(query: &str, headers: &[(&'static str, &'static str)]) -> Result<Selection> {
+        install_scopes();
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());

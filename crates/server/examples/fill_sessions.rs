@@ -4,7 +4,7 @@
 //! a session alone, so that whoever asks knows what there is: 40 clients, 2 000 accounts, 20 000 users, 30 sets of scopes.
 #![forbid(unsafe_code)]
 
-use provost_kernel::auth::{SCOPES, ScopeSet};
+use provost_kernel::auth::ScopeSet;
 use provost_kernel::db::{Access, Conn, Location, Param, PostgresUrl, Statement};
 use provost_kernel::{Secret, Timestamp, params};
 use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor, SessionId};
@@ -30,6 +30,7 @@ fn main() -> Outcome {
         "sqlite" => Location::Sqlite(place.into()),
         _ => Location::Postgres(PostgresUrl::new(Secret::new(place.clone()))),
     };
+    provost_server::areas::ALL.install_scopes().map_err(said)?;
     let mut conn = Conn::open(&location, Access::Write).map_err(said)?;
     match task.as_str() {
         "fill" => fill(&mut conn, engine == "postgres", organization, count.parse()?),
@@ -63,8 +64,8 @@ fn id(kind: &str, number: usize) -> String {
 }
 
 fn scopes(set: usize) -> ScopeSet {
-    let chosen: Vec<&str> = SCOPES
-        .into_iter()
+    let chosen: Vec<&str> = ScopeSet::all()
+        .names()
         .enumerate()
         .filter(|(place, _)| mixed(set * 100 + place).is_multiple_of(6))
         .map(|(_, scope)| scope)

@@ -24,9 +24,12 @@ use provost_kernel::{Kernel, Secret, params};
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Returns every operation of the product.
-pub fn registry() -> Registry {
-    areas::ALL.registry()
+/// Returns every operation of the product, whose scopes are those of the program from then on.
+///
+/// Errors: `Internal` in a program that has other scopes.
+pub fn registry() -> Result<Registry> {
+    areas::ALL.install_scopes()?;
+    Ok(areas::ALL.registry())
 }
 
 /// Returns every statement catalogue, by place, for the test that prepares them on both engines.
@@ -74,6 +77,8 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
         settings,
         extras,
     } = installation;
+    // Preparing the store reads rights already.
+    areas.install_scopes()?;
     // A connection is used on a storage thread only: callers may be inside an async runtime.
     let now = clock.now();
     let prepared = std::thread::scope(|scope| {

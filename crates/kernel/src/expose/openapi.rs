@@ -6,6 +6,7 @@
 mod headers;
 
 use super::http::BASE;
+use crate::auth::toolsets;
 use crate::operation::{Access, BodyLimit, Consent, Entry, IN_QUERY, Kind, Registry};
 use crate::text::{IdempotencyKey, Reason};
 use schemars::generate::SchemaSettings;
@@ -32,7 +33,7 @@ pub fn document(registry: &Registry) -> Value {
     let mut tags: Vec<&str> = registry.entries().iter().map(|e| e.meta.toolset).collect();
     tags.sort_unstable();
     tags.dedup();
-    let tag = |name: &str| json!({ "name": name, "description": area(name) });
+    let tag = |name: &str| json!({ "name": name, "description": about(name) });
     let tags: Vec<Value> = tags.into_iter().map(tag).collect();
     let mut schemas: Map<String, Value> = generator.take_definitions(true);
     // Only answers have named schemas; what requests may say stands in them.
@@ -90,26 +91,10 @@ pub(super) fn portable(schema: &mut Value) {
     }
 }
 
-/// Returns what an area is about, for the document's readers.
-fn area(toolset: &str) -> &'static str {
-    match toolset {
-        "audit" => "What happened, entry by entry, with proofs that nothing of it was changed.",
-        "automation_settings" => "How automation behaves in the organization.",
-        "capabilities" => "What the caller may do, and the limits that hold.",
-        "directory" => "Users, groups and memberships, and their import from files.",
-        "events" => "Events of the organization as a feed.",
-        "fleet" => "Machines that are managed.",
-        "inventory" => "What is in use in the organization.",
-        "llm_gateway" => "What the LLM gateway asks: whom names mean.",
-        "managed_config" => "Configuration that machines take: profiles, releases, rollbacks.",
-        "mcp" => "Sessions of remote MCP clients, and the clients themselves.",
-        "policies" => "Policies, their versions and plans, decisions, history and backtests.",
-        "registry" => "Skills: published, installed, withdrawn.",
-        "resource_credentials" => "The credentials of resources; no secret is ever returned.",
-        "resources" => "Data systems and the gateways in front of them.",
-        "service_accounts" => "Accounts of programs, and their tokens.",
-        _ => "",
-    }
+/// Returns what a toolset is about, for the document's readers.
+fn about(name: &str) -> &'static str {
+    let toolset = toolsets().iter().find(|toolset| toolset.name == name);
+    toolset.map_or("", |toolset| toolset.says)
 }
 
 fn envelope_schema() -> Value {

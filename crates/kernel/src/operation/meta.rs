@@ -164,7 +164,7 @@ pub struct Meta {
     pub method: Method,
     /// The path behind `/api/headless/v1/organizations/{organizationId}`. `{name}` is one segment, `{*name}` one or more.
     pub path: &'static str,
-    /// One of [`crate::auth::TOOLSETS`].
+    /// The name of one of [`crate::auth::toolsets`].
     pub toolset: &'static str,
     /// Read or write.
     pub kind: Kind,

@@ -1,7 +1,7 @@
 //! An area that exists in these tests alone: things, tokens, sessions.
 
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
-use provost_kernel::auth::{OrganizationId, Role, ScopeSet};
+use provost_kernel::auth::{OrganizationId, Role, ScopeSet, Scopes, Toolset, scope};
 use provost_kernel::credential::{
     Admission, Credential, McpClient, Reach, Sessions, TokenScheme, Use, Verified,
 };
@@ -54,6 +54,39 @@ CREATE TABLE sessions (organization_id TEXT NOT NULL, token_id TEXT NOT NULL, cl
   PRIMARY KEY (organization_id, token_id, client));
 CREATE TABLE things (organization_id TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (organization_id, id));
 ";
+
+/// Makes the scopes of the things those of the program.
+pub fn install_scopes() {
+    let names = ["audit", "inventory", "managed_config", "policies", "registry"];
+    let toolsets = names.map(|name| Toolset {
+        place: 0,
+        name,
+        says: "",
+        title: "Things",
+        holds: "things",
+    });
+    let scopes = [
+        scope("audit:export")
+            .says("Export things")
+            .held_by(&[Role::Auditor]),
+        scope("audit:read").readers(),
+        scope("audit:write"),
+        scope("inventory:read").everybody(),
+        scope("inventory:write"),
+        scope("managed_config:read").readers(),
+        scope("managed_config:rollback")
+            .says("Clear things")
+            .held_by(&[Role::Operator]),
+        scope("managed_config:write"),
+        scope("policies:read").everybody(),
+        scope("policies:write"),
+        scope("registry:install").says("Touch things").everybody(),
+        scope("registry:read").readers(),
+        scope("registry:write"),
+    ];
+    let made = Scopes::of(toolsets.to_vec(), scopes.to_vec());
+    made.and_then(Scopes::install).unwrap();
+}
 
 statements! {
     /// A token by its lookup id.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
-use provost_kernel::auth::OrganizationId;
+use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::credential::Schemes;
 use provost_kernel::db::Location;
 use provost_kernel::db::testing::migrated;
@@ -129,6 +129,7 @@ fn options() -> Options {
 impl App {
     async fn start(location: Location, more: usize, settings: Settings) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        area::install_scopes();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let keys_dir = std::env::temp_dir().join(format!("provost-mcp-keys-{}-{number}", std::process::id()));
         let _ = std::fs::remove_dir_all(&keys_dir);
@@ -171,7 +172,7 @@ impl App {
             supervisor,
         };
         app.admin = app
-            .token("acme", "root", "admin", &provost_kernel::auth::SCOPES)
+            .token("acme", "root", "admin", &ScopeSet::all().to_list())
             .await;
         app
     }

@@ -28,6 +28,7 @@ pub mod managed_config;
 pub mod mcp_sessions;
 pub mod oauth;
 pub mod otlp;
+mod planned;
 pub mod policies;
 pub mod resource_credentials;
 pub mod resources;
@@ -63,7 +64,14 @@ static LIST: &[&Area] = &[
     &oauth::AREA,
     &restore::AREA,
     &capabilities::AREA,
+    &planned::AREA,
 ];
+
+/// Makes the scopes of the product those of a test's program.
+#[cfg(test)]
+pub(crate) fn install_scopes() {
+    ALL.install_scopes().unwrap();
+}
 
 #[cfg(test)]
 mod tests {
@@ -71,7 +79,8 @@ mod tests {
     use super::audit::testing::on_every_store;
     use crate::announcements::SessionsEnded;
     use provost_kernel::area::{Check, Ends};
-    use provost_kernel::auth::OrganizationId;
+    use provost_kernel::auth::{OrganizationId, ScopeSet, toolsets};
+    use provost_kernel::operation::Access;
     use provost_kernel::{Code, Timestamp};
     use std::collections::BTreeSet;
 
@@ -89,6 +98,31 @@ mod tests {
                 Check::Find(_) => {}
                 Check::Nothing(why) => assert!(why.len() > 10, "{}", area.name),
                 Check::Unsaid => panic!("{} has neither a check nor a reason why it needs none", area.name),
+            }
+        }
+    }
+
+    #[test]
+    fn each_operation_is_of_a_toolset_and_needs_scopes_that_areas_declare() {
+        super::install_scopes();
+        for entry in ALL.registry().entries() {
+            let meta = entry.meta;
+            assert!(
+                toolsets().iter().any(|toolset| toolset.name == meta.toolset),
+                "{}",
+                meta.id
+            );
+            let [scope, other] = match meta.access {
+                Access::Authenticated => continue,
+                Access::Scoped { scope, .. } => [scope, scope],
+                Access::ScopedEither { scope, other, .. } => [scope, other],
+                Access::ScopedOrSelf {
+                    scope, self_scope, ..
+                } => [scope, self_scope],
+            };
+            let to_perform = meta.performance.map_or(scope, |performance| performance.scope);
+            for scope in [scope, other, to_perform] {
+                assert!(ScopeSet::is_known(scope), "{}: {scope}", meta.id);
             }
         }
     }

@@ -21,7 +21,7 @@ mod store_flags;
 
 pub use failure::{Failure, Outcome};
 
-use crate::modules;
+use crate::{areas, modules};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 use provost_kernel::db::Statement;
 use std::process::ExitCode;
@@ -112,6 +112,7 @@ fn group(name: &'static str, about: &'static str) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> Outcome {
+    areas::ALL.install_scopes()?;
     let mut path = Vec::new();
     let mut inner = matches;
     while let Some((name, below)) = inner.subcommand() {

@@ -22,7 +22,7 @@ pub struct OpenApi {
 impl OpenApi {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
-        let registry = app::registry();
+        let registry = app::registry()?;
         let document = if self.mcp {
             serde_json::Value::Array(mcp::tools(&registry))
         } else {

@@ -146,7 +146,7 @@ const FACTS: [Fact; 2] = [
 ];
 
 fn document() -> Value {
-    openapi::document(&app::registry())
+    openapi::document(&app::registry().unwrap())
 }
 
 fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {

@@ -1,7 +1,6 @@
 //! Nobody hands out more than they hold (R35, SA-3), and the last governor stays (SA-4).
 
-use crate::support::{App, Dice, Reply, each, workload};
-use provost_kernel::auth::SCOPES;
+use crate::support::{App, Dice, Reply, each, every_scope, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -58,7 +57,7 @@ impl Rights {
                 .map(|toolset| format!("{toolset}:write"));
             list.contains(scope) || write.is_some_and(|w| list.contains(&w.as_str()))
         };
-        SCOPES
+        every_scope()
             .into_iter()
             .filter(|s| granted(self.role, s) && holds(s))
             .collect()
@@ -81,7 +80,11 @@ impl Rights {
         let mut gives = self.effective();
         if self.scopes.is_none() {
             // Who has all of a role gives what the role holds by name alone.
-            gives.extend(SCOPES.into_iter().filter(|scope| by_name(self.role, scope)));
+            gives.extend(
+                every_scope()
+                    .into_iter()
+                    .filter(|scope| by_name(self.role, scope)),
+            );
         }
         gives
     }
@@ -93,7 +96,10 @@ impl Rights {
         }
         // Few scopes, many, and nearly all: subsets in both directions come up often enough.
         let (among, from) = *dice.pick(&[(2, 8), (8, 9), (20, 21)]);
-        let mut scopes: Vec<_> = SCOPES.into_iter().filter(|_| dice.below(from) < among).collect();
+        let mut scopes: Vec<_> = every_scope()
+            .into_iter()
+            .filter(|_| dice.below(from) < among)
+            .collect();
         scopes.extend(must);
         scopes.sort_unstable();
         scopes.dedup();

@@ -266,7 +266,7 @@ fn an_act_withholds_its_details_whatever_it_was_about() {
 /// Proves FE-1.
 #[test]
 fn every_kind_is_declared_once_and_every_operation_has_its_readers() {
-    let registry = app::registry();
+    let registry = app::registry().unwrap();
     let fences = registry.fences();
     let once = |words: Vec<&str>| {
         let distinct: BTreeSet<&str> = words.iter().copied().collect();

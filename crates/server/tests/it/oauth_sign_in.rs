@@ -12,8 +12,8 @@ mod real;
 mod steps;
 mod visitor;
 
-use crate::support::{App, segments};
-use provost_kernel::auth::{OrganizationId, SCOPES};
+use crate::support::{App, every_scope, segments};
+use provost_kernel::auth::OrganizationId;
 use provost_kernel::kernel::Extras;
 use provost_server::areas::oauth::sign_in::{Declared, Http, Providers};
 use rustls::RootCertStore;
@@ -49,7 +49,8 @@ pub fn with_providers(app: &App, declared: Vec<Declared>) -> App {
 
 /// Registers a client of the application's organization, for all scopes if none is named; returns its id.
 pub async fn client(app: &App, name: &str, redirect_uris: &[&str], scopes: &[&str]) -> String {
-    let scopes = if scopes.is_empty() { &SCOPES[..] } else { scopes };
+    let every = every_scope();
+    let scopes = if scopes.is_empty() { &every } else { scopes };
     let body = json!({
         "name": name,
         "redirectUris": redirect_uris,

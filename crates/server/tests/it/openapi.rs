@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 fn document() -> Value {
-    openapi::document(&app::registry())
+    openapi::document(&app::registry().unwrap())
 }
 
 fn pretty(value: &Value) -> String {
@@ -50,7 +50,7 @@ fn the_committed_documents_are_those_of_the_program() {
     assert_golden("openapi/headless-v1.json", &pretty(&document()));
     let commands = Api::parse(&document()).unwrap();
     assert_golden("openapi/commands-v1.jsonl", &catalogue::table(&commands));
-    let tools = Value::from(mcp::tools(&app::registry()));
+    let tools = Value::from(mcp::tools(&app::registry().unwrap()));
     assert_golden("openapi/mcp-tools.json", &pretty(&tools));
 }
 
@@ -85,7 +85,7 @@ fn every_operation_is_named_described_and_declared_whole() {
     assert_eq!(document["openapi"], "3.1.0");
     assert_eq!(document["info"]["version"], "0.1.0");
     let operations = operations(&document);
-    assert_eq!(operations.len(), app::registry().entries().len());
+    assert_eq!(operations.len(), app::registry().unwrap().entries().len());
     let mut ids = BTreeSet::new();
     let tags: Vec<&Value> = document["tags"]
         .as_array()
@@ -147,7 +147,7 @@ fn every_operation_is_named_described_and_declared_whole() {
         }
         let responses = operation["responses"].as_object().unwrap();
         assert!(responses.contains_key("default"), "{id}");
-        let also = app::registry().find(id).unwrap().meta.also;
+        let also = app::registry().unwrap().find(id).unwrap().meta.also;
         let successes = 1 + usize::from(also.is_some_and(|status| status < 300));
         assert_eq!(
             responses.keys().filter(|s| s.starts_with('2')).count(),
@@ -172,7 +172,7 @@ fn every_operation_is_named_described_and_declared_whole() {
 
 #[test]
 fn a_repeated_answer_has_every_header_of_the_first() {
-    let registry = app::registry();
+    let registry = app::registry().unwrap();
     let writes = registry
         .entries()
         .iter()
@@ -207,7 +207,7 @@ fn answers_have_no_null() {
 #[test]
 fn every_command_is_unique() {
     let mut commands = BTreeSet::new();
-    for entry in app::registry().entries() {
+    for entry in app::registry().unwrap().entries() {
         let [group, verb] = entry.meta.command;
         assert!(!group.is_empty() && !verb.is_empty(), "{}", entry.meta.id);
         assert!(commands.insert((group, verb)), "{group} {verb} is there twice");
@@ -216,7 +216,7 @@ fn every_command_is_unique() {
 
 #[test]
 fn every_tool_can_be_offered_to_a_model() {
-    let registry = app::registry();
+    let registry = app::registry().unwrap();
     let tools = mcp::tools(&registry);
     assert_eq!(tools.len(), registry.entries().len());
     for (tool, entry) in tools.iter().zip(registry.entries()) {
@@ -246,7 +246,7 @@ fn every_tool_can_be_offered_to_a_model() {
 
 #[test]
 fn schemas_say_what_other_programs_understand() {
-    let tools = Value::from(mcp::tools(&app::registry()));
+    let tools = Value::from(mcp::tools(&app::registry().unwrap()));
     for whole in [&document(), &tools] {
         walk(whole, &mut |value| {
             let format = value.get("format").and_then(Value::as_str);
@@ -643,7 +643,7 @@ fn a_query_is_refused_exactly_when_the_schema_says_so() {
 fn the_document_declares_the_headers_that_act() {
     let document = document();
     for (path, method, operation) in operations(&document) {
-        let meta = app::registry();
+        let meta = app::registry().unwrap();
         let meta = meta
             .find(operation["operationId"].as_str().unwrap())
             .unwrap()
@@ -710,7 +710,7 @@ fn the_document_declares_the_headers_that_act() {
 
 #[test]
 fn no_text_of_a_document_speaks_of_the_projects_papers() {
-    let tools = Value::from(mcp::tools(&app::registry()));
+    let tools = Value::from(mcp::tools(&app::registry().unwrap()));
     for whole in [&document(), &tools] {
         walk(whole, &mut |value| {
             for name in ["description", "summary", "title"] {

@@ -5,9 +5,9 @@
 
 use crate::areas;
 use crate::samples::{self, Target, assert_golden, masked};
-use crate::support::{App, Reply, each};
+use crate::support::{App, Reply, each, every_scope};
 use crate::torment::run;
-use provost_kernel::auth::{Role, SCOPES};
+use provost_kernel::auth::Role;
 use provost_kernel::fence::Readers;
 use provost_kernel::kernel::Settings;
 use provost_kernel::operation::{Access, Entry, Kind, Meta, Registry};
@@ -249,7 +249,10 @@ fn every_cell_of_the_matrix_is_as_declared() {
         let mut callers = Vec::new();
         for role in Role::ALL {
             callers.push(caller(&app, role.as_str(), role, None).await);
-            let named: Vec<&str> = SCOPES.into_iter().filter(|s| is_by_name(role, s)).collect();
+            let named: Vec<&str> = every_scope()
+                .into_iter()
+                .filter(|s| is_by_name(role, s))
+                .collect();
             if !named.is_empty() {
                 let name = format!("{} who is named for it", role.as_str());
                 callers.push(caller(&app, &name, role, Some(named)).await);
@@ -262,9 +265,8 @@ fn every_cell_of_the_matrix_is_as_declared() {
             .iter()
             .filter_map(|e| needed_scope(e.meta.access));
         for scope in needed.collect::<BTreeSet<_>>() {
-            let rest = SCOPES
-                .iter()
-                .copied()
+            let rest = every_scope()
+                .into_iter()
                 .filter(|s| !list_holds(&[*s], scope))
                 .collect();
             callers.push(caller(&app, &format!("admin without {scope}"), Role::Admin, Some(rest)).await);
@@ -537,7 +539,7 @@ async fn token_answer(
 
 #[test]
 fn the_matrix_is_the_committed_one() {
-    let registry = app::registry();
+    let registry = app::registry().unwrap();
     let mut text = String::from(
         "# Operations, the scope that each needs, and the roles that may call it.\n\
          # self: with the scope rotate_self any role may call it on itself. !: needs confirm.\n\
@@ -578,7 +580,10 @@ fn the_matrix_is_the_committed_one() {
     }
     text += "\n# Scopes that a role can hold at all.\n";
     for role in Role::ALL {
-        let held: Vec<&str> = SCOPES.into_iter().filter(|s| role_holds(role, s)).collect();
+        let held: Vec<&str> = every_scope()
+            .into_iter()
+            .filter(|s| role_holds(role, s))
+            .collect();
         assert_eq!(
             held,
             role.grants().names().collect::<Vec<_>>(),

@@ -30,12 +30,12 @@ mod tables;
 
 use crate::areas;
 use crate::samples::{self, assert_golden};
-use crate::support::{App, Call, Dice, Reply, fresh_key, seed, with_trio};
+use crate::support::{App, Call, Dice, Reply, every_scope, fresh_key, seed, with_trio};
 use crate::torment::run;
 use doors::{Door, Power, doors, of_token};
 use growth::{GROWTH, Growth};
 use neighbours::{Neighbour, neighbours};
-use provost_kernel::auth::{Permission, Role, SCOPES, ScopeSet, TOOLSETS, may_mint};
+use provost_kernel::auth::{Permission, Role, ScopeSet, may_mint, toolsets};
 use provost_kernel::operation::{Access, Entry, Kind, Meta, Method};
 use provost_server::areas::ALL;
 use rows::{Change, Reader, Rows};
@@ -684,7 +684,7 @@ async fn walk(place: &Place, seed: u64, steps: u64) {
         } else {
             let mut scopes = needs.clone();
             for _ in 0..dice.below(8) {
-                scopes.push(*dice.pick(&SCOPES));
+                scopes.push(*dice.pick(&every_scope()));
             }
             scopes.retain(|scope| role.grants().has(scope));
             scopes.sort_unstable();
@@ -733,7 +733,7 @@ fn rights_grow_by_no_detour() {
             let mut graph = Graph::default();
             for role in Role::ALL {
                 // Each toolset has an organization of its own: what is read before and behind each call stays little.
-                for toolset in TOOLSETS {
+                for toolset in toolsets().iter().map(|toolset| toolset.name) {
                     let place = Place::of(&app, &format!("{}-{toolset}", role.as_str())).await;
                     of_role(&place, role, toolset, &mut graph).await;
                     place.must_be_sound();

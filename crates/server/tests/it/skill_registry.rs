@@ -684,7 +684,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 /// Specification §4.7: what is sent, what is answered, and three declared refusals.
 #[test]
 fn the_uninstall_is_declared_as_the_specification_shows_it() {
-    let document = provost_kernel::expose::openapi::document(&provost_server::app::registry());
+    let document = provost_kernel::expose::openapi::document(&provost_server::app::registry().unwrap());
     let path = "/api/headless/v1/organizations/{organizationId}/skill-registry/{itemRef}/cli-uninstall";
     let operation = &document["paths"][path]["post"];
     assert_eq!(operation["tags"], json!(["registry"]));

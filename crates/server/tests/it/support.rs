@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use provost_kernel::area::Areas;
-use provost_kernel::auth::OrganizationId;
+use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::db::Location;
 use provost_kernel::db::testing::{TestStore, migrated, migrated_file};
 use provost_kernel::entropy::{Entropy, SeededEntropy, SystemEntropy, UnitRng};
@@ -244,7 +244,7 @@ impl App {
                 .with(self.kernel.areas()),
             rights: self.kernel.rights,
             endings: self.kernel.endings.clone(),
-            registry: app::registry().with(more),
+            registry: app::registry().unwrap().with(more),
             schemes: provost_server::app::SCHEMES,
             keys: Keys::open(&self.keys_dir).unwrap(),
             location,
@@ -426,6 +426,12 @@ pub fn fresh_key() -> String {
     format!("test-key-of-some-length-{thread:03}{next:05}")
 }
 
+/// Returns the names of the scopes of the product.
+pub fn every_scope() -> Vec<&'static str> {
+    ALL.install_scopes().unwrap();
+    ScopeSet::all().to_list()
+}
+
 /// Adds reason and key to a body.
 pub fn with_trio(mut body: Value, key: &str) -> Value {
     body["reason"] = "a test".into();
@@ -571,7 +577,7 @@ pub struct Contract {
 
 impl Contract {
     pub fn of(document: &Value) -> Self {
-        let tools = mcp::tools(&app::registry()).into_iter();
+        let tools = mcp::tools(&app::registry().unwrap()).into_iter();
         let answers = tools.filter_map(|mut tool| {
             let schema = tool.get_mut("outputSchema")?.take();
             Some((tool["name"].as_str()?.to_owned(), schema))

@@ -79,7 +79,7 @@ impl Calls {
         let is_known =
             |id: &str| id.contains("HeadlessServiceAccount") || id.contains("HeadlessAutomationSettings");
         let (mut writes, mut reads) = (Vec::new(), Vec::new());
-        for (place, entry) in app::registry().entries().iter().enumerate() {
+        for (place, entry) in app::registry().unwrap().entries().iter().enumerate() {
             let meta = entry.meta;
             match meta.kind {
                 Kind::Write if !is_known(meta.id) => writes.push(meta.id),

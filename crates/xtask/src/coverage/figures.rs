@@ -19,6 +19,7 @@ const GROUPS: &[Group] = &[
         name: "authorization",
         paths: &[
             "kernel/src/auth.rs",
+            "kernel/src/auth/scopes.rs",
             "kernel/src/dispatch/",
             "areas/service_accounts/credentials.rs",
             "areas/mcp_sessions/credential.rs",

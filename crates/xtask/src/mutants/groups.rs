@@ -60,6 +60,7 @@ pub const GROUPS: &[Group] = &[
         goal: 100,
         sources: &[
             file("crates/kernel/src/auth.rs"),
+            file("crates/kernel/src/auth/scopes.rs"),
             part(
                 "crates/kernel/src/operation/meta.rs",
                 &["access", "rule", "previews", "accepts_item_token"],

@@ -52,11 +52,26 @@ pub use verify_entries::{Finding, Report, Verifier};
 pub use verify_start::{EMPTY, Standing, Stranger, served, verify_start, verify_store};
 
 use provost_kernel::area::{Area, Check, every};
+use provost_kernel::auth::{Role, Toolset, scope};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 
 /// The area.
 pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 1,
+        name: "audit",
+        says: "What happened, entry by entry, with proofs that nothing of it was changed.",
+        title: "Audit log",
+        holds: "the audit log",
+    }],
+    scopes: &[
+        scope("audit:read").readers(),
+        scope("audit:write"),
+        scope("audit:export")
+            .says("Export the whole audit log")
+            .held_by(&[Role::Auditor]),
+    ],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0026_entries_of_targets"],

@@ -207,6 +207,7 @@ pub(crate) fn on_every_store(name: &str, test: impl Fn(&mut World)) {
 
 impl World {
     fn new(store: TestStore) -> Self {
+        crate::areas::install_scopes();
         let mut conn = store.open();
         let keys_dir = {
             let mut unique = [0; 8];

@@ -46,6 +46,7 @@ pub use worker::start;
 
 use provost_kernel::area::{Area, Check};
 use provost_kernel::auth::Role::{self, Admin, Auditor, Operator, Viewer};
+use provost_kernel::auth::scope;
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Error, Result, SureTime};
@@ -57,6 +58,15 @@ const RUNNERS: &[Role] = &[Admin, Operator];
 
 /// The area.
 pub static AREA: Area = Area {
+    scopes: &[
+        scope("policies:backtest")
+            .says("Run policies against recorded history")
+            .held_by(&[Role::Operator]),
+        // Whoever inspects asks recorded content one question after the other.
+        scope("policies:inspect")
+            .says("Run policies that read recorded content, and see what they find in it")
+            .by_name(&[Role::Operator]),
+    ],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0010_backtests"],

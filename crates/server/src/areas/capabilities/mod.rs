@@ -15,10 +15,19 @@ mod model;
 mod tests;
 
 use provost_kernel::area::{Area, Check};
+use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::operation::Entry;
 
 /// The area.
 pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 2,
+        name: "capabilities",
+        says: "What the caller may do, and the limits that hold.",
+        title: "Capabilities",
+        holds: "what callers can do",
+    }],
+    scopes: &[scope("capabilities:read").readers(), scope("capabilities:write")],
     operations,
     fences: Some(&fences::FENCES),
     check: Check::Nothing("it owns no table"),

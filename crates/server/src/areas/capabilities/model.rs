@@ -2,7 +2,7 @@
 //!
 //! Keeps CP-1.
 
-use provost_kernel::auth::{Actor, Role, TOOLSETS};
+use provost_kernel::auth::{self, Actor, Role};
 use provost_kernel::expose::edge::EdgeSettings;
 use provost_kernel::kernel::{Settings, buckets};
 use provost_kernel::operation::BodyLimit;
@@ -130,15 +130,16 @@ pub(super) fn toolsets(registry: &Registry, actor: &Actor) -> Vec<Toolset> {
         .map(|entry| entry.meta)
         .filter(|meta| may_call(meta, actor))
         .collect();
-    let toolset = |name: &&'static str| {
+    let toolset = |toolset: &auth::Toolset| {
+        let name = toolset.name;
         let operations = callable
             .iter()
-            .filter(|meta| meta.toolset == *name)
+            .filter(|meta| meta.toolset == name)
             .map(|meta| meta.id)
             .collect();
         Toolset { name, operations }
     };
-    TOOLSETS
+    auth::toolsets()
         .iter()
         .map(toolset)
         .filter(|toolset| !toolset.operations.is_empty())

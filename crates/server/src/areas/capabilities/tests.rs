@@ -103,6 +103,7 @@ mod oneself {
     /// Proves CP-1.
     #[test]
     fn an_operation_that_one_may_do_to_oneself_counts() {
+        crate::areas::install_scopes();
         let registry = Registry::default().with(vec![Entry::of::<Turn>()]);
         let mut actor = Actor::system(OrganizationId::parse("acme").unwrap());
         actor.permission = Permission::effective(Role::Viewer, None, None);

@@ -38,10 +38,14 @@ mod past;
 pub use past::remember;
 
 use provost_kernel::area::{Area, Check, now_and_every};
+use provost_kernel::auth::{Role, scope};
 use provost_kernel::operation::Entry;
 
 /// The area.
 pub static AREA: Area = Area {
+    scopes: &[scope("policies:decide")
+        .says("Have requests decided, and recorded as yours")
+        .held_by(&[Role::Operator])],
     operations,
     fences: Some(&fences::FENCES),
     timers: &[now_and_every(5, "pasts", |kernel, _| {

@@ -65,7 +65,7 @@ pub use store::users::{Principal, principal};
 
 use provost_kernel::Result;
 use provost_kernel::area::{Area, Check, every};
-use provost_kernel::auth::Role;
+use provost_kernel::auth::{Role, Toolset, scope};
 use provost_kernel::db::{Statement, Tx};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -94,6 +94,14 @@ const STATEMENTS: [&[&Statement]; 12] = [
 
 /// The area.
 pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 19,
+        name: "directory",
+        says: "Users, groups and memberships, and their import from files.",
+        title: "Directory",
+        holds: "users and groups",
+    }],
+    scopes: &[scope("directory:read").readers(), scope("directory:write")],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0004_directory", "0015_directory_return", "0020_import_warnings"],

@@ -59,6 +59,7 @@ mod tests {
     use super::super::model::tests::user;
     use super::super::model::{Status, User};
     use super::may_change;
+    use crate::areas::install_scopes;
     use provost_kernel::auth::Role::{self, Admin, Operator, Viewer};
     use provost_kernel::auth::{Permission, ScopeSet};
 
@@ -70,6 +71,7 @@ mod tests {
 
     #[test]
     fn what_gives_needs_the_right_and_what_takes_away_does_not() {
+        install_scopes();
         let narrow = Permission::effective(Admin, Some(ScopeSet::of(&["directory:write"])), None);
         let operator = Permission::effective(Operator, None, None);
         let whole = Permission::effective(Admin, None, None);

@@ -25,6 +25,7 @@ mod store;
 mod tests;
 
 use provost_kernel::area::{Area, Check};
+use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result};
@@ -37,6 +38,14 @@ pub fn begin_epoch(cx: &mut Cx<'_>) -> Result<()> {
 
 /// The area.
 pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 20,
+        name: "events",
+        says: "Events of the organization as a feed.",
+        title: "Events",
+        holds: "events",
+    }],
+    scopes: &[scope("events:read").readers(), scope("events:write")],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0023_event_epochs"],

@@ -75,6 +75,7 @@ pub use vault::{files, verify};
 
 use crate::areas::settings;
 use provost_kernel::area::{Area, Check, every, now_and_every};
+use provost_kernel::auth::scope;
 use provost_kernel::db::Tx;
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -83,6 +84,12 @@ use std::sync::Arc;
 
 /// The area.
 pub static AREA: Area = Area {
+    scopes: &[
+        scope("policies:history")
+            .says("Read what was decided and recorded, about everybody")
+            .readers(),
+        scope("policies:import_history").says("Add events of the past to the recorded history"),
+    ],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0009_history", "0014_history_order"],

@@ -67,11 +67,30 @@ mod views;
 pub use drift::watch_targets;
 
 use provost_kernel::area::{Area, Check, every};
+use provost_kernel::auth::{Role, Toolset, scope};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 
 /// The area.
 pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 9,
+        name: "managed_config",
+        says: "Configuration that machines take: profiles, releases, rollbacks.",
+        title: "Managed configuration",
+        holds: "configuration profiles and their releases",
+    }],
+    scopes: &[
+        scope("managed_config:read").readers(),
+        scope("managed_config:write"),
+        // Whoever pulls gets values in the clear.
+        scope("managed_config:pull")
+            .says("Fetch configuration with its secret values, as machines do")
+            .by_name(&[Role::Admin, Role::Operator, Role::Auditor]),
+        scope("managed_config:rollback")
+            .says("Put machines back to an earlier configuration")
+            .held_by(&[Role::Operator]),
+    ],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0005_managed_config", "0019_managed_config_pull"],

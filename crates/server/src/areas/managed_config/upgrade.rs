@@ -196,9 +196,11 @@ fn say(of: &Reporter, outcome: &Outcome) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::areas::install_scopes;
 
     #[test]
     fn only_who_could_fetch_is_given_the_scope() {
+        install_scopes();
         let list = |text: &str| outcome(Role::Auditor, Some(text));
         assert_eq!(
             list("audit:read managed_config:read zoo:feed"),

@@ -55,11 +55,24 @@ pub use upkeep::{retain, sweep};
 
 use provost_kernel::announcement::Hears;
 use provost_kernel::area::{Area, Check, every};
+use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 
 /// The area.
 pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 10,
+        name: "mcp",
+        says: "Sessions of remote MCP clients, and the clients themselves.",
+        title: "MCP sessions and clients",
+        holds: "sessions and clients of MCP",
+    }],
+    scopes: &[
+        scope("mcp:read"),
+        scope("mcp:write"),
+        scope("mcp:revoke").says("End sessions of other people and programs"),
+    ],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0011_mcp_sessions", "0027_session_lists"],

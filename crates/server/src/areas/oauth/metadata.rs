@@ -7,6 +7,7 @@ use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::header;
+use provost_kernel::auth::ScopeSet;
 use provost_oauth::metadata::{AuthorizationServer, ProtectedResource, well_known};
 use provost_oauth::{Algorithm, id_jag, pkce};
 use std::sync::Arc;
@@ -104,7 +105,7 @@ fn server(oauth: &Oauth) -> AuthorizationServer {
         revocation_endpoint: Some(at(revoke::PATH)),
         registration_endpoint: None,
         service_documentation: None,
-        scopes_supported: texts(&provost_kernel::auth::SCOPES),
+        scopes_supported: texts(&ScopeSet::all().to_list()),
         response_types_supported: if is_interactive {
             texts(&["code"])
         } else {

@@ -61,11 +61,20 @@ pub use store::ids_no_path_carries;
 use collections::{AccessPolicies, Collection, ContentPolicies, ResourcePolicies, SkillAcls};
 use provost_kernel::announcement::Answers;
 use provost_kernel::area::{Area, Check};
+use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 
 /// The area.
 pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 13,
+        name: "policies",
+        says: "Policies, their versions and plans, decisions, history and backtests.",
+        title: "Policies",
+        holds: "policies",
+    }],
+    scopes: &[scope("policies:read").everybody(), scope("policies:write")],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0008_policies"],

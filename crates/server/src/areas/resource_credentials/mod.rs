@@ -51,12 +51,24 @@ use crate::areas::resources::announcements::{ProtocolChanges, ResourceGoes};
 use crate::areas::subjects::{LostReference, LostWith};
 use provost_kernel::announcement::{Answers, Hears};
 use provost_kernel::area::{Area, Check, every};
+use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result, SureTime, params};
 
 /// The area.
 pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 18,
+        name: "resource_credentials",
+        says: "The credentials of resources; no secret is ever returned.",
+        title: "Credentials",
+        holds: "records of credentials, not the secrets in them",
+    }],
+    scopes: &[
+        scope("resource_credentials:read").readers(),
+        scope("resource_credentials:write"),
+    ],
     operations,
     fences: Some(&fences::FENCES),
     statements: &[store::STATEMENTS, secrets::STATEMENTS, ends::STATEMENTS],

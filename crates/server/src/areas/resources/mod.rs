@@ -27,7 +27,7 @@ mod update;
 
 use ownership::Owner;
 use provost_kernel::area::{Area, Check};
-use provost_kernel::auth::Role;
+use provost_kernel::auth::{Role, Toolset, scope};
 use provost_kernel::db::Statement;
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -41,6 +41,20 @@ pub const GATEWAY_STATEMENTS: &[&Statement] = gateways::STATEMENTS;
 
 /// The area.
 pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 17,
+        name: "resources",
+        says: "Data systems and the gateways in front of them.",
+        title: "Resources",
+        holds: "resources",
+    }],
+    scopes: &[
+        scope("resources:read").readers(),
+        scope("resources:write"),
+        scope("resources:connect")
+            .says("Connect to resources with the credentials that you may use")
+            .held_by(&[Role::Operator]),
+    ],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0007_resources"],

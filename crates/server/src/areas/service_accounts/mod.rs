@@ -45,11 +45,29 @@ use upkeep::{broken_invariants, revoke_every_token};
 pub use worker::warn_of_expiry;
 
 use provost_kernel::area::{Area, Check, every};
+use provost_kernel::auth::{Role, Toolset, scope};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 
 /// The area.
 pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 14,
+        name: "service_accounts",
+        says: "Accounts of programs, and their tokens.",
+        title: "Service accounts",
+        holds: "service accounts",
+    }],
+    scopes: &[
+        scope("service_accounts:read").held_by(&[Role::Auditor]),
+        scope("service_accounts:write"),
+        scope("service_accounts:rotate").says("Replace tokens of service accounts and receive the new ones"),
+        scope("service_accounts:rotate_any")
+            .says("Replace tokens of any service account, also of those that may do more than you"),
+        scope("service_accounts:rotate_self")
+            .says("Replace the token of the account that is used")
+            .everybody(),
+    ],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0002_service_accounts", "0018_token_scopes", "0021_former_rights"],

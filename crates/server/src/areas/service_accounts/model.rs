@@ -7,7 +7,7 @@
 //! INVARIANT SA-11: nobody writes a scope into an account's list that they could not hand out, also where its role
 //! does not grant it yet.
 
-use provost_kernel::auth::{Permission, Role, SCOPES, ScopeSet, may_mint};
+use provost_kernel::auth::{Permission, Role, ScopeSet, may_mint};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id};
 use schemars::JsonSchema;
@@ -81,7 +81,7 @@ impl JsonSchema for ScopeName {
         "ScopeName".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "enum": SCOPES.to_vec() })
+        schemars::json_schema!({ "type": "string", "enum": ScopeSet::all().to_list() })
     }
 }
 
@@ -544,6 +544,7 @@ pub struct AccountPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::areas::install_scopes;
 
     fn token(created: i64, expires: i64) -> Token {
         Token {
@@ -585,6 +586,7 @@ mod tests {
 
     #[test]
     fn only_what_a_role_never_grants_is_warned_of() {
+        install_scopes();
         let account = |role, scopes: Option<&[&str]>| ServiceAccount {
             id: ServiceAccountId::from_text("sa_x"),
             organization_id: "acme".into(),

@@ -29,6 +29,7 @@ mod write;
 pub use model::{Directory, History, LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens};
 
 use provost_kernel::area::{Area, Check};
+use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::db::Tx;
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -36,6 +37,17 @@ use provost_kernel::{Cx, Result};
 
 /// The area.
 pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 15,
+        name: "automation_settings",
+        says: "How automation behaves in the organization.",
+        title: "Settings",
+        holds: "the settings of the organization",
+    }],
+    scopes: &[
+        scope("automation_settings:read").readers(),
+        scope("automation_settings:write"),
+    ],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0003_settings"],

@@ -57,12 +57,27 @@ use crate::areas::subjects::RecordsNamed;
 use crate::areas::words::Kind;
 use provost_kernel::announcement::{Answers, Hears};
 use provost_kernel::area::{Area, Check};
+use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Cx, Result};
 
 /// The area.
 pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 11,
+        name: "registry",
+        says: "Skills: published, installed, withdrawn.",
+        title: "Skill registry",
+        holds: "skills",
+    }],
+    scopes: &[
+        scope("registry:read").readers(),
+        scope("registry:write"),
+        scope("registry:install")
+            .says("Install and remove skills in your name")
+            .everybody(),
+    ],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0006_skill_registry"],

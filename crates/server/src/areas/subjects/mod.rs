@@ -26,10 +26,14 @@ pub use reference::RecordsNamed;
 pub use store::{missing, name_taken};
 
 use provost_kernel::area::{Area, Check};
+use provost_kernel::auth::{Role, scope};
 use provost_kernel::operation::Entry;
 
 /// The area.
 pub static AREA: Area = Area {
+    scopes: &[scope("llm_gateway:resolve")
+        .says("Find out who people and groups are by their names")
+        .held_by(&[Role::Operator])],
     operations,
     fences: Some(&fences::FENCES),
     statements: &[store::STATEMENTS],

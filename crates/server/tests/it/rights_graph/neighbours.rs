@@ -6,8 +6,7 @@ use super::Caller;
 use crate::areas::directory::{self, NDJSON, chunk, finish_imports};
 use crate::areas::oauth::public_client;
 use crate::areas::resources::{credential_body, make_resource, resource_body};
-use crate::support::{App, fresh_key};
-use provost_kernel::auth::SCOPES;
+use crate::support::{App, every_scope, fresh_key};
 use provost_kernel::db::Statement;
 use provost_kernel::{params, statements};
 use serde_json::{Value, json};
@@ -158,7 +157,7 @@ pub async fn neighbours(app: &App, me: &Caller, operation: &str) -> Vec<Neighbou
     };
     let post = |what, path: String, body| call(what, "POST", path, body);
     let own = json!(me.listed());
-    let everything = json!(SCOPES.as_slice());
+    let everything = json!(every_scope());
     match operation {
         "createHeadlessServiceAccount" => {
             let path = || "/service-accounts".to_owned();

@@ -130,7 +130,7 @@ impl Record {
 
 #[test]
 fn every_operation_on_a_record_stands_in_the_table() {
-    let registry = provost_server::app::registry();
+    let registry = provost_server::app::registry().unwrap();
     for record in &RECORDS {
         let rows = record.rows();
         let of_kind = registry

@@ -29,7 +29,7 @@ pub fn rage() {
     let mut figures = Map::new();
     // Each operation once, at night three times, unless somebody wants more.
     let rounds = if at_night() { 3 } else { 1 };
-    let registry = provost_server::app::registry();
+    let registry = provost_server::app::registry().unwrap();
     let changing = registry
         .entries()
         .iter()

@@ -164,11 +164,13 @@ impl Past {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::areas::install_scopes;
     use provost_kernel::auth::ScopeSet;
 
     /// Proves IL-5.
     #[test]
     fn a_reach_is_what_its_words_say() {
+        install_scopes();
         let narrow = Permission::effective(Role::Admin, Some(ScopeSet::of(&["directory:write"])), None);
         let operator = Permission::effective(Role::Operator, None, None);
         let whole = Permission::effective(Role::Admin, None, None);
@@ -191,6 +193,7 @@ mod tests {
     /// Proves IL-1.
     #[test]
     fn who_was_somebody_before_is_linked_by_an_admin() {
+        install_scopes();
         let at = |secs: i64| Some(Timestamp::EPOCH.plus_secs(secs));
         let now = Timestamp::EPOCH.plus_secs(REMEMBERED_SECS + 1_000);
         let none = Past::default();

@@ -3,7 +3,6 @@
 //! Keeps SI-5.
 
 use super::request::Asked;
-use super::words;
 use crate::areas::oauth::grants::Client;
 use provost_kernel::auth::{Role, ScopeSet};
 
@@ -24,7 +23,7 @@ pub fn offer(asked: &Asked, client: &Client, role: Role) -> Offer {
 fn of(asked: ScopeSet, client: Option<ScopeSet>, role: Role) -> Offer {
     let says_nothing = asked == ScopeSet::default();
     let asked = if says_nothing {
-        words::reading()
+        ScopeSet::reads()
     } else {
         asked.closed()
     };
@@ -40,10 +39,12 @@ fn of(asked: ScopeSet, client: Option<ScopeSet>, role: Role) -> Offer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::areas::install_scopes;
 
     /// Proves SI-5.
     #[test]
     fn an_offer_is_within_request_client_and_role() {
+        install_scopes();
         let asked = ScopeSet::of(&["policies:write", "audit:export", "fleet:read"]);
         let client = Some(ScopeSet::of(&["policies:write", "audit:export"]));
         let made = of(asked, client, Role::Viewer);
@@ -59,6 +60,7 @@ mod tests {
 
     #[test]
     fn who_asks_for_nothing_is_offered_what_reads() {
+        install_scopes();
         let made = of(ScopeSet::default(), None, Role::Viewer);
         assert_eq!(
             made.scopes.to_list(),

@@ -8,7 +8,6 @@ use super::assertion::{OnWord, bound, no, organization, trusted};
 use super::authenticate::{Known, Spendable};
 use super::code::narrowed;
 use super::issue::{ACCESS_SECS, Issued};
-use super::scope::reads;
 use provost_kernel::Kernel;
 use provost_kernel::auth::ScopeSet;
 use provost_oauth::TokenError;
@@ -50,7 +49,7 @@ pub async fn serve(
     let email = jag.email.filter(|_| jag.email_verified == Some(true));
     // An assertion that names no scope leaves it to this server: what only looks.
     let limit = if jag.scopes.is_empty() {
-        reads()
+        ScopeSet::reads()
     } else {
         let names: Vec<&str> = jag.scopes.iter().map(String::as_str).collect();
         ScopeSet::of(&names)

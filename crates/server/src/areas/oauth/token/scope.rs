@@ -4,7 +4,7 @@
 //! account's role, and than the assertion behind it says.
 
 use super::super::state::Oauth;
-use provost_kernel::auth::{SCOPES, ScopeSet};
+use provost_kernel::auth::ScopeSet;
 use provost_oauth::TokenError;
 use provost_oauth::error::Code;
 
@@ -13,7 +13,7 @@ use provost_oauth::error::Code;
 /// Errors: `invalid_scope` when nothing is left.
 pub fn granted(asked: Option<&str>, limits: &[ScopeSet]) -> Result<ScopeSet, TokenError> {
     let asked = match asked {
-        None => reads(),
+        None => ScopeSet::reads(),
         Some(words) => {
             let names = provost_oauth::scopes(words);
             let names = names.map_err(|refusal| refusal.answer(Code::InvalidScope))?;
@@ -29,16 +29,6 @@ pub fn granted(asked: Option<&str>, limits: &[ScopeSet]) -> Result<ScopeSet, Tok
         ));
     }
     Ok(granted)
-}
-
-/// The scopes that only look.
-pub fn reads() -> ScopeSet {
-    let reads: Vec<&str> = SCOPES
-        .iter()
-        .copied()
-        .filter(|name| name.ends_with(":read"))
-        .collect();
-    ScopeSet::of(&reads)
 }
 
 /// Returns the resources that a request names (RFC 8707). One that names none asks for the API alone: a token serves one
@@ -69,9 +59,11 @@ pub fn audiences<'a>(oauth: &Oauth, named: impl Iterator<Item = &'a str>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::areas::install_scopes;
 
     #[test]
     fn what_is_granted_lies_within_every_limit() {
+        install_scopes();
         let of = |names: &[&str]| ScopeSet::of(names);
         let limits = [
             of(&["policies:write", "mcp:read"]),

@@ -4,8 +4,8 @@ use super::values::Document;
 use crate::areas;
 use crate::oauth;
 use crate::samples::{self, Target};
-use crate::support::{App, Dice, Reply};
-use provost_kernel::auth::{Role, SCOPES};
+use crate::support::{App, Dice, Reply, every_scope};
+use provost_kernel::auth::Role;
 use provost_kernel::expose::openapi;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -176,7 +176,7 @@ async fn callers(app: &App) -> (Vec<Caller>, Vec<String>) {
         ids.push(id);
     }
     for (name, role, scopes) in [
-        ("delegated admin", Role::Admin, &SCOPES[..]),
+        ("delegated admin", Role::Admin, &every_scope()[..]),
         ("delegated viewer", Role::Viewer, &["policies:read"]),
     ] {
         let (_, user, signed) = oauth::signed_in_as(app, role.as_str(), scopes).await;
