@@ -32,12 +32,9 @@ pub fn registry() -> Result<Registry> {
     Ok(areas::ALL.registry())
 }
 
-/// Returns every statement catalogue, by place, for the test that prepares them on both engines.
-pub fn catalogues() -> Vec<Statements> {
-    areas::ALL
-        .statements()
-        .chain(crate::commands::statements())
-        .collect()
+/// Returns every statement catalogue of a program of these areas, for the test that prepares them on both engines.
+pub fn catalogues(areas: &Areas) -> Vec<Statements> {
+    areas.statements().chain(crate::commands::statements()).collect()
 }
 
 /// Where an installation lies and how it behaves.

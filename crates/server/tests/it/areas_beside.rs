@@ -1,22 +1,37 @@
 //! The product with one area more: what holds for every area holds for one that nobody thought of.
 
+use crate::areas::Samples;
 use crate::notes;
 use crate::support::{App, each_of, fresh_key, with_trio};
 use provost_kernel::area::{Area, Areas, Check};
-use provost_kernel::db::{Access, Conn};
+use provost_kernel::db::{Access, Conn, Engine, Tx};
 use provost_kernel::expose::openapi;
 use provost_server::areas::ALL;
-use provost_server::proofs;
+use provost_server::{closing, proofs};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 
 /// The only line that names the area outside of its folder.
-const BESIDE: &[&Area] = &[&notes::AREA];
+const BESIDE: &[(&Area, Samples)] = &[(&notes::AREA, notes::SAMPLES)];
 
 static WITH_NOTES: LazyLock<&'static Areas> = LazyLock::new(|| {
-    let list: Vec<&'static Area> = ALL.iter().chain(BESIDE.iter().copied()).collect();
+    let beside = BESIDE.iter().map(|(area, _)| *area);
+    let list: Vec<&'static Area> = ALL.iter().chain(beside).collect();
     Box::leak(Box::new(Areas::of(list.leak())))
 });
+
+/// Returns the areas that the nets go over: the product's, and those beside it.
+pub fn every_area() -> &'static Areas {
+    *WITH_NOTES
+}
+
+/// Returns what the nets must know of the areas beside the product, in the program of the application, or in any.
+pub fn samples(app: Option<&App>) -> impl Iterator<Item = &'static Samples> {
+    let is_there =
+        move |area: &Area| app.is_none_or(|app| app.kernel.areas().iter().any(|one| one.name == area.name));
+    let beside = BESIDE.iter().filter(move |(area, _)| is_there(area));
+    beside.map(|(_, samples)| samples)
+}
 
 async fn write(app: &App, text: &str, keep_secs: Option<u32>) -> Value {
     let mut body = json!({ "text": text });
@@ -39,7 +54,7 @@ async fn acts(app: &App) -> Vec<(String, String)> {
 
 #[test]
 fn a_new_area_is_served_authorized_audited_and_repeated_safely() {
-    each_of(&WITH_NOTES, "beside_served", |app: Arc<App>| async move {
+    each_of(every_area(), "beside_served", |app: Arc<App>| async move {
         let first = write(&app, "first", None).await;
         let id = first["id"].as_str().unwrap().to_owned();
         assert!(id.starts_with("nte_"), "{first}");
@@ -101,7 +116,7 @@ fn a_new_area_is_served_authorized_audited_and_repeated_safely() {
 
 #[test]
 fn the_timer_of_a_new_area_runs_and_tells() {
-    each_of(&WITH_NOTES, "beside_timer", |app: Arc<App>| async move {
+    each_of(every_area(), "beside_timer", |app: Arc<App>| async move {
         let short = write(&app, "short", Some(60)).await["id"].clone();
         let long = write(&app, "long", Some(3_600)).await["id"].clone();
         let [timer] = notes::AREA.timers else {
@@ -122,7 +137,7 @@ fn the_timer_of_a_new_area_runs_and_tells() {
 
 #[test]
 fn what_another_hand_does_to_a_right_of_a_new_area_is_found() {
-    each_of(&WITH_NOTES, "beside_rights", |app: Arc<App>| async move {
+    each_of(every_area(), "beside_rights", |app: Arc<App>| async move {
         let id = write(&app, "kept", None).await["id"].as_str().unwrap().to_owned();
         write(&app, "other", None).await;
         let found = || async {
@@ -138,11 +153,23 @@ fn what_another_hand_does_to_a_right_of_a_new_area_is_found() {
                 .collect::<Vec<_>>()
         };
         assert_eq!(found().await, [""; 0]);
+        let sealed = async || {
+            let kernel = app.kernel.clone();
+            let read = move |tx: &mut Tx<'_>| closing::finding_of_closed(every_area(), tx, &kernel.keys);
+            app.kernel.read_system(read).await.unwrap()
+        };
+        closing::mark(every_area(), &app.location(), &app.kernel.keys).unwrap();
+        assert_eq!(sealed().await, None);
         let sql = format!("UPDATE notes SET text = '' WHERE id = '{id}'");
         std::thread::scope(|scope| {
             let run = scope.spawn(|| Conn::open(&app.location(), Access::Write).unwrap().batch(&sql));
             run.join().unwrap().unwrap();
         });
+        // A store of PostgreSQL is never closed.
+        assert_eq!(
+            sealed().await.is_some(),
+            app.location().engine() == Engine::Sqlite
+        );
         let said = found().await;
         assert!(
             said.iter()

@@ -1,8 +1,9 @@
 //! The facts of the specification, as a table, against the document and against live answers (R24).
 
 use crate::areas;
+use crate::areas_beside::every_area;
 use crate::samples::{self, Target};
-use crate::support::{App, Reply, each, fresh_key, with_trio};
+use crate::support::{App, Reply, each, each_of, fresh_key, with_trio};
 use provost_kernel::Timestamp;
 use provost_kernel::expose::openapi;
 use provost_kernel::operation::{Entry, Method};
@@ -515,8 +516,8 @@ fn accounts_are_listed_newest_first_in_pages() {
 /// Proves MT-2.
 #[test]
 fn every_declared_status_is_answered() {
-    each("statuses", |app: Arc<App>| async move {
-        let document = document();
+    each_of(every_area(), "statuses", |app: Arc<App>| async move {
+        let document = openapi::document(&app.kernel.registry);
         samples::fresh_target(&app).await;
         samples::checkpoint(&app).await;
         let (_, viewer) = app.account("viewer", "viewer", &["fleet:read"]).await;

@@ -9,7 +9,6 @@ use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::expose::edge::Edge;
 use provost_kernel::expose::http::Reading;
-use provost_kernel::expose::openapi;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::ManualClock;
@@ -118,7 +117,7 @@ impl Earlier {
         App {
             machine: tokio::sync::OnceCell::new(),
             router: edge.wrap(app::router(&kernel, reading)),
-            contract: Arc::new(Contract::of(&openapi::document(&kernel.registry))),
+            contract: Arc::new(Contract::of(&kernel.registry)),
             clock,
             organization: "default".into(),
             admin_id: String::new(),

@@ -6,8 +6,9 @@ use crate::areas::directory::{group, user};
 use crate::areas::mcp_sessions::{new_session, open};
 use crate::areas::oauth::{public_client, register};
 use crate::areas::resources::{credential_body, make_resource};
+use crate::areas_beside::every_area;
 use crate::oauth;
-use crate::support::{App, each};
+use crate::support::{App, each, each_of};
 use provost_kernel::fence::{EventKind, Readers, TargetKind};
 use provost_kernel::operation::Kind;
 use provost_server::app;
@@ -233,7 +234,7 @@ fn each_kind_of_event_shows_its_data_to_its_readers_alone() {
 /// Proves FE-2.
 #[test]
 fn an_act_withholds_its_details_whatever_it_was_about() {
-    each("fences_acts", |app: Arc<App>| async move {
+    each_of(every_area(), "fences_acts", |app: Arc<App>| async move {
         let (operators, overseers) = readers(&app).await;
         let registry = &app.kernel.registry;
         for entry in registry.entries() {

@@ -1,8 +1,9 @@
 //! A key acts once, for every operation that changes anything (R10, R13; D4).
 
 use crate::areas;
+use crate::areas_beside::every_area;
 use crate::samples;
-use crate::support::{App, Dice, Reply, each, each_with, exchange, fresh_key, with_trio};
+use crate::support::{App, Dice, Reply, each, each_of, each_with, exchange, fresh_key, with_trio};
 use provost_kernel::operation::{Entry, Kind};
 use provost_server::background;
 use serde_json::{Value, json};
@@ -253,7 +254,7 @@ fn connections_that_break_change_nothing_about_it() {
 
 #[test]
 fn every_field_of_the_fingerprint_makes_another_request() {
-    each("fingerprint", |app: Arc<App>| async move {
+    each_of(every_area(), "fingerprint", |app: Arc<App>| async move {
         let (id, _) = app.account("deploy", "auditor", &["audit:read"]).await;
         let (other, _) = app.account("other", "auditor", &["audit:read"]).await;
         let path = format!("/service-accounts/{id}/tokens");

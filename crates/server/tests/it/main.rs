@@ -77,3 +77,5 @@ mod token_scopes;
 mod torment;
 mod went_back;
 mod writer;
+
+use areas_beside::samples as beside;

@@ -1,7 +1,8 @@
 //! The published documents: committed, valid, and exact about what requests may say.
 
+use crate::areas_beside::every_area;
 use crate::samples::{self, assert_golden};
-use crate::support::{App, each, fresh_key, once};
+use crate::support::{App, each, fresh_key, once_of};
 use provost_client::cli::{Api, catalogue};
 use provost_kernel::entropy::UnitRng;
 use provost_kernel::expose::{mcp, openapi};
@@ -420,8 +421,8 @@ impl Draw {
 /// Exactly the bodies that the published schema takes are not answered 400, both ways.
 #[test]
 fn a_body_is_refused_exactly_when_the_schema_says_so() {
-    once("bodies", |app: Arc<App>| async move {
-        let document = document();
+    once_of(every_area(), "bodies", |app: Arc<App>| async move {
+        let document = openapi::document(&app.kernel.registry);
         let mut draw = Draw {
             rng: UnitRng::new([42; 32]),
             texts: texts(),
@@ -587,8 +588,8 @@ fn values_of(schema: &Value) -> Vec<(String, bool)> {
 /// The same for queries; all but cursors, which only the server can make.
 #[test]
 fn a_query_is_refused_exactly_when_the_schema_says_so() {
-    once("queries", |app: Arc<App>| async move {
-        let document = document();
+    once_of(every_area(), "queries", |app: Arc<App>| async move {
+        let document = openapi::document(&app.kernel.registry);
         let target = samples::fresh_target(&app).await;
         let mut seen = 0;
         for (path, method, operation) in operations(&document) {

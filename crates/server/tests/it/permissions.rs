@@ -4,8 +4,9 @@
 //! and share no line with the program.
 
 use crate::areas;
+use crate::areas_beside::every_area;
 use crate::samples::{self, Target, assert_golden, masked};
-use crate::support::{App, Reply, each, every_scope};
+use crate::support::{App, Reply, each_of, every_scope};
 use crate::torment::run;
 use provost_kernel::auth::Role;
 use provost_kernel::fence::Readers;
@@ -241,7 +242,7 @@ fn every_cell_of_the_matrix_is_as_declared() {
         rate_limits: false,
         ..Settings::default()
     };
-    run::once("matrix", &settings, |app: Arc<App>| async move {
+    run::once_of(every_area(), "matrix", &settings, |app: Arc<App>| async move {
         let strangers = strangers(&app).await;
         let objects = Objects::of(&app).await;
         samples::checkpoint(&app).await;
@@ -459,7 +460,7 @@ fn challenged(reply: &Reply, access: Access, code: &str) {
 /// Proves AU-1, DP-1.
 #[test]
 fn a_foreign_and_an_unknown_organization_are_the_same() {
-    each("foreign_organization", |app: Arc<App>| async move {
+    each_of(every_area(), "foreign_organization", |app: Arc<App>| async move {
         let (umbrella, _) = app.other_organization("Umbrella").await;
         let long = "a".repeat(200);
         for entry in app.kernel.registry.entries() {
@@ -488,7 +489,7 @@ fn a_foreign_and_an_unknown_organization_are_the_same() {
 /// Proves DP-2.
 #[test]
 fn a_foreign_a_deleted_and_an_absent_record_are_the_same() {
-    each("foreign_record", |app: Arc<App>| async move {
+    each_of(every_area(), "foreign_record", |app: Arc<App>| async move {
         let objects = Objects::of(&app).await;
         samples::checkpoint(&app).await;
         for entry in app.kernel.registry.entries() {

@@ -1,5 +1,6 @@
 //! The two schemas are one: same tables, columns, types, keys and indexes on both engines.
 
+use crate::areas_beside::every_area;
 use provost_kernel::db::testing::{TestStore, locations};
 use provost_kernel::db::{Conn, Engine, Param, Statement, migrate};
 use provost_server::areas::ALL;
@@ -86,7 +87,7 @@ fn kind(engine: Engine, word: &str) -> &'static str {
 
 fn schema(store: &TestStore) -> BTreeMap<String, Table> {
     let mut conn = store.open();
-    migrate(&mut conn, ALL.migrations(), crate::support::START).unwrap();
+    migrate(&mut conn, every_area().migrations(), crate::support::START).unwrap();
     match conn.engine() {
         Engine::Sqlite => of_sqlite(&mut conn),
         Engine::Postgres => of_postgres(&mut conn),
@@ -210,8 +211,8 @@ fn every_table_decides_rights_or_says_why_it_does_not() {
             .into_keys()
             .filter(|name| !name.starts_with("schema_"))
             .collect();
-        let deciding = ALL.rights().iter().map(|deciding| deciding.table);
-        let others = ALL.records().map(|(table, _)| table);
+        let deciding = every_area().rights().iter().map(|deciding| deciding.table);
+        let others = every_area().records().map(|(table, _)| table);
         let mut listed: Vec<&str> = deciding.chain(others).collect();
         listed.sort_unstable();
         assert!(
@@ -228,10 +229,10 @@ fn every_table_decides_rights_or_says_why_it_does_not() {
         for table in listed.iter().filter(|table| !table.ends_with("_parts")) {
             assert!(there.contains(*table), "{table} is listed and is not there");
         }
-        for (table, why) in ALL.records() {
+        for (table, why) in every_area().records() {
             assert!(why.len() > 10, "{table}");
         }
-        for deciding in ALL.rights() {
+        for deciding in every_area().rights() {
             let columns = &schema(&store)[deciding.table].columns;
             for without in deciding.without.iter().chain(deciding.loose) {
                 assert!(

@@ -1,8 +1,9 @@
 //! Gateway tokens: what they open, and that they end when the install does (D10.6, D4.8, D2.10).
 
+use crate::areas_beside::every_area;
 use crate::replay_cell::assert_nowhere;
 use crate::samples;
-use crate::support::{App, Dice, Reply, each, exchange, fresh_key, number, with_trio, workload};
+use crate::support::{App, Dice, Reply, each, each_of, exchange, fresh_key, number, with_trio, workload};
 use provost_kernel::operation::Kind;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ async fn fetch(app: &App, token: &str, item: &str) -> Reply {
 /// Proves SK-7.
 #[test]
 fn a_gateway_token_opens_its_item_and_nothing_else() {
-    each("gateway_matrix", |app: Arc<App>| async move {
+    each_of(every_area(), "gateway_matrix", |app: Arc<App>| async move {
         let (_, person) = app.account("a person", "admin", &[]).await;
         let item = app.skill("reading").await;
         app.skill("writing").await;

@@ -1,7 +1,9 @@
 //! Every SQL statement of the program: prepared on both engines, scoped to an organization, and one text for
 //! both engines.
 
+use crate::areas_beside::every_area;
 use crate::support::START;
+use provost_kernel::area::Areas;
 use provost_kernel::db::testing::{migrated, migrated_file};
 use provost_kernel::db::{Access, Conn, Location, Statement, to_postgres};
 use provost_server::app;
@@ -25,7 +27,11 @@ const ABOUT_THE_ENGINE: [&str; 8] = [
 ];
 
 fn all() -> Vec<&'static Statement> {
-    app::catalogues()
+    of(every_area())
+}
+
+fn of(areas: &Areas) -> Vec<&'static Statement> {
+    app::catalogues(areas)
         .into_iter()
         .flat_map(|list| list.iter().copied())
         .collect()
@@ -33,7 +39,7 @@ fn all() -> Vec<&'static Statement> {
 
 #[test]
 fn every_statement_prepares_on_every_engine() {
-    for store in migrated("statements", ALL.migrations(), START) {
+    for store in migrated("statements", every_area().migrations(), START) {
         let mut conn = store.open();
         for statement in all() {
             prepare(&mut conn, &store.location(), statement);
@@ -125,7 +131,7 @@ fn parameters(sql: &str) -> usize {
 /// Returns the tables of the schema that belong to organizations.
 fn owned_tables() -> BTreeSet<String> {
     let mut owned = BTreeSet::new();
-    for migration in ALL.migrations() {
+    for migration in every_area().migrations() {
         for table in migration.sqlite.split("CREATE TABLE ").skip(1) {
             let (name, rest) = table.split_once('(').unwrap();
             let columns = rest.split("STRICT").next().unwrap();
@@ -209,7 +215,7 @@ fn one_text_serves_both_engines() {
 
 /// Returns how SQLite goes about a statement.
 fn plan(name: &str, values: &[&str]) -> Option<Vec<String>> {
-    let store = migrated_file("plans", ALL.migrations(), START);
+    let store = migrated_file("plans", every_area().migrations(), START);
     let Location::Sqlite(path) = store.location() else {
         return None;
     };
@@ -298,7 +304,7 @@ fn every_list_in_the_source_is_in_the_catalogue() {
             }
         }
     }
-    let catalogued = all().into_iter().map(|s| s.name.rsplit_once("::").unwrap().0);
+    let catalogued = of(&ALL).into_iter().map(|s| s.name.rsplit_once("::").unwrap().0);
     let mut listed: BTreeSet<String> = catalogued.map(str::to_owned).collect();
     listed.extend(WITHOUT_A_SCHEMA.map(str::to_owned));
     assert_eq!(written, listed);

@@ -15,7 +15,7 @@ use provost_kernel::expose::http::Reading;
 use provost_kernel::expose::{mcp, openapi};
 use provost_kernel::kernel::{Extras, Parts, Settings};
 use provost_kernel::keys::Keys;
-use provost_kernel::operation::Entry;
+use provost_kernel::operation::{Entry, Registry};
 use provost_kernel::time::{Clock, ManualClock};
 use provost_kernel::{Kernel, Timestamp};
 use provost_server::app;
@@ -73,18 +73,19 @@ pub fn each<F: Future<Output = ()>>(name: &str, scenario: impl Fn(Arc<App>) -> F
     );
 }
 
-/// Runs a scenario on SQLite, and at night on every engine: for what no engine makes a difference to.
-pub fn once<F: Future<Output = ()>>(name: &str, scenario: impl Fn(Arc<App>) -> F) {
+/// Runs a scenario of a program of these areas on SQLite, and at night on every engine: for what no engine makes a difference
+/// to.
+pub fn once_of<F: Future<Output = ()>>(areas: &'static Areas, name: &str, scenario: impl Fn(Arc<App>) -> F) {
     let settings = Settings {
         rate_limits: false,
         ..Settings::default()
     };
     let stores = if at_night() {
-        migrated(name, ALL.migrations(), START)
+        migrated(name, areas.migrations(), START)
     } else {
-        vec![migrated_file(name, ALL.migrations(), START)]
+        vec![migrated_file(name, areas.migrations(), START)]
     };
-    on(&ALL, stores, &settings, scenario);
+    on(areas, stores, &settings, scenario);
 }
 
 /// Runs a scenario on every engine with settings of its own.
@@ -92,7 +93,7 @@ pub fn each_with<F: Future<Output = ()>>(name: &str, settings: &Settings, scenar
     on(&ALL, migrated(name, ALL.migrations(), START), settings, scenario);
 }
 
-/// Runs a scenario of a program of other areas on every engine.
+/// Runs a scenario of a program of these areas on every engine.
 pub fn each_of<F: Future<Output = ()>>(areas: &'static Areas, name: &str, scenario: impl Fn(Arc<App>) -> F) {
     let settings = Settings {
         rate_limits: false,
@@ -145,7 +146,8 @@ impl App {
         Self::start_of(&ALL, location, settings).await
     }
 
-    async fn start_of(areas: &'static Areas, location: Location, settings: Settings) -> Self {
+    /// Starts a program of these areas on a store without records.
+    pub async fn start_of(areas: &'static Areas, location: Location, settings: Settings) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         // The operations are the same in all stores of this process.
         static CONTRACT: OnceLock<Arc<Contract>> = OnceLock::new();
@@ -175,7 +177,7 @@ impl App {
         clock.advance(Duration::from_millis(1));
         let edge = Edge::new(app::edge_settings(), clock.clone(), entropy);
         let router = edge.wrap(app::router(&kernel, READING));
-        let judged = || Arc::new(Contract::of(&openapi::document(&kernel.registry)));
+        let judged = || Arc::new(Contract::of(&kernel.registry));
         let contract = if std::ptr::eq(areas, &raw const ALL) {
             CONTRACT.get_or_init(judged).clone()
         } else {
@@ -576,14 +578,15 @@ pub struct Contract {
 }
 
 impl Contract {
-    pub fn of(document: &Value) -> Self {
-        let tools = mcp::tools(&app::registry().unwrap()).into_iter();
+    pub fn of(registry: &Registry) -> Self {
+        let document = openapi::document(registry);
+        let tools = mcp::tools(registry).into_iter();
         let answers = tools.filter_map(|mut tool| {
             let schema = tool.get_mut("outputSchema")?.take();
             Some((tool["name"].as_str()?.to_owned(), schema))
         });
         Self {
-            document: document.clone(),
+            document,
             tools: answers.collect(),
             compiled: Mutex::default(),
         }

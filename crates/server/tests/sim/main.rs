@@ -36,3 +36,8 @@ mod samples;
 mod support;
 mod weather;
 mod world;
+
+/// The program is the product alone.
+fn beside(_: Option<&support::App>) -> &'static [areas::Samples] {
+    &[]
+}

@@ -7,7 +7,6 @@ use provost_kernel::db::Location;
 use provost_kernel::entropy::SeededEntropy;
 use provost_kernel::expose::edge::{Edge, EdgeSettings};
 use provost_kernel::expose::http::{self as routes, Reading};
-use provost_kernel::expose::openapi;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::operation::Kind;
@@ -114,7 +113,7 @@ impl Template {
             });
             let kernel = kernel.unwrap();
             let made = app::bootstrap(&kernel, "Acme", None).await.unwrap();
-            let contract = Contract::of(&openapi::document(&kernel.registry));
+            let contract = Contract::of(&kernel.registry);
             kernel.stop().await;
             (made, contract)
         });

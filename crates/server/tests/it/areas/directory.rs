@@ -1,11 +1,24 @@
 //! See the module above.
 
-use super::Fixture;
+use super::{Fixture, Ids, Samples};
 use crate::samples::Target;
 use crate::support::{App, Reply, fresh_key};
 use serde_json::{Value, json};
 
-pub type Ids = Vec<(&'static str, String)>;
+/// What the nets must know of the area.
+pub const SAMPLES: Samples = Samples {
+    absent,
+    make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
+    deleted: |app| Box::pin(deleted(app)),
+    body,
+    content,
+    query,
+    missed: |app, operation| Box::pin(missed(app, operation)),
+    fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
+    varied,
+    state: |app| Box::pin(state(app)),
+    ..Samples::NONE
+};
 
 pub const NDJSON: &str = "application/x-ndjson";
 

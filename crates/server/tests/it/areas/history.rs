@@ -1,9 +1,18 @@
 //! See the module above.
 
+use super::{Ids, Samples};
 use crate::support::{App, fresh_key};
 use serde_json::{Value, json};
 
-pub type Ids = Vec<(&'static str, String)>;
+/// What the nets must know of the area.
+pub const SAMPLES: Samples = Samples {
+    absent,
+    make: |app, meta| Box::pin(async move { make(app, &meta.path_parameters()).await }),
+    content,
+    query,
+    state: |app| Box::pin(state(app)),
+    ..Samples::NONE
+};
 
 pub const NDJSON: &str = "application/x-ndjson";
 

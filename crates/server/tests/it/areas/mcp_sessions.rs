@@ -1,6 +1,6 @@
 //! See the module above.
 
-use super::Fixture;
+use super::{Fixture, Ids, Samples};
 use crate::samples::Target;
 use crate::support::{App, fresh_key};
 use provost_kernel::auth::{OrganizationId, ScopeSet};
@@ -8,7 +8,16 @@ use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-pub type Ids = Vec<(&'static str, String)>;
+/// What the nets must know of the area.
+pub const SAMPLES: Samples = Samples {
+    absent,
+    make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
+    body,
+    fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
+    varied,
+    state: |app| Box::pin(state(app)),
+    ..Samples::NONE
+};
 
 const SESSIONS: &str = "/mcp/sessions";
 

@@ -1,6 +1,7 @@
 //! What the nets over every operation must know of the areas: records that paths name, bodies, fixtures.
 //!
-//! One file each; a new path parameter or a new mutation that stands in none of them fails the nets.
+//! A file each, which says it in one value, and the list of them; a new path parameter or a new mutation that stands in none of
+//! them fails the nets.
 
 pub mod backtests;
 mod decisions;
@@ -19,8 +20,9 @@ mod words;
 use crate::samples::Target;
 use crate::support::{App, Reply};
 use provost_kernel::operation::Meta;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::pin::Pin;
 
 /// A mutation that has an effect when it is sent, and none when it is repeated under its key.
 pub struct Fixture {
@@ -31,7 +33,7 @@ pub struct Fixture {
     /// The event that its effect emits.
     pub event: Option<&'static str>,
     /// Content that is not JSON: its media type and bytes.
-    pub content: Option<(&'static str, Vec<u8>)>,
+    pub content: Option<Content>,
 }
 
 impl Fixture {
@@ -51,90 +53,130 @@ impl Fixture {
     }
 }
 
+/// What comes when it is asked for.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Content that is not JSON: its media type and bytes.
+pub type Content = (&'static str, Vec<u8>);
+
+/// Ids by path parameter.
+pub type Ids = Vec<(&'static str, String)>;
+
+/// What the nets must know of one area.
+pub struct Samples {
+    /// Returns well-formed ids of nothing. The text is the part behind the prefix.
+    pub absent: fn(&str) -> Ids,
+    /// Makes the records that the operation's path names, each of them to be done with as one likes.
+    pub make: for<'a> fn(&'a App, &'a Meta) -> Later<'a, Ids>,
+    /// Makes the records that belong to one caller alone, as that caller.
+    pub make_own: for<'a> fn(&'a App, &'a Meta, &'a str) -> Later<'a, Ids>,
+    /// Returns ids of records that were deleted.
+    pub deleted: for<'a> fn(&'a App) -> Later<'a, Ids>,
+    /// Returns a body, without the trio, with which the operation succeeds on this target.
+    pub body: fn(&str, &Target) -> Option<Value>,
+    /// Returns content that is not JSON with which the operation succeeds: its media type and bytes.
+    pub content: fn(&str) -> Option<Content>,
+    /// Returns the query without which the operation refuses every call.
+    pub query: fn(&str) -> Option<&'static str>,
+    /// Calls an operation whose path names no record so that it answers 404 nevertheless.
+    pub missed: for<'a> fn(&'a App, &'a str) -> Later<'a, Option<Reply>>,
+    /// Makes what a mutation needs and returns it.
+    pub fixture: for<'a> fn(&'a App, &'a str, &'a str) -> Later<'a, Option<Fixture>>,
+    /// Returns the fixture's body with another, valid value of one member, where no general rule finds one.
+    pub varied: fn(&str, &str, &Value) -> Option<Value>,
+    /// Returns what no refused call may change.
+    pub state: for<'a> fn(&'a App) -> Later<'a, Value>,
+}
+
+impl Samples {
+    /// Of an area whose operations name no records and take no bodies.
+    pub const NONE: Self = Self {
+        absent: |_| Vec::new(),
+        make: |_, _| Box::pin(std::future::ready(Vec::new())),
+        make_own: |_, _, _| Box::pin(std::future::ready(Vec::new())),
+        deleted: |_| Box::pin(std::future::ready(Vec::new())),
+        body: |_, _| None,
+        content: |_| None,
+        query: |_| None,
+        missed: |_, _| Box::pin(std::future::ready(None)),
+        fixture: |_, _, _| Box::pin(std::future::ready(None)),
+        varied: |_, _, _| None,
+        state: |_| Box::pin(std::future::ready(Value::Null)),
+    };
+}
+
+/// Returns what is known of the areas of the product, and of those that the application, or any, has beside them.
+fn all(app: Option<&App>) -> impl Iterator<Item = &'static Samples> {
+    const PRODUCT: &[Samples] = &[
+        backtests::SAMPLES,
+        decisions::SAMPLES,
+        directory::SAMPLES,
+        history::SAMPLES,
+        managed_config::SAMPLES,
+        mcp_sessions::SAMPLES,
+        oauth::SAMPLES,
+        otlp::SAMPLES,
+        policies::SAMPLES,
+        resources::SAMPLES,
+        restore::SAMPLES,
+        skills::SAMPLES,
+        words::SAMPLES,
+    ];
+    PRODUCT.iter().chain(crate::beside(app))
+}
+
 /// Returns well-formed ids of nothing, by path parameter. `ulid` is the part behind the prefix.
 pub fn absent(ulid: &str) -> BTreeMap<&'static str, String> {
-    let mut all = BTreeMap::new();
-    all.extend(backtests::absent(ulid));
-    all.extend(directory::absent(ulid));
-    all.extend(history::absent(ulid));
-    all.extend(managed_config::absent(ulid));
-    all.extend(mcp_sessions::absent(ulid));
-    all.extend(oauth::absent(ulid));
-    all.extend(policies::absent(ulid));
-    all.extend(resources::absent(ulid));
-    all.extend(skills::absent(ulid));
-    all.extend(words::absent(ulid));
-    all
+    all(None).flat_map(|area| (area.absent)(ulid)).collect()
 }
 
 /// Makes the records that the operation's path names, each of them to be done with as one likes, and puts their
 /// ids in place. Parameters that are not an area's stay as they are.
 pub async fn make(app: &App, meta: &Meta, others: &mut BTreeMap<&'static str, String>) {
-    let parameters = meta.path_parameters();
-    others.extend(backtests::make(app, meta.id, &parameters).await);
-    others.extend(directory::make(app, meta.id, &parameters).await);
-    others.extend(history::make(app, &parameters).await);
-    others.extend(managed_config::make(app, meta.id, &parameters).await);
-    others.extend(mcp_sessions::make(app, meta.id, &parameters).await);
-    others.extend(oauth::make(app, meta.id, &parameters).await);
-    others.extend(policies::make(app, meta.id, &parameters).await);
-    others.extend(resources::make(app, meta.id, &parameters).await);
-    others.extend(skills::make(app, meta.id, &parameters).await);
-    others.extend(words::make(app, meta.id, &parameters).await);
+    for area in all(Some(app)) {
+        others.extend((area.make)(app, meta).await);
+    }
 }
 
 /// Makes the records that belong to one caller alone, as that caller, and puts their ids in place.
 pub async fn make_own(app: &App, meta: &Meta, token: &str, others: &mut BTreeMap<&'static str, String>) {
-    others.extend(skills::make_own(app, meta.id, &meta.path_parameters(), token).await);
+    for area in all(Some(app)) {
+        others.extend((area.make_own)(app, meta, token).await);
+    }
 }
 
 /// Returns ids of records that were deleted; where nothing can be deleted, ids of nothing.
 pub async fn deleted(app: &App) -> BTreeMap<&'static str, String> {
-    let mut all = absent("01kadh5j9v0000000000000001");
-    all.extend(directory::deleted(app).await);
-    all.extend(oauth::deleted(app).await);
-    all.extend(policies::deleted(app).await);
-    all.extend(resources::deleted(app).await);
-    all.extend(skills::deleted(app).await);
-    all.extend(words::deleted(app).await);
-    all
+    let mut ids = absent("01kadh5j9v0000000000000001");
+    for area in all(Some(app)) {
+        ids.extend((area.deleted)(app).await);
+    }
+    ids
 }
 
 /// Returns a body, without the trio, with which the operation succeeds on this target.
 pub fn body(operation: &str, target: &Target) -> Option<Value> {
-    backtests::body(operation, target)
-        .or_else(|| decisions::body(operation, target))
-        .or_else(|| directory::body(operation, target))
-        .or_else(|| managed_config::body(operation, target))
-        .or_else(|| mcp_sessions::body(operation, target))
-        .or_else(|| oauth::body(operation, target))
-        .or_else(|| policies::body(operation, target))
-        .or_else(|| resources::body(operation, target))
-        .or_else(|| restore::body(operation))
-        .or_else(|| skills::body(operation, target))
-        .or_else(|| words::body(operation, target))
+    all(None).find_map(|area| (area.body)(operation, target))
 }
 
 /// Returns content that is not JSON with which the operation succeeds: its media type and bytes.
-pub fn content(operation: &str) -> Option<(&'static str, Vec<u8>)> {
-    directory::content(operation)
-        .or_else(|| history::content(operation))
-        .or_else(|| managed_config::content(operation))
-        .or_else(|| otlp::content(operation))
-        .or_else(|| resources::content(operation))
-        .or_else(|| skills::content(operation))
+pub fn content(operation: &str) -> Option<Content> {
+    all(None).find_map(|area| (area.content)(operation))
 }
 
 /// Returns the query without which the operation refuses every call.
 pub fn query(operation: &str) -> Option<&'static str> {
-    directory::query(operation)
-        .or_else(|| history::query(operation))
-        .or_else(|| policies::query(operation))
+    all(None).find_map(|area| (area.query)(operation))
 }
 
 /// Calls an operation whose path names no record so that it answers 404 nevertheless; `None` where nothing can be missed.
 pub async fn missed(app: &App, operation: &str) -> Option<Reply> {
-    directory::missed(app, operation).await
+    for area in all(Some(app)) {
+        if let Some(reply) = (area.missed)(app, operation).await {
+            return Some(reply);
+        }
+    }
+    None
 }
 
 /// Says whether the operation's body may hold no member at all, so that the trio travels in headers.
@@ -144,61 +186,24 @@ pub fn takes_no_member(operation: &str) -> bool {
 
 /// Makes what a mutation needs and returns it; `None` for an operation of no area here.
 pub async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
-    if let Some(made) = backtests::fixture(app, operation, unique).await {
-        return Some(made);
+    for area in all(Some(app)) {
+        if let Some(made) = (area.fixture)(app, operation, unique).await {
+            return Some(made);
+        }
     }
-    if let Some(made) = directory::fixture(app, operation, unique).await {
-        return Some(made);
-    }
-    if let Some(made) = managed_config::fixture(app, operation, unique).await {
-        return Some(made);
-    }
-    if let Some(made) = mcp_sessions::fixture(app, operation, unique).await {
-        return Some(made);
-    }
-    if let Some(made) = oauth::fixture(app, operation, unique).await {
-        return Some(made);
-    }
-    if let Some(made) = policies::fixture(app, operation, unique).await {
-        return Some(made);
-    }
-    if let Some(made) = resources::fixture(app, operation, unique).await {
-        return Some(made);
-    }
-    if let Some(made) = restore::fixture(operation) {
-        return Some(made);
-    }
-    if let Some(made) = words::fixture(app, operation, unique).await {
-        return Some(made);
-    }
-    skills::fixture(app, operation, unique).await
+    None
 }
 
 /// Returns the fixture's body with another, valid value of one member, where no general rule finds one.
 pub fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
-    backtests::varied(operation, member, body)
-        .or_else(|| directory::varied(operation, member, body))
-        .or_else(|| managed_config::varied(operation, member, body))
-        .or_else(|| mcp_sessions::varied(operation, member, body))
-        .or_else(|| oauth::varied(operation, member, body))
-        .or_else(|| policies::varied(operation, member, body))
-        .or_else(|| resources::varied(operation, member, body))
-        .or_else(|| restore::varied(operation, member))
-        .or_else(|| skills::varied(operation, member, body))
+    all(None).find_map(|area| (area.varied)(operation, member, body))
 }
 
 /// Returns what no refused call may change.
 pub async fn state(app: &App) -> Value {
-    json!([
-        backtests::state(app).await,
-        directory::state(app).await,
-        history::state(app).await,
-        managed_config::state(app).await,
-        mcp_sessions::state(app).await,
-        oauth::state(app).await,
-        policies::state(app).await,
-        resources::state(app).await,
-        skills::state(app).await,
-        words::state(app).await,
-    ])
+    let mut states = Vec::new();
+    for area in all(Some(app)) {
+        states.push((area.state)(app).await);
+    }
+    states.into()
 }

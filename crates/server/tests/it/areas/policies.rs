@@ -1,11 +1,22 @@
 //! Policies of every family, their authority, and the versions of their set.
 
-use super::Fixture;
+use super::{Fixture, Ids, Samples};
 use crate::samples::Target;
 use crate::support::{App, fresh_key, with_trio};
 use serde_json::{Value, json};
 
-pub type Ids = Vec<(&'static str, String)>;
+/// What the nets must know of the area.
+pub const SAMPLES: Samples = Samples {
+    absent,
+    make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
+    deleted: |app| Box::pin(deleted(app)),
+    body,
+    query,
+    fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
+    varied,
+    state: |app| Box::pin(state(app)),
+    ..Samples::NONE
+};
 
 /// The paths of the collections, by the word that names their operations.
 const COLLECTIONS: [(&str, &str); 4] = [

@@ -1,11 +1,22 @@
 //! Resources, gateways, credentials and their checks.
 
-use super::Fixture;
+use super::{Fixture, Ids, Samples};
 use crate::samples::Target;
 use crate::support::{App, fresh_key};
 use serde_json::{Value, json};
 
-pub type Ids = Vec<(&'static str, String)>;
+/// What the nets must know of the area.
+pub const SAMPLES: Samples = Samples {
+    absent,
+    make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
+    deleted: |app| Box::pin(deleted(app)),
+    body,
+    content,
+    fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
+    varied,
+    state: |app| Box::pin(state(app)),
+    ..Samples::NONE
+};
 
 pub fn absent(ulid: &str) -> Ids {
     vec![

@@ -1,7 +1,15 @@
 //! Whom a restore holds back: nobody here, so that releasing everybody succeeds and changes nothing.
 
-use super::Fixture;
+use super::{Fixture, Samples};
 use serde_json::{Value, json};
+
+/// What the nets must know of the area.
+pub const SAMPLES: Samples = Samples {
+    body: |operation, _| body(operation),
+    fixture: |_, operation, _| Box::pin(std::future::ready(fixture(operation))),
+    varied: |operation, member, _| varied(operation, member),
+    ..Samples::NONE
+};
 
 const RELEASE: &str = "releaseHeadlessRestoreHeld";
 

@@ -1,6 +1,6 @@
 //! See the module above.
 
-use super::Fixture;
+use super::{Fixture, Ids, Samples};
 use crate::samples::Target;
 use crate::support::{App, fresh_key, with_trio};
 use flate2::Compression;
@@ -8,7 +8,21 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use std::io::Write;
 
-pub type Ids = Vec<(&'static str, String)>;
+/// What the nets must know of the area.
+pub const SAMPLES: Samples = Samples {
+    absent,
+    make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
+    make_own: |app, meta, token| {
+        Box::pin(async move { make_own(app, meta.id, &meta.path_parameters(), token).await })
+    },
+    deleted: |app| Box::pin(deleted(app)),
+    body,
+    content,
+    fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
+    varied,
+    state: |app| Box::pin(state(app)),
+    ..Samples::NONE
+};
 
 /// An archive of one folder with these files.
 pub fn archive(files: &[(&str, &str)]) -> Vec<u8> {

@@ -1,11 +1,20 @@
 //! Words that are mapped to users.
 
-use super::{Fixture, directory};
+use super::{Fixture, Ids, Samples, directory};
 use crate::samples::Target;
 use crate::support::{App, fresh_key};
 use serde_json::{Value, json};
 
-pub type Ids = Vec<(&'static str, String)>;
+/// What the nets must know of the area.
+pub const SAMPLES: Samples = Samples {
+    absent,
+    make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
+    deleted: |app| Box::pin(deleted(app)),
+    body,
+    fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
+    state: |app| Box::pin(state(app)),
+    ..Samples::NONE
+};
 
 pub fn absent(ulid: &str) -> Ids {
     vec![("mappingId", format!("idm_{ulid}"))]

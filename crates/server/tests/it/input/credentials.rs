@@ -1,8 +1,9 @@
 //! Who says who they are, badly.
 
 use super::{ACCOUNTS, account_with, effects};
+use crate::areas_beside::every_area;
 use crate::samples::{self, masked};
-use crate::support::{App, Call, each, fresh_key, with_trio};
+use crate::support::{App, Call, each, each_of, fresh_key, with_trio};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -185,7 +186,7 @@ fn a_dead_token_says_what_it_died_of_to_its_holder_alone() {
 
 #[test]
 fn a_token_that_rotated_itself_is_dead_to_everything_else() {
-    each("self_rotated", |app: Arc<App>| async move {
+    each_of(every_area(), "self_rotated", |app: Arc<App>| async move {
         let (id, token) = app
             .account("itself", "viewer", &["service_accounts:rotate_self"])
             .await;

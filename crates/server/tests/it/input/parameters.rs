@@ -1,8 +1,9 @@
 //! What stands beside the body: the trio in headers, confirm, keys, the query.
 
 use super::{ACCOUNTS, effects};
+use crate::areas_beside::every_area;
 use crate::samples::{self, Target};
-use crate::support::{App, Call, each, fresh_key, with_trio};
+use crate::support::{App, Call, each, each_of, fresh_key, with_trio};
 use provost_kernel::operation::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -149,7 +150,7 @@ fn the_trio_is_taken_from_the_body_or_from_headers() {
 
 #[test]
 fn what_cannot_be_undone_needs_confirm() {
-    each("confirm", |app: Arc<App>| async move {
+    each_of(every_area(), "confirm", |app: Arc<App>| async move {
         let target = samples::fresh_target(&app).await;
         let mut confirmed = Vec::new();
         for entry in app.kernel.registry.entries().iter().filter(|e| e.meta.confirm) {
@@ -225,7 +226,7 @@ fn a_key_is_used_for_one_request() {
 
 #[test]
 fn a_query_is_read_strictly() {
-    each("query", |app: Arc<App>| async move {
+    each_of(every_area(), "query", |app: Arc<App>| async move {
         let invalid = [
             "limit=0",
             "limit=101",

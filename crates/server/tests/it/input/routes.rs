@@ -1,8 +1,9 @@
 //! Routes, methods, sizes of the head, and the form of every answer.
 
 use super::{ACCOUNTS, account_with, effects};
+use crate::areas_beside::every_area;
 use crate::samples::{self, Target};
-use crate::support::{App, Call, Reply, each, fresh_key};
+use crate::support::{App, Call, Reply, each, each_of, fresh_key};
 use provost_kernel::operation::Method;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +54,7 @@ fn routes(app: &App) -> BTreeMap<String, BTreeSet<&'static str>> {
 
 #[test]
 fn a_route_has_its_methods_and_no_other() {
-    each("methods", |app: Arc<App>| async move {
+    each_of(every_area(), "methods", |app: Arc<App>| async move {
         let before = effects(&app).await;
         for (path, methods) in routes(&app) {
             for method in [
@@ -82,7 +83,7 @@ fn a_route_has_its_methods_and_no_other() {
 
 #[test]
 fn head_is_get_without_a_body() {
-    each("head", |app: Arc<App>| async move {
+    each_of(every_area(), "head", |app: Arc<App>| async move {
         let paths = [
             app.path(ACCOUNTS),
             app.path("/capabilities"),
@@ -113,7 +114,7 @@ fn head_is_get_without_a_body() {
 
 #[test]
 fn what_is_not_a_route_is_not_found() {
-    each("unknown", |app: Arc<App>| async move {
+    each_of(every_area(), "unknown", |app: Arc<App>| async move {
         let base = app.path("");
         let mut paths: Vec<String> = [
             "/",

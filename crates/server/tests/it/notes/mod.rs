@@ -4,7 +4,10 @@
 //! Absent on purpose: everything but what every area has: operations, a table, an event, a timer, a right, a guide.
 
 mod operations;
+mod samples;
 mod store;
+
+pub use samples::SAMPLES;
 
 use provost_kernel::area::{Area, Check, Guide, Right, every};
 use provost_kernel::auth::OrganizationId;

@@ -5,31 +5,11 @@ use super::store::{self, Note, NoteId};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::text::LongName;
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::text::{Bounded, LongName};
+use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
-
-/// A note as it is shown.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "Note")]
-pub struct NoteView {
-    id: NoteId,
-    text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<Timestamp>,
-}
-
-impl From<Note> for NoteView {
-    fn from(note: Note) -> Self {
-        let Note {
-            id, text, expires_at, ..
-        } = note;
-        Self { id, text, expires_at }
-    }
-}
 
 /// What a note says.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -38,8 +18,7 @@ impl From<Note> for NoteView {
 pub struct NoteBody {
     text: LongName,
     /// For how long it is kept; for ever if left out.
-    #[schemars(range(min = 1, max = 31_536_000))]
-    keep_secs: Option<u32>,
+    keep_secs: Option<Bounded<1, 31_536_000>>,
 }
 
 /// The path of one note.
@@ -63,7 +42,7 @@ pub struct ListQuery {
 provost_kernel::page! {
     /// One page.
     pub struct NotePage {
-        notes: NoteView,
+        notes: Note,
     }
 }
 
@@ -82,9 +61,8 @@ impl Operation for ListNotes {
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NotePage> {
         let query = &input.query;
         let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
-        let mut found = store::list(cx, after, query.limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |last| last.seq);
-        let notes = found.into_iter().map(NoteView::from).collect();
+        let mut notes = store::list(cx, after, query.limit.get() + 1)?;
+        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut notes, |last| last.seq);
         Ok(NotePage { notes, next_cursor })
     }
 }
@@ -100,16 +78,15 @@ impl Operation for CreateNote {
     type Path = Empty;
     type Query = Empty;
     type Body = NoteBody;
-    type Output = NoteView;
+    type Output = Note;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoteView> {
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Note> {
         let id: NoteId = cx.new_id();
         cx.target(&NOTE, id.as_str());
-        let keep = input.body.keep_secs.map(i64::from);
-        let expires_at = keep.map(|secs| cx.now().plus_secs(secs));
+        let expires_at = input.body.keep_secs.map(|secs| cx.now().plus_secs(secs.get()));
         store::insert(cx, &id, input.body.text.as_str(), expires_at)?;
         cx.change("/text", Value::Null, input.body.text.as_str());
-        store::get(cx, &id).map(NoteView::from)
+        store::get(cx, &id)
     }
 }
 
@@ -123,10 +100,10 @@ impl Operation for GetNote {
     type Path = NotePath;
     type Query = Empty;
     type Body = Empty;
-    type Output = NoteView;
+    type Output = Note;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoteView> {
-        store::get(cx, &input.path.note_id).map(NoteView::from)
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Note> {
+        store::get(cx, &input.path.note_id)
     }
 }
 
@@ -140,15 +117,15 @@ impl Operation for UpdateNote {
     type Path = NotePath;
     type Query = Empty;
     type Body = NoteBody;
-    type Output = NoteView;
+    type Output = Note;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoteView> {
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Note> {
         let id = &input.path.note_id;
         cx.target(&NOTE, id.as_str());
         let before = store::get(cx, id)?;
         store::update(cx, id, input.body.text.as_str())?;
         cx.change("/text", before.text, input.body.text.as_str());
-        store::get(cx, id).map(NoteView::from)
+        store::get(cx, id)
     }
 }
 

@@ -3,6 +3,8 @@
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::Error;
 use provost_kernel::{Cx, Result, Timestamp, id, params, statements};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 id!(NoteId, "nte", "Names a note.");
 
@@ -23,11 +25,15 @@ statements! {
     EMPTY = unscoped("the check reads everybody") "SELECT COUNT(*) FROM notes WHERE text = ''";
 }
 
-/// A note.
+/// A note, as it is kept and shown.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Note {
     pub id: NoteId,
+    #[serde(skip)]
     pub seq: i64,
     pub text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
 

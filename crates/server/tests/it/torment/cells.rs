@@ -8,6 +8,7 @@
 
 use super::run;
 use crate::areas::{self, mcp_sessions};
+use crate::areas_beside::every_area;
 use crate::backtests_worker::{Worker, ended};
 use crate::samples::{self, Target};
 use crate::support::{App, fresh_key, with_trio};
@@ -148,7 +149,7 @@ fn every_operation_on_a_record_stands_in_the_table() {
 
 #[test]
 fn every_cell_is_as_the_table_says() {
-    run::each("cells", &run::roomy(), |app: Arc<App>| async move {
+    run::each_of(every_area(), "cells", &run::roomy(), |app: Arc<App>| async move {
         let mut actors = Vec::new();
         for role in Role::ALL {
             // By name, because some scopes are granted to nobody else.

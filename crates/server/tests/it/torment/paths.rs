@@ -3,6 +3,7 @@
 //! Requests come with the admin's token, so that nothing is hidden by a 401.
 
 use super::run;
+use crate::areas_beside::every_area;
 use crate::samples::{self, Target};
 use crate::support::App;
 use serde_json::json;
@@ -118,7 +119,7 @@ fn fits(template: &[String], path: &[&str]) -> bool {
 #[test]
 fn only_declared_routes_answer() {
     let whole = run::count(600);
-    run::each("paths", &run::roomy(), |app: Arc<App>| async move {
+    run::each_of(every_area(), "paths", &run::roomy(), |app: Arc<App>| async move {
         let declared = declared(&app);
         let words: Vec<&str> = WORDS.split_whitespace().collect();
         let prefixes = prefixes(&app);
@@ -165,24 +166,29 @@ fn only_declared_routes_answer() {
 
 #[test]
 fn every_declared_path_is_known_to_the_scan() {
-    run::each("paths_known", &run::roomy(), |app: Arc<App>| async move {
-        let declared = declared(&app);
-        let mut known = 0;
-        for entry in app.kernel.registry.entries() {
-            let path = app.path(&samples::path(entry.meta, &Target::absent()));
-            let path = path.split('?').next().unwrap();
-            let parts: Vec<&str> = path.split('/').collect();
-            let method = entry.meta.method.as_str();
-            let fit = |(template, methods): (&Vec<String>, &BTreeSet<&str>)| {
-                fits(template, &parts) && methods.contains(method)
-            };
-            assert!(declared.iter().any(fit), "{method} {path}");
-            known += 1;
-        }
-        for (path, methods) in BESIDE {
-            let reply = app.request(methods[0], "").at(path).anonymous().send().await;
-            assert_ne!(reply.status.as_u16(), 404, "{path}");
-        }
-        json!({ "operations": known })
-    });
+    run::each_of(
+        every_area(),
+        "paths_known",
+        &run::roomy(),
+        |app: Arc<App>| async move {
+            let declared = declared(&app);
+            let mut known = 0;
+            for entry in app.kernel.registry.entries() {
+                let path = app.path(&samples::path(entry.meta, &Target::absent()));
+                let path = path.split('?').next().unwrap();
+                let parts: Vec<&str> = path.split('/').collect();
+                let method = entry.meta.method.as_str();
+                let fit = |(template, methods): (&Vec<String>, &BTreeSet<&str>)| {
+                    fits(template, &parts) && methods.contains(method)
+                };
+                assert!(declared.iter().any(fit), "{method} {path}");
+                known += 1;
+            }
+            for (path, methods) in BESIDE {
+                let reply = app.request(methods[0], "").at(path).anonymous().send().await;
+                assert_ne!(reply.status.as_u16(), 404, "{path}");
+            }
+            json!({ "operations": known })
+        },
+    );
 }

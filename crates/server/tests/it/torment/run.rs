@@ -1,6 +1,7 @@
 //! What the subjects share: the engines of a run, its size, its progress and its figures.
 
 use crate::support::{App, START, at_night, number};
+use provost_kernel::area::Areas;
 use provost_kernel::db::Location;
 use provost_kernel::db::testing::{TestStore, migrated, migrated_file};
 use provost_kernel::kernel::Settings;
@@ -67,16 +68,37 @@ pub fn roomy() -> Settings {
 
 /// Runs a scenario on every engine of this run and reports its figures by engine.
 pub fn each<F: Future<Output = Value>>(subject: &str, settings: &Settings, scenario: impl Fn(Arc<App>) -> F) {
-    on(stores(subject), subject, settings, scenario);
+    each_of(&ALL, subject, settings, scenario);
+}
+
+/// As [`each`], of a program of these areas.
+pub fn each_of<F: Future<Output = Value>>(
+    areas: &'static Areas,
+    subject: &str,
+    settings: &Settings,
+    scenario: impl Fn(Arc<App>) -> F,
+) {
+    on(areas, stores(subject), subject, settings, scenario);
 }
 
 /// As [`each`], on SQLite alone unless it is night: for walks that no engine makes a difference to.
 pub fn once<F: Future<Output = Value>>(subject: &str, settings: &Settings, scenario: impl Fn(Arc<App>) -> F) {
+    once_of(&ALL, subject, settings, scenario);
+}
+
+/// As [`once`], of a program of these areas.
+pub fn once_of<F: Future<Output = Value>>(
+    areas: &'static Areas,
+    subject: &str,
+    settings: &Settings,
+    scenario: impl Fn(Arc<App>) -> F,
+) {
     let engine = if at_night() { "both" } else { "sqlite" };
-    on(on_engines(subject, engine), subject, settings, scenario);
+    on(areas, on_engines(subject, engine), subject, settings, scenario);
 }
 
 fn on<F: Future<Output = Value>>(
+    areas: &'static Areas,
     stores: Vec<TestStore>,
     subject: &str,
     settings: &Settings,
@@ -86,7 +108,7 @@ fn on<F: Future<Output = Value>>(
     for store in stores {
         let location = store.location();
         let found = runtime().block_on(async {
-            let app = Arc::new(App::start(location.clone(), settings.clone()).await);
+            let app = Arc::new(App::start_of(areas, location.clone(), settings.clone()).await);
             let found = scenario(app.clone()).await;
             app.kernel.stop().await;
             let _ = std::fs::remove_dir_all(&app.keys_dir);
