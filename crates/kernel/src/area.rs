@@ -30,6 +30,7 @@
 
 use crate::announcement::{Announcement, Listener, Question};
 use crate::auth::{Scope, Scopes, Toolset};
+use crate::credential::{Schemes, Sessions, TokenScheme};
 use crate::cx::Cx;
 use crate::db::{Conn, Migration, RightsTable, Statement, Tx};
 use crate::doubt::SureTime;
@@ -84,6 +85,10 @@ pub struct Area {
     pub scopes: &'static [Scope],
     /// The toolsets that those are of, unless another area declares them.
     pub toolsets: &'static [Toolset],
+    /// Its kinds of tokens that are told by their form.
+    pub schemes: &'static [&'static dyn TokenScheme],
+    /// The sessions behind delegated tokens; one area of a program has them.
+    pub sessions: Option<&'static dyn Sessions>,
     /// Makes its operations.
     pub operations: fn() -> Vec<Entry>,
     /// Who reads the details of what it does; none for one that does nothing that is recorded.
@@ -256,6 +261,8 @@ impl Area {
             migrations: &[],
             scopes: &[],
             toolsets: &[],
+            schemes: &[],
+            sessions: None,
             operations: Vec::new,
             fences: None,
             statements: &[],
@@ -299,6 +306,7 @@ pub struct Areas {
     all: &'static [&'static Area],
     rights: OnceLock<Vec<RightsTable>>,
     migrations: OnceLock<Vec<Migration>>,
+    schemes: OnceLock<Vec<&'static dyn TokenScheme>>,
 }
 
 impl Services {
@@ -344,6 +352,7 @@ impl Areas {
             all,
             rights: OnceLock::new(),
             migrations: OnceLock::new(),
+            schemes: OnceLock::new(),
         }
     }
 
@@ -368,6 +377,15 @@ impl Areas {
         let toolsets = self.iter().flat_map(|area| area.toolsets).copied().collect();
         let scopes = self.iter().flat_map(|area| area.scopes).copied().collect();
         Scopes::of(toolsets, scopes)?.install()
+    }
+
+    /// Returns the kinds of tokens that call, in the order of the areas.
+    pub fn schemes(&'static self) -> Schemes {
+        let own = || self.iter().flat_map(|area| area.schemes).copied().collect();
+        Schemes {
+            own: self.schemes.get_or_init(own),
+            delegated: self.iter().find_map(|area| area.sessions),
+        }
     }
 
     /// Returns the schema, in the order of its numbers.

@@ -1,6 +1,6 @@
 //! The program without its command line: registry, kernel, routes, first organization.
 
-use crate::areas::{self, oauth, service_accounts, skill_registry};
+use crate::areas::{self, oauth, service_accounts};
 use crate::{opening, readiness, store};
 use axum::Router;
 use axum::extract::State;
@@ -9,7 +9,6 @@ use axum::routing::get;
 use http::{StatusCode, header};
 use provost_kernel::area::{Areas, Statements};
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::credential::Schemes;
 use provost_kernel::db::Location;
 use provost_kernel::dsse::{PublicKey, SignedKind};
 use provost_kernel::entropy::Entropy;
@@ -55,12 +54,6 @@ pub struct Installation {
     pub extras: Extras,
 }
 
-/// The kinds of tokens that call.
-pub const SCHEMES: Schemes = Schemes {
-    own: &[&service_accounts::AccountTokens, &skill_registry::GatewayTokens],
-    delegated: Some(&oauth::DelegatedTokens),
-};
-
 /// Migrates the store, checks its bond to the keys, and starts the kernel.
 ///
 /// Errors: a sentence about what is wrong and what to do.
@@ -88,7 +81,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
     let extras = oauth::prepare(extras.with(areas), &keys, &clock, &settings)?;
     Kernel::start(Parts {
         registry: areas.registry(),
-        schemes: SCHEMES,
+        schemes: areas.schemes(),
         keys,
         location,
         clock,

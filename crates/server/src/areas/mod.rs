@@ -127,6 +127,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn kinds_of_tokens_are_told_apart_and_sessions_are_one_areas() {
+        let own = ALL.schemes().own;
+        let names: BTreeSet<_> = own.iter().map(|scheme| scheme.name()).collect();
+        assert!(names.len() == own.len() && !own.is_empty());
+        assert_eq!(ALL.iter().filter(|area| area.sessions.is_some()).count(), 1);
+    }
+
     /// Proves EN-3.
     #[test]
     fn a_table_that_takes_nothing_away_says_why() {

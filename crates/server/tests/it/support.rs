@@ -247,7 +247,7 @@ impl App {
             rights: self.kernel.rights,
             endings: self.kernel.endings.clone(),
             registry: app::registry().unwrap().with(more),
-            schemes: provost_server::app::SCHEMES,
+            schemes: self.kernel.areas().schemes(),
             keys: Keys::open(&self.keys_dir).unwrap(),
             location,
             clock: clock.clone(),

@@ -55,7 +55,6 @@ mod verifier;
 mod vouched;
 
 pub use clients::wider_than_granted;
-pub use credentials::DelegatedTokens;
 pub use ends::void_codes;
 pub use form::Form;
 pub use held::{
@@ -88,6 +87,7 @@ pub const ENDPOINTS: &str = "/oauth/";
 
 /// The area.
 pub static AREA: Area = Area {
+    sessions: Some(&credentials::DelegatedTokens),
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations![

@@ -68,6 +68,7 @@ pub static AREA: Area = Area {
             .says("Replace the token of the account that is used")
             .everybody(),
     ],
+    schemes: &[&AccountTokens],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0002_service_accounts", "0018_token_scopes", "0021_former_rights"],

@@ -51,7 +51,7 @@ mod upkeep;
 pub mod version;
 mod withdraw;
 
-pub use credentials::{FORM, GatewayTokens};
+pub use credentials::FORM;
 
 use crate::areas::subjects::RecordsNamed;
 use crate::areas::words::Kind;
@@ -78,6 +78,7 @@ pub static AREA: Area = Area {
             .says("Install and remove skills in your name")
             .everybody(),
     ],
+    schemes: &[&credentials::GatewayTokens],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0006_skill_registry"],
