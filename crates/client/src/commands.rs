@@ -17,6 +17,7 @@ fn own() -> Vec<Own> {
     let mut own: Vec<Own> = crate::managed_config::own().into();
     own.extend(crate::backtests::own());
     own.extend(crate::directory::own());
+    own.extend(crate::events::own());
     own.extend(crate::history::own());
     own.extend(crate::resource_credentials::own());
     own.extend(crate::skills::own());

@@ -10,6 +10,7 @@ pub mod bridge;
 pub mod cli;
 mod commands;
 mod directory;
+pub mod events;
 mod history;
 mod managed_config;
 pub mod mcp;

@@ -12,7 +12,8 @@ use crate::auth::{Actor, OrganizationId, Origin};
 use crate::db::{Param, Row, Statement, Tx};
 use crate::entropy::UnitRng;
 use crate::error::{Class, Code, Error, Result};
-use crate::fence::{EventKind, TargetKind};
+use crate::event::{EventData, EventOf};
+use crate::fence::TargetKind;
 use crate::id::TypedId;
 use crate::job::NewJob;
 use crate::rate::Bucket;
@@ -169,14 +170,14 @@ impl<'a> Cx<'a> {
     }
 
     /// Emits an event with the transaction.
-    pub fn emit(&mut self, kind: &'static EventKind, data: Value) {
-        self.traces.events.push(Event { kind, data });
+    pub fn emit<D: EventData>(&mut self, kind: &'static EventOf<D>, data: &D) {
+        self.traces.events.push(Event::of(kind, data));
     }
 
     /// Emits an event if the unit is refused, with the audit entry of the refusal: for what somebody must hear of though it
     /// was not done. A refusal that leaves no entry emits nothing.
-    pub fn emit_if_refused(&mut self, kind: &'static EventKind, data: Value) {
-        self.traces.alarms.push(Event { kind, data });
+    pub fn emit_if_refused<D: EventData>(&mut self, kind: &'static EventOf<D>, data: &D) {
+        self.traces.alarms.push(Event::of(kind, data));
     }
 
     /// Leaves the entry of the program's own unit in the name of the caller whose request it serves. The entry of an

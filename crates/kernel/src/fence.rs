@@ -8,7 +8,7 @@
 //! INVARIANT FE-1: a kind of record or of event without readers does not compile, an operation belongs to an area
 //! that says who reads what it does, and what nobody declared is for admins and auditors. An entry names a
 //! [`TargetKind`] and an event is of an [`EventKind`], and neither can be made without its readers; what the registry
-//! does not know is for overseers alone. Proof: the compiler, by `TargetKind::new` and `EventKind::new`.
+//! does not know is for overseers alone. Proof: the compiler, by `TargetKind::new` and `EventOf::new`.
 //!
 //! Absent on purpose: readers that depend on the content of an entry. What somebody may read is the same for every entry
 //! of its kind, except for records that are assigned to the reader.
@@ -16,6 +16,7 @@
 use crate::auth::{Actor, Role};
 use crate::db::Tx;
 use crate::error::Result;
+use crate::event::EventKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who reads the details.
@@ -73,30 +74,6 @@ impl TargetKind {
     }
 }
 
-/// A kind of event.
-#[derive(Debug)]
-pub struct EventKind {
-    word: &'static str,
-    readers: Readers,
-}
-
-impl EventKind {
-    /// Returns the kind with this word, whose data are for these readers.
-    pub const fn new(word: &'static str, readers: Readers) -> Self {
-        Self { word, readers }
-    }
-
-    /// Returns the event's type.
-    pub const fn word(&self) -> &'static str {
-        self.word
-    }
-
-    /// Returns who reads the data of such events.
-    pub const fn readers(&self) -> Readers {
-        self.readers
-    }
-}
-
 /// What an area declares; [`crate::fences!`] makes it.
 #[derive(Debug)]
 pub struct Fences {
@@ -120,7 +97,10 @@ pub struct Fences {
 /// provost_kernel::fences! {
 ///     acts Readers::Everybody, ["thing.expired"];
 ///     targets { THING = "thing" => Readers::Everybody; }
-///     events { THING_MADE = "thing.made" => Readers::Everybody; }
+///     events {
+///         /// A thing was made.
+///         THING_MADE: OfThing = "thing.made" => Readers::Everybody;
+///     }
 ///     members { "/tokens" => Readers::Overseers; }
 /// }
 /// ```
@@ -130,22 +110,25 @@ macro_rules! fences {
         acts $acts:expr, [$($own:expr),* $(,)?];
         $(overseen [$($overseen:expr),* $(,)?];)?
         $(targets { $($(#[$target_doc:meta])* $target:ident = $target_word:expr => $target_readers:expr;)* })?
-        $(events { $($(#[$event_doc:meta])* $event:ident = $event_word:expr => $event_readers:expr;)* })?
+        $(events {$(
+            $(#[doc = $says:literal])+
+            $event:ident: $data:ty = $event_word:literal => $event_readers:expr $(, like $example:literal)?;
+        )*})?
         $(members { $($path:expr => $member_readers:expr;)* })?
     ) => {
         $($($(#[$target_doc])*
         pub static $target: $crate::fence::TargetKind =
             $crate::fence::TargetKind::new($target_word, $target_readers);)*)?
-        $($($(#[$event_doc])*
-        #[doc = concat!("`", $event_word, "`")]
-        pub static $event: $crate::fence::EventKind = $crate::fence::EventKind::new($event_word, $event_readers);)*)?
+        $($($(#[doc = $says])+
+        pub static $event: $crate::event::EventOf<$data> =
+            $crate::event::EventOf::new($event_word, $event_readers, concat!($($says),+)) $(.like($example))?;)*)?
         /// Who reads the details of what this area does.
         pub static FENCES: $crate::fence::Fences = $crate::fence::Fences {
             acts: $acts,
             own_acts: &[$($own),*],
             overseen_acts: &[$($($overseen),*)?],
             targets: &[$($(&$target),*)?],
-            events: &[$($(&$event),*)?],
+            events: &[$($($event.kind()),*)?],
             members: &[$($(($path, $member_readers)),*)?],
         };
     };
@@ -209,8 +192,8 @@ impl Declared {
 
     /// Returns who reads the data of a kind of event.
     pub fn event(&self, word: &str) -> Readers {
-        let found = self.events().find(|kind| kind.word == word);
-        found.map_or(Readers::Overseers, |kind| kind.readers)
+        let found = self.events().find(|kind| kind.word() == word);
+        found.map_or(Readers::Overseers, EventKind::readers)
     }
 
     /// Returns who reads a change; one that nobody declares is as its entry.
@@ -309,13 +292,22 @@ const fn oversees(role: Role) -> bool {
 mod tests {
     use super::*;
 
+    crate::event_data! {
+        /// A thing.
+        OfThing {
+            /// Its name.
+            name: String,
+        } like r#"{"name":"thing"}"#;
+    }
+
     fences! {
         acts Readers::Everybody, ["thing.expired"];
         targets {
             THING = "thing" => Readers::Everybody;
         }
         events {
-            THING_MADE = "thing.made" => Readers::Everybody;
+            /// A thing was made.
+            THING_MADE: OfThing = "thing.made" => Readers::Everybody;
         }
         members {
             "/tokens" => Readers::Overseers;

@@ -17,6 +17,7 @@ pub mod db;
 pub mod dispatch;
 pub mod doubt;
 pub mod ends;
+pub mod event;
 pub mod expose;
 pub mod fence;
 pub mod hex;

@@ -3,12 +3,13 @@
 
 use crate::auth::{Actor, Origin};
 use crate::error::Result;
-use crate::fence::{EventKind, TargetKind};
+use crate::event::{EventData, EventKind, EventOf};
+use crate::fence::TargetKind;
 use crate::job::NewJob;
 use crate::secret::Secret;
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::pin::Pin;
 
 /// The rest of an answer, once it is there.
@@ -58,6 +59,15 @@ pub struct Change {
 pub struct Event {
     pub(crate) kind: &'static EventKind,
     pub(crate) data: Value,
+}
+
+impl Event {
+    pub(crate) fn of<D: EventData>(kind: &'static EventOf<D>, data: &D) -> Self {
+        Self {
+            kind: kind.kind(),
+            data: json!(data),
+        }
+    }
 }
 
 /// A secret that the answer shows once, and how long a replay may repeat it (D4.8).

@@ -118,12 +118,15 @@ pub(super) async fn list(
     let mut whole: Option<Value> = None;
     let mut trail = Trail::default();
     trail.seen.extend(paging.and_then(|paging| paging.start(&draft)));
+    let (mut is_empty, mut warnings) = (true, Vec::new());
     loop {
         let reply = sender.send(&draft.call()).await?;
         draft.must_be_about(&reply)?;
         let mut page = parsed(&reply)?;
         let count = page.get(member).and_then(Value::as_array).map_or(0, Vec::len);
         let next = paging.and_then(|paging| paging.next(&draft, &page, count));
+        is_empty &= count == 0;
+        warnings.extend(warnings_of(&page));
         let epoch = epoch_of(operation, &page);
         if printer.form == Form::JsonLines {
             printer.lines(&items_of(&mut page, member))?;
@@ -151,18 +154,34 @@ pub(super) async fn list(
             draft.set_query("epoch", epoch);
         }
     }
-    match whole {
-        Some(mut whole) => {
-            if let (true, Some(page)) = (all, whole.as_object_mut()) {
-                // What described one page does not describe all of them.
-                page.retain(|name, _| {
-                    !matches!(name.as_str(), "nextCursor" | "nextAfter" | "limit" | "offset")
-                });
-            }
-            Ok(printer.list(&whole, member)?)
+    if let Some(mut whole) = whole {
+        if let (true, Some(page)) = (all, whole.as_object_mut()) {
+            // What described one page does not describe all of them.
+            page.retain(|name, _| {
+                !matches!(name.as_str(), "nextCursor" | "nextAfter" | "limit" | "offset")
+                    && (is_empty || name != "warnings")
+            });
         }
-        None => Ok(()),
+        printer.list(&whole, member)?;
     }
+    // An empty list that is perhaps not what was meant must not pass for the answer that nothing is there.
+    if is_empty && let Some((first, rest)) = warnings.split_first() {
+        let failure = Failure::usage(first.as_str());
+        return Err(rest
+            .iter()
+            .fold(failure, |failure, line| failure.and(line.as_str())));
+    }
+    Ok(())
+}
+
+/// Returns what the server says of a page that is perhaps not what was meant.
+fn warnings_of(page: &Value) -> Vec<String> {
+    let warnings = page.get("warnings").and_then(Value::as_array);
+    let messages = warnings
+        .into_iter()
+        .flatten()
+        .filter_map(|warning| warning.get("message"));
+    messages.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// Returns what must be said with the next place of a list whose numbers may begin anew, so that this is noticed.

@@ -139,6 +139,34 @@ async fn a_walk_that_finds_nothing_ends() {
 }
 
 #[tokio::test]
+async fn an_empty_list_with_a_warning_is_no_success() {
+    let warned = json(
+        200,
+        &json!({ "entries": [], "warnings": [{ "code": "unknown_action", "message": "no entry has it; the most similar are b" }] }),
+    );
+    let server = Server::playing([warned]).await;
+    let outcome = Provost::script().asks(&server, &["log", "list"]).await;
+    assert_eq!(outcome.code, 2);
+    assert_eq!(outcome.err, "error: no entry has it; the most similar are b\n");
+    let whole: Value = serde_json::from_str(&outcome.out).expect("JSON");
+    assert_eq!(whole["warnings"][0]["code"], "unknown_action");
+}
+
+#[tokio::test]
+async fn a_warning_of_the_first_page_ends_with_what_a_later_one_holds() {
+    let warned = json!({ "entries": [], "nextCursor": "c", "warnings": [{ "code": "unknown_action", "message": "none" }] });
+    let server = Server::playing([
+        json(200, &warned),
+        json(200, &json!({ "entries": [{ "id": "a" }] })),
+    ])
+    .await;
+    let outcome = Provost::script().asks(&server, &["log", "list", "--all"]).await;
+    assert_eq!((outcome.code, outcome.err.as_str()), (0, ""));
+    let whole: Value = serde_json::from_str(&outcome.out).expect("JSON");
+    assert_eq!(whole, json!({ "entries": [{ "id": "a" }] }));
+}
+
+#[tokio::test]
 async fn one_page_says_that_there_is_more() {
     let server = Server::playing([page(&["a", "b"], 3)]).await;
     let outcome = Provost::person(&[]).asks(&server, &["widgets", "list"]).await;

@@ -4,6 +4,7 @@
 //! is under `default` (D1.7). Members behind `x-provost` say what the CLI and clients need beyond OpenAPI.
 
 mod headers;
+mod webhooks;
 
 use super::http::BASE;
 use crate::auth::toolsets;
@@ -30,6 +31,7 @@ pub fn document(registry: &Registry) -> Value {
             .or_insert_with(|| json!({}));
         item[entry.meta.method.as_str().to_lowercase()] = operation(entry, &mut generator);
     }
+    let webhooks = webhooks::of_every_kind(registry, &mut generator);
     let mut tags: Vec<&str> = registry.entries().iter().map(|e| e.meta.toolset).collect();
     tags.sort_unstable();
     tags.dedup();
@@ -52,6 +54,7 @@ pub fn document(registry: &Registry) -> Value {
         "security": [{ "bearer": [] }],
         "tags": tags,
         "paths": paths,
+        "webhooks": webhooks,
         "components": {
             "schemas": schemas,
             "headers": headers::components(),

@@ -7,7 +7,6 @@ use crate::areas::restore::fences;
 use crate::store;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::{Cx, Kernel, Result, keys};
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -89,10 +88,12 @@ async fn tell(kernel: &Arc<Kernel>, found: &[Finding]) -> Result<()> {
         chains.entry(chain).or_default().push(finding);
     }
     for (organization, findings) in chains {
-        let named: Vec<_> = findings.iter().take(NAMED).map(|one| of_event(one)).collect();
-        let data = json!({ "count": findings.len(), "findings": named });
+        let data = fences::Disagreement {
+            count: findings.len(),
+            findings: findings.iter().take(NAMED).map(|one| of_event(one)).collect(),
+        };
         let run = move |cx: &mut Cx<'_>| {
-            cx.emit(&fences::DISAGREED, data.clone());
+            cx.emit(&fences::DISAGREED, &data);
             Ok(())
         };
         kernel.system(organization, Some("rights.disagreed"), run).await?;
@@ -101,12 +102,15 @@ async fn tell(kernel: &Arc<Kernel>, found: &[Finding]) -> Result<()> {
     Ok(())
 }
 
-fn of_event(finding: &Finding) -> serde_json::Value {
-    let mut named = json!({ "fault": finding.fault.word(), "message": finding.to_string() });
-    if let (Some(organization), Some((table, key))) = (&finding.organization, &finding.row) {
-        named["organizationId"] = json!(organization);
-        named["table"] = json!(table);
-        named["row"] = json!(key);
+fn of_event(finding: &Finding) -> fences::DisagreeingRow {
+    let row = finding.organization.clone().zip(finding.row.clone());
+    let (organization_id, row) = row.unzip();
+    let (table, row) = row.unzip();
+    fences::DisagreeingRow {
+        fault: finding.fault.word(),
+        message: finding.to_string(),
+        organization_id,
+        table,
+        row,
     }
-    named
 }

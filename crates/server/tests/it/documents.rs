@@ -1,5 +1,6 @@
 //! The pages of the repository are true: whatever a comment cites can be looked up, and every promise has its place and its test.
 
+mod events;
 mod invariants;
 mod references;
 

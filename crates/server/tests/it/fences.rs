@@ -9,9 +9,12 @@ use crate::areas::resources::{credential_body, make_resource};
 use crate::areas_beside::every_area;
 use crate::oauth;
 use crate::support::{App, each, each_of};
-use provost_kernel::fence::{EventKind, Readers, TargetKind};
+use provost_kernel::event::{EventData, EventKind, EventOf};
+use provost_kernel::fence::{Readers, TargetKind};
 use provost_kernel::operation::Kind;
 use provost_server::app;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -186,6 +189,15 @@ fn each_kind_of_record_shows_its_details_to_its_readers_alone() {
     });
 }
 
+/// The data of a kind's example.
+#[derive(Serialize, JsonSchema)]
+#[serde(transparent)]
+struct Example(Value);
+
+impl EventData for Example {
+    const EXAMPLE: &'static str = "{}";
+}
+
 /// Proves FE-2.
 #[test]
 fn each_kind_of_event_shows_its_data_to_its_readers_alone() {
@@ -193,13 +205,15 @@ fn each_kind_of_event_shows_its_data_to_its_readers_alone() {
         let (operators, overseers) = readers(&app).await;
         let kinds: Vec<&EventKind> = app.kernel.registry.fences().events().collect();
         assert!(kinds.len() >= 50, "{}", kinds.len());
-        let emitted = kinds.clone();
+        let examples = kinds.iter().map(|kind| {
+            let of_any_shape = EventOf::new(kind.word(), kind.readers(), kind.says());
+            let of_any_shape: &'static EventOf<Example> = Box::leak(Box::new(of_any_shape));
+            (of_any_shape, Example(kind.example()["data"].take()))
+        });
+        let examples: Vec<_> = examples.collect();
         let run = move |cx: &mut provost_kernel::Cx<'_>| {
-            for kind in &emitted {
-                cx.emit(
-                    kind,
-                    json!({ "name": "a name of the test", "credentialId": "cred_of_nobody" }),
-                );
+            for (kind, data) in &examples {
+                cx.emit(kind, data);
             }
             Ok(())
         };

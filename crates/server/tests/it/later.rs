@@ -2,7 +2,8 @@
 
 use crate::support::{App, each, with_trio};
 use provost_kernel::error::{Code, Error};
-use provost_kernel::fence::{EventKind, Readers, TargetKind};
+use provost_kernel::event::{EventData, EventOf};
+use provost_kernel::fence::{Readers, TargetKind};
 use provost_kernel::kernel::Settings;
 use provost_kernel::operation::{Access, Empty, Entry, Input, Meta, Method, Operation};
 use provost_kernel::time::SystemClock;
@@ -82,7 +83,14 @@ impl Operation for Look {
 }
 
 static WISH: TargetKind = TargetKind::new("wish", Readers::Everybody);
-static WISHED: EventKind = EventKind::new("test.wished", Readers::Everybody);
+static WISHED: EventOf<Wished> = EventOf::new("test.wished", Readers::Everybody, "Somebody wished.");
+
+#[derive(Serialize, JsonSchema)]
+struct Wished {}
+
+impl EventData for Wished {
+    const EXAMPLE: &'static str = "{}";
+}
 
 impl Operation for Write {
     const META: Meta =
@@ -93,7 +101,7 @@ impl Operation for Write {
     type Output = Given;
 
     fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Given> {
-        cx.emit(&WISHED, json!({}));
+        cx.emit(&WISHED, &Wished {});
         Ok(fulfil(cx, &input.body.wish))
     }
 }

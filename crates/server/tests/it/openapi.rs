@@ -4,7 +4,9 @@ use crate::areas_beside::every_area;
 use crate::samples::{self, assert_golden};
 use crate::support::{App, each, fresh_key, once_of};
 use provost_client::cli::{Api, catalogue};
+use provost_client::events;
 use provost_kernel::entropy::UnitRng;
+use provost_kernel::event::EventKind;
 use provost_kernel::expose::{mcp, openapi};
 use provost_kernel::operation::{Entry, Kind, Method};
 use provost_server::app;
@@ -51,8 +53,41 @@ fn the_committed_documents_are_those_of_the_program() {
     assert_golden("openapi/headless-v1.json", &pretty(&document()));
     let commands = Api::parse(&document()).unwrap();
     assert_golden("openapi/commands-v1.jsonl", &catalogue::table(&commands));
+    assert_golden("openapi/events-v1.jsonl", &events::table(&document()));
     let tools = Value::from(mcp::tools(&app::registry().unwrap()));
     assert_golden("openapi/mcp-tools.json", &pretty(&tools));
+}
+
+/// Proves EV-3.
+#[test]
+fn every_kind_of_event_is_told_once_with_an_example_of_its_shape() {
+    let document = document();
+    let registry = app::registry().unwrap();
+    let kinds: Vec<&str> = registry.fences().events().map(EventKind::word).collect();
+    let told = document["webhooks"].as_object().unwrap();
+    assert_eq!(told.len(), kinds.len());
+    for kind in kinds {
+        let post = &told[kind]["post"];
+        let content = &post["requestBody"]["content"]["application/json"];
+        let (schema, example) = (&content["schema"], &content["example"]);
+        let faults: Vec<String> = validator(&document, schema)
+            .iter_errors(example)
+            .map(|fault| format!("{fault} at {}", fault.instance_path()))
+            .collect();
+        assert!(faults.is_empty(), "{kind}: {faults:?}");
+        let members = schema["properties"]["data"]["properties"].as_object().unwrap();
+        let of_example = example["data"].as_object().unwrap();
+        assert!(
+            of_example.keys().all(|name| members.contains_key(name)),
+            "{kind}: {example}"
+        );
+        assert!(
+            members.values().all(|member| member.get("$ref").is_none()),
+            "{kind}: {schema}"
+        );
+        let says = post["summary"].as_str().unwrap();
+        assert!(says.len() > 10 && says.ends_with('.'), "{kind}: {says}");
+    }
 }
 
 #[test]

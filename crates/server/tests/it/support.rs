@@ -7,8 +7,8 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use provost_kernel::area::Areas;
 use provost_kernel::auth::{OrganizationId, ScopeSet};
-use provost_kernel::db::Location;
 use provost_kernel::db::testing::{TestStore, migrated, migrated_file};
+use provost_kernel::db::{Location, Tx};
 use provost_kernel::entropy::{Entropy, SeededEntropy, SystemEntropy, UnitRng};
 use provost_kernel::expose::edge::{self, Edge, Tls};
 use provost_kernel::expose::http::Reading;
@@ -123,6 +123,8 @@ fn on<F: Future<Output = ()>>(
             let app = Arc::new(App::start_of(areas, store.location(), settings.clone()).await);
             scenario(app.clone()).await;
             app.agrees_with_its_entries().await;
+            app.tells_what_is_declared().await;
+            app.did_what_is_declared().await;
             app.kernel.stop().await;
             let _ = std::fs::remove_dir_all(&app.keys_dir);
         });
@@ -139,6 +141,29 @@ impl App {
             .await;
         if let Ok(found) = found {
             assert_eq!(found, []);
+        }
+    }
+
+    /// Expects that each event is of a declared kind and has the shape of its data (EV-3), as far as the store can still be
+    /// read. A test's own kinds begin with `test.`.
+    async fn tells_what_is_declared(&self) {
+        let told = |tx: &mut Tx<'_>| tx.query(&TOLD, &[], |row| Ok((row.get(0)?, row.get(1)?)));
+        let told: Vec<(String, String)> = self.kernel.read_system(told).await.unwrap_or_default();
+        for (kind, data) in told.iter().filter(|(kind, _)| !kind.starts_with("test.")) {
+            self.contract.check_event(kind, data);
+        }
+    }
+
+    /// Expects that each act in the audit log is an operation or declared by an area, as far as the store can still be read: a
+    /// list of the log asks about the names of others. A test's own acts say so in their names.
+    async fn did_what_is_declared(&self) {
+        let done = |tx: &mut Tx<'_>| tx.query(&DONE, &[], |row| row.get::<String>(0));
+        let done = self.kernel.read_system(done).await.unwrap_or_default();
+        let fences = self.kernel.registry.fences();
+        for act in done {
+            let is_known = fences.acts().any(|(known, _)| known == act);
+            let is_a_tests = act.starts_with("test") || act.ends_with("InTest");
+            assert!(is_known || is_a_tests, "no area declares the act {act}");
         }
     }
 
@@ -654,6 +679,30 @@ impl Contract {
         );
     }
 
+    /// Expects that the document tells of this kind of event, and that the stored data have the shape that it says.
+    fn check_event(&self, kind: &str, data: &str) {
+        let item = &self.document["webhooks"][kind];
+        let schema =
+            &item["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]["data"];
+        assert!(schema.is_object(), "nobody declares the kind {kind}");
+        let mut data: Value = serde_json::from_str(data).unwrap();
+        data["sequence"] = 1.into();
+        let key = (kind.to_owned(), "event".to_owned(), String::new());
+        let faults: Vec<String> = self
+            .validator(key, schema)
+            .iter_errors(&data)
+            .map(|fault| format!("{fault} at {}", fault.instance_path()))
+            .collect();
+        assert!(faults.is_empty(), "{kind}: {faults:?}\n{data}");
+        let members = schema["properties"].as_object().unwrap();
+        let known = data
+            .as_object()
+            .unwrap()
+            .keys()
+            .all(|name| members.contains_key(name));
+        assert!(known, "{kind} says more than it declares: {data}");
+    }
+
     fn find(&self, path: &str) -> Option<(String, &Value)> {
         let segments: Vec<&str> = path.split('/').collect();
         let paths = self.document["paths"].as_object().unwrap();
@@ -754,6 +803,10 @@ pub fn workload(name: &str, at_a_change: u64, at_night: u64) -> u64 {
 provost_kernel::statements! {
     /// The chain of an organization, or what comes after a place of it.
     ENTRIES = "SELECT seq, entry FROM audit_entries WHERE organization_id = ?1 AND seq > ?2 ORDER BY seq";
+    /// What was done, by every organization.
+    DONE = unscoped("a test looks at all of it") "SELECT DISTINCT action FROM audit_entries ORDER BY action";
+    /// The events of every organization.
+    TOLD = unscoped("a test looks at all of them") "SELECT type, data FROM outbox ORDER BY organization_id, sequence";
     /// The events of an organization after a sequence.
     EVENTS = "SELECT type, data, sequence FROM outbox WHERE organization_id = ?1 AND sequence > ?2 ORDER BY sequence";
 }

@@ -4,7 +4,8 @@
 use crate::support::{App, Dice, each, fresh_key, with_trio, workload};
 use provost_kernel::db::{Access as Mode, Conn, Location, PostgresUrl};
 use provost_kernel::error::{Code, Error};
-use provost_kernel::fence::{EventKind, Readers, TargetKind};
+use provost_kernel::event::{EventData, EventOf};
+use provost_kernel::fence::{Readers, TargetKind};
 use provost_kernel::jobs::{self, Handler, NewJob, Work};
 use provost_kernel::kernel::Settings;
 use provost_kernel::operation::{Access, Empty, Entry, Input, Meta, Method, Operation};
@@ -53,7 +54,16 @@ struct Acted {
 }
 
 static ACT: TargetKind = TargetKind::new("act", Readers::Everybody);
-static ACTED: EventKind = EventKind::new("test.acted", Readers::Everybody);
+static ACTED: EventOf<Anything> = EventOf::new("test.acted", Readers::Everybody, "Somebody acted.");
+
+/// Data of any shape.
+#[derive(Serialize, JsonSchema)]
+#[serde(transparent)]
+struct Anything(Value);
+
+impl EventData for Anything {
+    const EXAMPLE: &'static str = "{}";
+}
 
 impl Operation for Act {
     const META: Meta =
@@ -70,7 +80,7 @@ impl Operation for Act {
         cx.target(&ACT, id.as_str());
         cx.emit(
             &ACTED,
-            json!({ "id": id, "act": input.body.act, "word": input.query.word }),
+            &Anything(json!({ "id": id, "act": input.body.act, "word": input.query.word })),
         );
         match input.body.act.as_str() {
             "panic" => panic!("a unit that panics"),
@@ -420,11 +430,11 @@ async fn enqueue(app: &App, kinds: &'static [&'static str]) {
 fn handlers() -> Arc<Vec<Handler>> {
     #[expect(clippy::unnecessary_wraps, reason = "the signature of every handler")]
     fn done(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
-        cx.emit(&ACTED, payload.clone());
+        cx.emit(&ACTED, &Anything(payload.clone()));
         Ok(())
     }
     fn fails(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
-        cx.emit(&ACTED, payload.clone());
+        cx.emit(&ACTED, &Anything(payload.clone()));
         Err(Error::new(Code::Conflict, "not yet"))
     }
     fn panics(_: &mut Cx<'_>, _: &Value) -> Result<()> {
@@ -438,7 +448,7 @@ fn handlers() -> Arc<Vec<Handler>> {
             "thief-a"
         };
         cx.execute(&STEAL, params![org, other])?;
-        cx.emit(&ACTED, payload.clone());
+        cx.emit(&ACTED, &Anything(payload.clone()));
         Ok(())
     }
     let handler = |kind, run| Handler {

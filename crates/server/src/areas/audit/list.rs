@@ -5,6 +5,7 @@
 use super::model::{AuditEvent, Outcome, READERS, Term};
 use super::show::show;
 use super::store::{self, Filter};
+use super::unknown::{self, Warning};
 use provost_kernel::fence::Reader;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Cursor, Limit};
@@ -47,6 +48,10 @@ pub(super) struct AuditEventPage {
     /// Where the list goes on; absent at its end. A page may be short, or empty, before the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<Cursor>,
+    /// Why the list is perhaps not what was meant; absent when there is no reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    warnings: Vec<Warning>,
 }
 
 impl Operation for List {
@@ -57,7 +62,8 @@ impl Operation for List {
             "Every filter narrows the list; from is inclusive, to exclusive. One call looks at no more than \
              20000 entries: a page may therefore be short, or empty, although older entries match. The list \
              has ended when nextCursor is absent. Reading the log is counted, not recorded entry by entry. An entry \
-             whose details are not for the caller says withheld, and actorId and targetId do not find it.",
+             whose details are not for the caller says withheld, and actorId and targetId do not find it. The first page for \
+             an action that nothing has and this version does not know is empty and says so in warnings.",
         )
         .command("audit", "list");
     type Path = Empty;
@@ -83,7 +89,15 @@ impl Operation for List {
         let lowest = (before - WINDOW).max(1);
         let (events, seen) = found(cx, &filter, before, lowest, query.limit.get())?;
         let next_cursor = (seen > 1).then(|| Cursor::issue(keys, org, operation, seen));
-        Ok(AuditEventPage { events, next_cursor })
+        let warning = match (filter.action, &query.cursor) {
+            (Some(action), None) if events.is_empty() => unknown::of_action(cx, action, before, lowest)?,
+            _ => None,
+        };
+        Ok(AuditEventPage {
+            events,
+            next_cursor,
+            warnings: warning.into_iter().collect(),
+        })
     }
 }
 
@@ -257,6 +271,42 @@ mod tests {
                         "{filter} limit={limit}"
                     );
                 }
+            }
+        });
+    }
+
+    #[test]
+    fn an_action_that_nobody_knows_and_nothing_has_is_asked_about() {
+        on_every_store("audit_unknown_action", |world| {
+            world.append(&OrganizationId::parse("acme").unwrap(), &varied_notes(20));
+            let note = Note::new(OrganizationId::parse("acme").unwrap(), START, "action.of_before");
+            world.append(&OrganizationId::parse("acme").unwrap(), &[note]);
+            let list = |filter: &str| world.get("operator", LIST, &[], filter).json();
+            let asked = list("action=actoin.1");
+            assert_eq!(asked["events"], serde_json::json!([]));
+            let warning = &asked["warnings"][0];
+            assert_eq!(warning["code"], "unknown_action");
+            assert_eq!(warning["nearest"].as_array().unwrap().len(), 3);
+            assert!(
+                warning["nearest"]
+                    .as_array()
+                    .unwrap()
+                    .contains(&"action.1".into()),
+                "{warning}"
+            );
+            let message = warning["message"].as_str().unwrap();
+            assert!(
+                message.starts_with("no entry has the action actoin.1, and"),
+                "{message}"
+            );
+            // Known and never stored; stored by an earlier version; of that name, and left out by another filter.
+            for filter in [
+                "action=test.went_back",
+                "action=action.of_before",
+                "action=action.of_before&from=2030-01-01T00:00:00.000Z",
+                "action=action.1&outcome=denied&actorId=nobody",
+            ] {
+                assert_eq!(list(filter).get("warnings"), None, "{filter}");
             }
         });
     }

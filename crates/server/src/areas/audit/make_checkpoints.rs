@@ -25,7 +25,6 @@ use provost_kernel::auth::OrganizationId;
 use provost_kernel::checkpoint::{Checkpoint, parse_and_verify};
 use provost_kernel::merkle;
 use provost_kernel::{Code, Cx, Error, Kernel, Result, Timestamp};
-use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// LIMIT: nodes that one snapshot computes and one unit stores; 32 of them stand for 8192 entries.
@@ -234,7 +233,10 @@ async fn record(
             cx.target(&fences::CHECKPOINT, size.to_string());
             cx.emit(
                 &fences::CHECKPOINT_CREATED,
-                json!({ "size": size, "rootHash": root }),
+                &fences::NewCheckpoint {
+                    size,
+                    root_hash: root.clone(),
+                },
             );
             time = Some(cx.now());
         } else if let Some(same) = newest.filter(|c| c.size == size && c.note == note) {
@@ -259,7 +261,7 @@ mod tests {
     use provost_kernel::checkpoint::parse_and_verify;
     use provost_kernel::db::{Call, Param};
     use provost_kernel::merkle::MemoryNodes;
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     fn make(world: &World) -> usize {
         world.run(make_checkpoints(&world.kernel)).unwrap()

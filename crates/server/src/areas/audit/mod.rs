@@ -40,6 +40,7 @@ mod store;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tree;
+mod unknown;
 mod verify_entries;
 mod verify_start;
 

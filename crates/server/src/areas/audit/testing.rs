@@ -34,6 +34,14 @@ provost_kernel::statements! {
     LOOKUP = unscoped("a token names its organization") "SELECT t.organization_id, a.id, a.permission_role, t.scopes, t.id, t.token_prefix, t.mac, t.pepper_id, t.expires_at FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id AND a.id = t.service_account_id WHERE t.lookup_id = ?1";
 }
 
+provost_kernel::event_data! {
+    /// Something with a number.
+    Numbered {
+        /// The number.
+        number: i64,
+    } like r#"{"number":1}"#;
+}
+
 provost_kernel::fences! {
     acts Readers::Everybody, ["action.0", "action.1", "action.2", "test.emitted", "test.grew", "test.went_back"];
     targets {
@@ -41,8 +49,10 @@ provost_kernel::fences! {
         HIDDEN = "hidden thing" => Readers::Overseers;
     }
     events {
-        HAPPENED = "test.happened" => Readers::Everybody;
-        HIDDEN_HAPPENED = "test.hidden" => Readers::Overseers;
+        /// Something happened.
+        HAPPENED: Numbered = "test.happened" => Readers::Everybody;
+        /// Something happened that not everybody reads.
+        HIDDEN_HAPPENED: Numbered = "test.hidden" => Readers::Overseers;
     }
 }
 

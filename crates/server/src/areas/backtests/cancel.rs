@@ -17,7 +17,6 @@ use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation, Precondition};
 use provost_kernel::text::Reason;
 use provost_kernel::{Cx, Result};
-use serde_json::json;
 
 /// See [`Operation::META`].
 pub struct CancelBacktest;
@@ -61,7 +60,11 @@ impl Operation for CancelBacktest {
             cx.change("/status", before.as_str(), run.status().as_str());
             cx.emit(
                 &fences::CANCELED,
-                json!({ "runId": run.id, "status": run.status(), "partial": run.is_partial() }),
+                &fences::CanceledRun {
+                    run_id: run.id.clone(),
+                    status: run.status(),
+                    partial: run.is_partial(),
+                },
             );
         }
         let (own, etags) = (Sight::of_caller(cx), etags(cx, &run));

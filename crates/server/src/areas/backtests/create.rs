@@ -12,7 +12,6 @@ use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::{Name, Reason};
 use provost_kernel::{Cx, Result};
-use serde_json::json;
 
 /// LIMIT: bytes and levels of the body, which may hold a whole policy set (D1.10).
 const BODY: (usize, usize) = (2 * 1024 * 1024, 64);
@@ -76,7 +75,11 @@ impl Operation for CreateBacktest {
         cx.change(path, serde_json::Value::Null, question.audit_digest());
         cx.emit(
             &fences::QUEUED,
-            json!({ "runId": run.id, "status": run.status() }),
+            &fences::RunStanding {
+                run_id: run.id.clone(),
+                status: run.status(),
+                code: None,
+            },
         );
         cx.wake(worker::NAME);
         let base = format!("/api/headless/v1/organizations/{}", cx.org());

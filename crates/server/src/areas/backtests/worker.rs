@@ -25,11 +25,10 @@ use crate::areas::history;
 use provost_backtest::run::Finished;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Class, Code, Error};
-use provost_kernel::fence::EventKind;
+use provost_kernel::event::EventOf;
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::{Cx, Kernel, Result};
 use provost_policy::WITHIN_LIMIT_MS;
-use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
@@ -174,14 +173,19 @@ fn claim_one(cx: &mut Cx<'_>, organization: &OrganizationId, mine: &[BacktestId]
 }
 
 /// Leaves the audit entry and the event of a transition that nobody asked for.
-fn say(cx: &mut Cx<'_>, event: &'static EventKind, run: &Run) {
+fn say(cx: &mut Cx<'_>, event: &'static EventOf<fences::RunStanding>, run: &Run) {
     cx.action(event.word());
     cx.target(&fences::RUN, run.id.as_str());
-    let mut data = json!({ "runId": run.id, "status": run.status() });
-    if let State::Failed(failure) = &run.state {
-        data["code"] = failure.code.as_str().into();
-    }
-    cx.emit(event, data);
+    let code = match &run.state {
+        State::Failed(failure) => Some(failure.code.clone()),
+        _ => None,
+    };
+    let data = fences::RunStanding {
+        run_id: run.id.clone(),
+        status: run.status(),
+        code,
+    };
+    cx.emit(event, &data);
 }
 
 /// Works on a run until it ends, is lost, or the server stops.

@@ -21,7 +21,6 @@ use crate::areas::subjects::{Record, SubjectKind};
 use crate::areas::words::{self, Kind};
 use provost_kernel::text::name_key;
 use provost_kernel::{Cx, Result, params};
-use serde_json::json;
 
 impl From<&User> for Ended {
     fn from(user: &User) -> Self {
@@ -138,7 +137,7 @@ pub fn user_gone(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
         id: id.as_str().to_owned(),
         how: Departure::Deleted,
     })?;
-    cx.emit(&fences::USER_DELETED, json!({ "userId": id }));
+    cx.emit(&fences::USER_DELETED, &fences::OfUser::of(id));
     orphans(cx, id)
 }
 
@@ -151,6 +150,6 @@ pub fn group_gone(cx: &mut Cx<'_>, id: &GroupId) -> Result<()> {
         id: id.as_str().to_owned(),
         how: Departure::Deleted,
     })?;
-    cx.emit(&fences::GROUP_DELETED, json!({ "groupId": id }));
+    cx.emit(&fences::GROUP_DELETED, &fences::OfGroup::of(id));
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Scenarios of the area.
 
-use crate::areas::audit::testing::{HAPPENED, HIDDEN_HAPPENED, World, on_every_store};
+use crate::areas::audit::testing::{HAPPENED, HIDDEN_HAPPENED, Numbered, World, on_every_store};
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::fence::EventKind;
+use provost_kernel::event::EventOf;
 use serde_json::{Value, json};
 
 const LIST: &str = "listHeadlessEvents";
@@ -12,12 +12,12 @@ fn emit(world: &World, organization: &str, number: i64) {
     emit_as(world, organization, &HAPPENED, number);
 }
 
-fn emit_as(world: &World, organization: &str, kind: &'static EventKind, number: i64) {
+fn emit_as(world: &World, organization: &str, kind: &'static EventOf<Numbered>, number: i64) {
     let organization = OrganizationId::parse(organization).unwrap();
     let emitted = world
         .kernel
         .system(organization, Some("test.emitted"), move |cx| {
-            cx.emit(kind, json!({ "number": number }));
+            cx.emit(kind, &Numbered { number });
             Ok(())
         });
     world.run(emitted).unwrap();

@@ -7,7 +7,6 @@ use super::{machines, pulls, store};
 use crate::areas::managed_config::fences;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::{Kernel, Result};
-use serde_json::json;
 use std::sync::Arc;
 
 /// After so long without a report a machine is no longer counted. Units: seconds.
@@ -31,12 +30,14 @@ pub async fn watch_targets(kernel: &Arc<Kernel>) -> Result<usize> {
             if machines::tell(cx, &place.profile, &place.target_id)? {
                 cx.action("managed_config.target.drifted");
                 cx.target(&fences::PROFILE, place.profile.as_str());
-                let data = json!({
-                    "profileId": place.profile, "targetId": machine.target_id, "releaseId": machine.release_id,
-                    "contentDigest": machine.content_digest.keyed(cx),
-                    "expectedDigest": found.current.map(|current| current.content_digest.keyed(cx)),
-                });
-                cx.emit(&fences::TARGET_DRIFTED, data);
+                let data = fences::DriftedTarget {
+                    profile_id: place.profile.clone(),
+                    target_id: machine.target_id,
+                    release_id: machine.release_id,
+                    content_digest: machine.content_digest.keyed(cx),
+                    expected_digest: found.current.map(|current| current.content_digest.keyed(cx)),
+                };
+                cx.emit(&fences::TARGET_DRIFTED, &data);
             }
             Ok(())
         };

@@ -14,7 +14,6 @@ use provost_kernel::text::Reason;
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 /// See [`Operation::META`].
 pub struct Publish;
@@ -110,7 +109,11 @@ impl Operation for Publish {
         cx.header("location", place);
         cx.emit(
             &fences::RELEASE_PUBLISHED,
-            json!({ "profileId": id, "releaseId": release.id, "version": release.version }),
+            &fences::NewRelease {
+                profile_id: id.clone(),
+                release_id: release.id.clone(),
+                version: release.version,
+            },
         );
         let tally = machines::tally(cx, &profile, Some(&release))?;
         Ok(Published {

@@ -124,8 +124,12 @@ impl Operation for Report {
             cx.change("/state", was, state.as_str());
         }
         if state == TargetState::Failed && was != Some(TargetState::Failed) {
-            let data = json!({ "profileId": profile.id, "targetId": machine.target_id, "releaseId": machine.release_id });
-            cx.emit(&fences::TARGET_FAILED, data);
+            let data = fences::FailedTarget {
+                profile_id: profile.id.clone(),
+                target_id: machine.target_id.clone(),
+                release_id: machine.release_id.clone(),
+            };
+            cx.emit(&fences::TARGET_FAILED, &data);
         }
         Ok(Reported {
             target: MachineView::of(cx, machine, state),
@@ -142,10 +146,13 @@ fn must_belong(cx: &mut Cx<'_>, profile: &ProfileId, last: &Machine, reporter: &
     if owner == reporter || !is_there(cx, owner)? {
         return Ok(());
     }
-    let data = json!({
-        "profileId": profile, "targetId": last.target_id, "belongsTo": owner, "reportedBy": reporter,
-    });
-    cx.emit_if_refused(&fences::TARGET_CONTESTED, data);
+    let data = fences::ContestedTarget {
+        profile_id: profile.clone(),
+        target_id: last.target_id.clone(),
+        belongs_to: owner.clone(),
+        reported_by: reporter.clone(),
+    };
+    cx.emit_if_refused(&fences::TARGET_CONTESTED, &data);
     Err(Error::new(
         Code::Conflict,
         "this machine belongs to another account, which reported it first; report it by that account, or ask an \

@@ -15,7 +15,6 @@ use provost_kernel::text::Reason;
 use provost_kernel::{Cx, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 /// LIMIT: paths in one warning.
 const MAX_PATHS: usize = 50;
@@ -288,10 +287,13 @@ fn perform(cx: &mut Cx<'_>, mut plan: Plan, reason: &str) -> Result<Completed> {
     )?;
     cx.emit(
         &fences::RELEASE_ROLLED_BACK,
-        json!({
-            "profileId": plan.profile.id, "releaseId": release.id, "version": release.version,
-            "sourceReleaseId": plan.source.id, "autoPublishPaused": pauses,
-        }),
+        &fences::Rollback {
+            profile_id: plan.profile.id.clone(),
+            release_id: release.id.clone(),
+            version: release.version,
+            source_release_id: plan.source.id.clone(),
+            auto_publish_paused: pauses,
+        },
     );
     let tally = machines::tally(cx, &plan.profile, Some(&release))?;
     Ok(Completed {

@@ -36,7 +36,10 @@ fn tell(cx: &mut Cx<'_>, ids: &[SessionId], reason: &str) {
     for id in ids {
         cx.emit(
             &fences::REVOKED,
-            json!({ "sessionId": id, "revokeReason": reason }),
+            &fences::SessionRevocation {
+                session_id: id.clone(),
+                revoke_reason: reason.to_owned(),
+            },
         );
     }
 }

@@ -53,7 +53,11 @@ pub fn open(cx: &mut Cx<'_>, new: NewSession) -> Result<SessionId> {
             cx.target(&fences::SESSION, id.as_str());
             cx.emit(
                 &fences::ISSUED,
-                json!({ "sessionId": id, "actorType": new.actor.word(), "expiresAt": new.expires_at }),
+                &fences::NewSession {
+                    session_id: id.clone(),
+                    actor_type: new.actor.word(),
+                    expires_at: new.expires_at,
+                },
             );
             return Ok(id);
         }

@@ -6,7 +6,7 @@ use crate::areas::mcp_sessions::fences;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Statement;
 use provost_kernel::{Cx, Kernel, Result, SureTime, params};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +23,11 @@ pub async fn sweep(kernel: &Arc<Kernel>) -> Result<u64> {
         count += in_chunks(kernel, &organization, now, |cx, now| {
             let swept = store::sweep(cx, now, CHUNK)?;
             for (id, at) in &swept {
-                cx.emit(&fences::EXPIRED, json!({ "sessionId": id, "expiredAt": at }));
+                let data = fences::SessionExpiry {
+                    session_id: id.clone(),
+                    expired_at: *at,
+                };
+                cx.emit(&fences::EXPIRED, &data);
             }
             if !swept.is_empty() {
                 cx.action("mcp.sessions.expired");

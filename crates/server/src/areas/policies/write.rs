@@ -13,7 +13,7 @@ use super::references::Binding;
 use super::store;
 use crate::areas::policies::fences;
 use crate::areas::resources::ownership::Owner;
-use provost_kernel::fence::EventKind;
+use provost_kernel::event::EventOf;
 use provost_kernel::{Cx, Result};
 use provost_policy::{Definition, set_digest};
 use serde_json::{Value, json};
@@ -118,7 +118,12 @@ fn add_version(cx: &mut Cx<'_>, sequence: i64) -> Result<()> {
     cx.change("/policySetVersion", Value::Null, version.id.as_str());
     cx.emit(
         &fences::VERSION_CREATED,
-        json!({ "versionId": version.id, "number": sequence, "digest": version.digest, "policies": version.policies }),
+        &fences::NewSetVersion {
+            version_id: version.id,
+            number: sequence,
+            digest: version.digest,
+            policies: version.policies,
+        },
     );
     Ok(())
 }
@@ -153,11 +158,14 @@ pub fn note_owner(cx: &mut Cx<'_>, before: Option<&Owner>, after: &Owner) {
 }
 
 /// Tells others what became of a policy.
-pub fn emit(cx: &mut Cx<'_>, kind: &'static EventKind, policy: &Policy) {
-    let data = json!({
-        "policyId": policy.id, "family": policy.family.word(), "revision": policy.revision,
-        "definitionSha256": policy.definition_sha256, "enabled": policy.enabled,
-        "managementMode": management_mode(&policy.owner),
-    });
-    cx.emit(kind, data);
+pub fn emit(cx: &mut Cx<'_>, kind: &'static EventOf<fences::OfPolicy>, policy: &Policy) {
+    let data = fences::OfPolicy {
+        policy_id: policy.id.clone(),
+        family: policy.family.word(),
+        revision: policy.revision,
+        definition_sha256: policy.definition_sha256.clone(),
+        enabled: policy.enabled,
+        management_mode: management_mode(&policy.owner),
+    };
+    cx.emit(kind, &data);
 }

@@ -1,8 +1,10 @@
-//! Who reads the details of what the area does.
+//! Who reads the details of what the area does, and what its events say.
 //!
 //! An operator reads the credentials that are assigned to it and no others (RC-5), in the log as well.
 
+use super::model::CredentialId;
 use super::{asking, store};
+use crate::areas::resources::model::ResourceId;
 use provost_kernel::Result;
 use provost_kernel::auth::Actor;
 use provost_kernel::db::Tx;
@@ -15,6 +17,16 @@ static ASSIGNMENT: Assignment = Assignment {
     member: "credentialId",
     of_caller,
 };
+
+provost_kernel::event_data! {
+    /// A credential of a resource.
+    OfCredential {
+        /// The resource.
+        resource_id: ResourceId,
+        /// The credential.
+        credential_id: CredentialId,
+    } like r#"{"resourceId":"res_01kaf9q2m4x7t8v3c5d6e0g1h2","credentialId":"cred_01kaf9q2m4x7t8v3c5d6e0g1h3"}"#;
+}
 
 provost_kernel::fences! {
     acts Readers::Assignees(&ASSIGNMENT), [
@@ -29,8 +41,10 @@ provost_kernel::fences! {
         KEY = "organization_key" => Readers::Overseers;
     }
     events {
-        ROTATED = "credential.rotated" => Readers::Assignees(&ASSIGNMENT);
-        ASSIGNED = "credential.assigned" => Readers::Assignees(&ASSIGNMENT);
+        /// A credential has another secret.
+        ROTATED: OfCredential = "credential.rotated" => Readers::Assignees(&ASSIGNMENT);
+        /// A credential is for others than before.
+        ASSIGNED: OfCredential = "credential.assigned" => Readers::Assignees(&ASSIGNMENT);
     }
 }
 

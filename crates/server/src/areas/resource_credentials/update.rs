@@ -8,7 +8,6 @@ use crate::areas::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
-use serde_json::json;
 
 /// See [`Operation::META`].
 pub struct UpdateCredential;
@@ -67,7 +66,10 @@ impl Operation for UpdateCredential {
         if is_rotated {
             cx.emit(
                 &fences::ROTATED,
-                json!({ "resourceId": after.resource_id, "credentialId": after.id }),
+                &fences::OfCredential {
+                    resource_id: after.resource_id.clone(),
+                    credential_id: after.id.clone(),
+                },
             );
         }
         if is_reassigned {

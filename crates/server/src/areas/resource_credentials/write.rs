@@ -94,7 +94,10 @@ pub fn assign(credential: &mut Credential, body: &CredentialBody) -> bool {
 pub fn emit_assigned(cx: &mut Cx<'_>, credential: &Credential) {
     cx.emit(
         &fences::ASSIGNED,
-        json!({ "resourceId": credential.resource_id, "credentialId": credential.id }),
+        &fences::OfCredential {
+            resource_id: credential.resource_id.clone(),
+            credential_id: credential.id.clone(),
+        },
     );
 }
 

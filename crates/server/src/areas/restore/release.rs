@@ -97,10 +97,14 @@ impl Operation for ReleaseHeld {
         for (path, ids) in kinds.into_iter().filter(|(_, ids)| !ids.is_empty()) {
             cx.change(path, Value::Null, json!(ids));
         }
-        let counts = kinds.map(|(_, ids)| ids.len());
+        let [service_accounts, users, mcp_clients] = kinds.map(|(_, ids)| ids.len());
         cx.emit(
             &fences::RELEASED,
-            json!({ "serviceAccounts": counts[0], "users": counts[1], "mcpClients": counts[2] }),
+            &fences::ReleasedPrincipals {
+                service_accounts,
+                users,
+                mcp_clients,
+            },
         );
         Ok(released)
     }

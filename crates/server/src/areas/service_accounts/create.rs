@@ -21,7 +21,6 @@ use provost_kernel::token;
 use provost_kernel::{Cx, Result, Secret, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 /// The life of a token as a client may ask for it. Units: seconds (D5.4).
 pub type LifetimeSecs = Bounded<MIN_LIFETIME_SECS, 31_536_000>;
@@ -160,7 +159,7 @@ impl Operation for CreateServiceAccount {
         );
         cx.change("/name", serde_json::Value::Null, account.name.as_str());
         cx.change("/permissionRole", serde_json::Value::Null, account.role.as_str());
-        cx.emit(&fences::CREATED, json!({ "serviceAccountId": account.id }));
+        cx.emit(&fences::CREATED, &fences::OfAccount::of(&account.id));
         let warnings = account.warnings();
         let service_account = view(account, vec![token], cx.now());
         Ok(AccountAndToken {
@@ -313,6 +312,6 @@ pub fn issue_admin(cx: &mut Cx<'_>, name: &str) -> Result<(ServiceAccountId, Sec
     let (pepper, mac) = cx.services().keys.token_mac_current(secret.expose());
     let mac = (pepper.as_str(), mac);
     store::insert_token(cx, &account.id, &token, &lookup_id, mac, false)?;
-    cx.emit(&fences::CREATED, json!({ "serviceAccountId": account.id }));
+    cx.emit(&fences::CREATED, &fences::OfAccount::of(&account.id));
     Ok((account.id, secret))
 }

@@ -9,7 +9,6 @@ use provost_kernel::credential::{Credential, Reach, TokenScheme, Use};
 use provost_kernel::db::{Row, Statement};
 use provost_kernel::token::Form;
 use provost_kernel::{Cx, Result, params};
-use serde_json::json;
 
 /// What the tokens look like.
 pub const FORM: Form = Form::new("prov_sat_");
@@ -85,7 +84,11 @@ impl TokenScheme for AccountTokens {
         })?;
         cx.emit(
             &fences::TOKEN_REUSE_DETECTED,
-            json!({ "tokenId": token_id, "serviceAccountId": account, "severity": "high" }),
+            &fences::TokenReuse {
+                service_account_id: account.clone(),
+                token_id: token_id.to_owned(),
+                severity: "high",
+            },
         );
         let Some(account) = account else { return Ok(()) };
         if !settings::load(cx)?.tokens.revoke_family_on_reuse {
@@ -108,8 +111,8 @@ impl TokenScheme for AccountTokens {
                     by_itself: false,
                 },
             )?;
-            let data = json!({ "serviceAccountId": id, "tokenId": TokenId::from_text(token.id.as_str()) });
-            cx.emit(&fences::TOKEN_REVOKED, data);
+            let token_id = TokenId::from_text(token.id.as_str());
+            cx.emit(&fences::TOKEN_REVOKED, &fences::OfToken::of(&id, &token_id));
         }
         Ok(())
     }

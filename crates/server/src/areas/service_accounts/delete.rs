@@ -70,7 +70,7 @@ impl Operation for DeleteServiceAccount {
             payload: json!({ "serviceAccountId": id }),
             run_at: at.plus_secs(KEPT_AFTER_DELETION_SECS),
         });
-        cx.emit(&fences::DELETED, json!({ "serviceAccountId": id }));
+        cx.emit(&fences::DELETED, &fences::OfAccount::of(id));
         Ok(deleted)
     }
 

@@ -9,7 +9,7 @@ use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// See [`Operation::META`].
 pub struct RevokeServiceAccountToken;
@@ -70,10 +70,7 @@ impl Operation for RevokeServiceAccountToken {
             account.updated_at = account.changed_at(now);
             store::save(cx, &account, false)?;
             cx.change("/tokens/revokedAt", Value::Null, now.to_rfc3339());
-            cx.emit(
-                &fences::TOKEN_REVOKED,
-                json!({ "serviceAccountId": id, "tokenId": token_id }),
-            );
+            cx.emit(&fences::TOKEN_REVOKED, &fences::OfToken::of(id, token_id));
         }
         Ok(OneAccount {
             service_account: view(account, tokens, now),

@@ -24,7 +24,6 @@ use provost_kernel::text::Bounded;
 use provost_kernel::{Cx, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 /// Rotations of one account.
 const ROTATIONS_OF_ACCOUNT: Bucket = Bucket {
@@ -146,10 +145,7 @@ impl Operation for RotateServiceAccountToken {
         }
         account.updated_at = account.changed_at(cx.now());
         store::save(cx, &account, false)?;
-        cx.emit(
-            &fences::TOKEN_ROTATED,
-            json!({ "serviceAccountId": id, "tokenId": token.id }),
-        );
+        cx.emit(&fences::TOKEN_ROTATED, &fences::OfToken::of(id, &token.id));
         tokens.push(token);
         Ok(AccountAndToken {
             service_account: view(account, tokens, cx.now()),

@@ -8,7 +8,6 @@ use crate::areas::subjects::SubjectKind;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
-use serde_json::json;
 
 /// See [`Operation::META`].
 pub struct DisableServiceAccount;
@@ -84,7 +83,7 @@ impl Operation for EnableServiceAccount {
             account.disabled_at = None;
             account.disabled_reason = None;
             change(cx, &mut account, Status::Active)?;
-            cx.emit(&fences::ENABLED, json!({ "serviceAccountId": id }));
+            cx.emit(&fences::ENABLED, &fences::OfAccount::of(id));
         }
         Ok(OneAccount {
             service_account: view(account, tokens, cx.now()),
@@ -107,7 +106,7 @@ pub(super) fn disable(cx: &mut Cx<'_>, account: &mut ServiceAccount, tokens: &[T
         id: account.id.as_str().to_owned(),
         how: Departure::Stopped,
     })?;
-    cx.emit(&fences::DISABLED, json!({ "serviceAccountId": account.id }));
+    cx.emit(&fences::DISABLED, &fences::OfAccount::of(&account.id));
     Ok(())
 }
 

@@ -118,7 +118,7 @@ impl Operation for UpdateServiceAccount {
         if cx.has_changes() {
             after.updated_at = before.changed_at(now);
             store::save(cx, &after, after.name != before.name)?;
-            cx.emit(&fences::UPDATED, json!({ "serviceAccountId": id }));
+            cx.emit(&fences::UPDATED, &fences::OfAccount::of(id));
         }
         let warnings = if rights_change {
             after.warnings_after(&before)

@@ -7,10 +7,10 @@ use super::store;
 use crate::areas::service_accounts::fences;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
-use provost_kernel::fence::EventKind;
+use provost_kernel::event::EventOf;
 use provost_kernel::jobs::{Handler, NewJob, Work};
 use provost_kernel::{Cx, Kernel, Result, SureTime, Timestamp, params};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// The job that removes a deleted account's rows.
@@ -94,7 +94,12 @@ fn read(row: &provost_kernel::db::Row<'_>) -> Result<Ending> {
     })
 }
 
-async fn warn(kernel: &Arc<Kernel>, token: Ending, days: i64, event: &'static EventKind) -> Result<()> {
+async fn warn(
+    kernel: &Arc<Kernel>,
+    token: Ending,
+    days: i64,
+    event: &'static EventOf<fences::TokenExpiry>,
+) -> Result<()> {
     let organization = token.organization.clone();
     kernel
         .system(organization, None, move |cx| {
@@ -103,10 +108,12 @@ async fn warn(kernel: &Arc<Kernel>, token: Ending, days: i64, event: &'static Ev
                 // Named only here: another server may have warned, or the token may have been revoked since.
                 cx.action(event.word());
                 cx.target(&provost_kernel::fence::TOKEN, token.token_id.as_str());
-                let data = json!({
-                    "serviceAccountId": token.account_id, "tokenId": token.token_id, "expiresAt": token.expires_at,
-                });
-                cx.emit(event, data);
+                let data = fences::TokenExpiry {
+                    service_account_id: token.account_id.clone(),
+                    token_id: token.token_id.clone(),
+                    expires_at: token.expires_at,
+                };
+                cx.emit(event, &data);
             }
             Ok(())
         })

@@ -11,7 +11,6 @@ use provost_kernel::error::{Error, Result};
 use provost_kernel::id::TypedId;
 use provost_kernel::token::Form;
 use provost_kernel::{Cx, params, statements};
-use serde_json::json;
 
 statements! {
     /// Finds a gateway token by its public lookup id, and when the session ended by which it came.
@@ -108,7 +107,12 @@ impl TokenScheme for GatewayTokens {
         let (principal, item) = owner.unzip();
         cx.emit(
             &fences::GATEWAY_TOKEN_REUSE_DETECTED,
-            json!({ "tokenId": token_id, "principalId": principal, "itemId": item, "severity": "high" }),
+            &fences::GatewayTokenReuse {
+                token_id: token_id.to_owned(),
+                principal_id: principal,
+                item_id: item,
+                severity: "high",
+            },
         );
         Ok(())
     }

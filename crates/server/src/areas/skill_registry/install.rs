@@ -21,7 +21,7 @@ use provost_kernel::token;
 use provost_kernel::{Cx, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// See [`Operation::META`].
 pub struct InstallSkillRegistryItem;
@@ -99,10 +99,13 @@ impl Operation for InstallSkillRegistryItem {
         cx.change("/gatewayTokens", Value::Null, gateway_token.id.as_str());
         cx.emit(
             &fences::INSTALLED,
-            json!({
-                "itemId": item.id, "version": version.version, "installId": install.id,
-                "principalId": install.principal_id, "client": install.place.client,
-            }),
+            &fences::NewInstall {
+                item_id: item.id.clone(),
+                version: version.version.clone(),
+                install_id: install.id.clone(),
+                principal_id: install.principal_id.clone(),
+                client: install.place.client.clone(),
+            },
         );
         Ok(Installed {
             install: install.into(),

@@ -212,7 +212,11 @@ fn add(
     cx.change("/latestVersion", previous, item.latest_version.clone());
     cx.emit(
         &fences::PUBLISHED,
-        json!({ "itemId": item.id, "version": added.version, "digest": added.digest }),
+        &fences::NewVersion {
+            item_id: item.id.clone(),
+            version: added.version.clone(),
+            digest: added.digest.clone(),
+        },
     );
     Ok(Published {
         item: item.into(),

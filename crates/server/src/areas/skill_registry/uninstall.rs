@@ -10,7 +10,7 @@ use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// See [`Operation::META`].
 pub struct UninstallSkillRegistryItem;
@@ -142,10 +142,11 @@ impl Operation for UninstallSkillRegistryItem {
         }
         cx.emit(
             &fences::UNINSTALLED,
-            json!({
-                "itemId": result.item_id, "principalId": cx.actor().id,
-                "installIds": meant.iter().map(|i| i.id.as_str()).collect::<Vec<_>>(),
-            }),
+            &fences::EndedInstalls {
+                item_id: result.item_id.clone(),
+                principal_id: cx.actor().id.clone(),
+                install_ids: meant.iter().map(|install| install.id.clone()).collect(),
+            },
         );
         result.status = UninstallStatus::Uninstalled;
         result.uninstalled_at = Some(now);

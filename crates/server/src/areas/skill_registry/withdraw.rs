@@ -11,7 +11,7 @@ use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// See [`Operation::META`].
 pub struct WithdrawSkillRegistryItem;
@@ -86,11 +86,11 @@ impl Operation for WithdrawSkillRegistryItem {
             item.latest_version = latest(&known).map(|k| k.version.to_string());
             item.updated_at = at;
             store::save_item(cx, &item)?;
-            let mut data = json!({ "itemId": item.id });
-            if let Some(version) = &version {
-                data["version"] = version.as_str().into();
-            }
-            cx.emit(&fences::WITHDRAWN, data);
+            let data = fences::Withdrawal {
+                item_id: item.id.clone(),
+                version: version.clone(),
+            };
+            cx.emit(&fences::WITHDRAWN, &data);
         }
         let version = match version {
             Some(version) => Some(store::version_of(cx, &item.id, &version)?),

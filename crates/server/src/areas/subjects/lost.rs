@@ -7,7 +7,8 @@
 use crate::areas::subjects::fences;
 use crate::areas::words::Kind;
 use provost_kernel::announcement::{Announcement, Question};
-use provost_kernel::{Cx, Error, Result};
+use provost_kernel::event::EventData;
+use provost_kernel::{Cx, Result};
 use provost_policy::Family;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -103,6 +104,10 @@ pub struct LostReference {
     kind: &'static str,
     /// The record that goes.
     id: String,
+}
+
+impl EventData for LostReference {
+    const EXAMPLE: &'static str = r#"{"by":"policy","policyId":"no-uploads","family":"access","action":"deny","enabled":true,"places":["/who/groups/0"],"kind":"group","id":"grp_01kaf9q2m4x7t8v3c5d6e0g1h2"}"#;
 }
 
 impl From<Mention> for LostReference {
@@ -202,8 +207,7 @@ pub fn weighed(cx: &mut Cx<'_>, record: Record) -> Result<Option<(&'static str, 
 /// Tells of what is lost: an event for each policy, and the audit entry.
 pub fn tell(cx: &mut Cx<'_>, lost: &[LostReference]) -> Result<()> {
     for reference in lost.iter().filter(|reference| reference.by == By::Policy) {
-        let data = serde_json::to_value(reference).map_err(Error::internal)?;
-        cx.emit(&fences::REFERENCE_LOST, data);
+        cx.emit(&fences::REFERENCE_LOST, reference);
     }
     if !lost.is_empty() {
         cx.change("/lostReferences", json!([]), json!(lost));

@@ -14,7 +14,6 @@ use provost_kernel::auth::OrganizationId;
 use provost_kernel::fence::Readers;
 use provost_kernel::operation::Entry;
 use provost_kernel::{Kernel, Result, migrations};
-use serde_json::json;
 use std::sync::Arc;
 
 /// The area.
@@ -43,6 +42,14 @@ pub static AREA: Area = Area {
     ..Area::named("notes", "Short texts that people keep")
 };
 
+provost_kernel::event_data! {
+    /// A note.
+    OfNote {
+        /// The note.
+        note_id: store::NoteId,
+    } like r#"{"noteId":"nte_01kaf9q2m4x7t8v3c5d6e0g1h2"}"#;
+}
+
 provost_kernel::fences! {
     acts Readers::Everybody, ["note.expired"];
     targets {
@@ -50,7 +57,8 @@ provost_kernel::fences! {
         NOTE = "note" => Readers::Everybody;
     }
     events {
-        EXPIRED = "note.expired" => Readers::Everybody;
+        /// The time of a note was over.
+        EXPIRED: OfNote = "note.expired" => Readers::Everybody;
     }
 }
 
@@ -68,7 +76,7 @@ async fn sweep(kernel: Arc<Kernel>) -> Result<()> {
             .system(organization, Some("note.expired"), move |cx| {
                 cx.target(&NOTE, id.as_str());
                 store::delete(cx, &id)?;
-                cx.emit(&EXPIRED, json!({ "noteId": id }));
+                cx.emit(&EXPIRED, &OfNote { note_id: id.clone() });
                 Ok(())
             })
             .await?;

@@ -11,7 +11,7 @@ use provost_kernel::text::{Description, LongName, Name};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// See [`Operation::META`].
 pub struct CreateGroup;
@@ -94,7 +94,7 @@ impl Operation for CreateGroup {
         if let Some(ended) = ended.filter(|ended| ended.id == group.id.as_str()) {
             cx.change("/returned", Value::Null, ended.ended_at.to_rfc3339());
         }
-        cx.emit(&fences::GROUP_CREATED, json!({ "groupId": group.id }));
+        cx.emit(&fences::GROUP_CREATED, &fences::OfGroup::of(&group.id));
         Ok(OneGroup { group: group.into() })
     }
 }

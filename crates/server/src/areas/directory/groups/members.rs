@@ -12,7 +12,7 @@ use provost_kernel::page::{self, Cursor};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// See [`Operation::META`].
 pub struct ListGroupMembers;
@@ -99,7 +99,7 @@ impl Operation for AddGroupMember {
             opened::note(cx, group)?;
             cx.emit(
                 &fences::GROUP_MEMBER_ADDED,
-                json!({ "groupId": group, "userId": user }),
+                &fences::OfMembership::of(group, user),
             );
         }
         Ok(Membership {
@@ -140,7 +140,7 @@ impl Operation for RemoveGroupMember {
             cx.change("/members", user.as_str(), Value::Null);
             cx.emit(
                 &fences::GROUP_MEMBER_REMOVED,
-                json!({ "groupId": group, "userId": user }),
+                &fences::OfMembership::of(group, user),
             );
         }
         Ok(NoContent {})

@@ -11,7 +11,6 @@ use provost_kernel::text::{Description, LongName, Name, name_key};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 /// See [`Operation::META`].
 pub struct UpdateGroup;
@@ -91,7 +90,7 @@ impl Operation for UpdateGroup {
             }
         }
         if cx.has_changes() {
-            cx.emit(&fences::GROUP_UPDATED, json!({ "groupId": id }));
+            cx.emit(&fences::GROUP_UPDATED, &fences::OfGroup::of(id));
         }
         Ok(OneGroup { group: shown.into() })
     }

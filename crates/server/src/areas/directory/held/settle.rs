@@ -182,7 +182,7 @@ fn apply(cx: &mut Cx<'_>, change: &HeldChange) -> Result<Option<Made>> {
             opened::note(cx, group)?;
             cx.emit(
                 &fences::GROUP_MEMBER_ADDED,
-                json!({ "groupId": group, "userId": after.id }),
+                &fences::OfMembership::of(group, &after.id),
             );
         }
     }
@@ -204,8 +204,8 @@ fn make(cx: &mut Cx<'_>, before: &User, after: &User) -> Result<Vec<HeldLink>> {
     let held = follow(cx, before, after)?;
     let id: &UserId = &after.id;
     if before.status == Status::Suspended && after.status == Status::Active {
-        cx.emit(&fences::USER_REACTIVATED, json!({ "userId": id }));
+        cx.emit(&fences::USER_REACTIVATED, &fences::OfUser::of(id));
     }
-    cx.emit(&fences::USER_UPDATED, json!({ "userId": id }));
+    cx.emit(&fences::USER_UPDATED, &fences::OfUser::of(id));
     Ok(held)
 }

@@ -119,13 +119,21 @@ pub fn swap(cx: &mut Cx<'_>, import: &mut Import) -> Result<()> {
         held::replace(cx, &import.id)?;
         cx.emit(
             &fences::CHANGE_HELD,
-            json!({ "importId": import.id, "directoryId": import.directory_id, "held": import.counts.held }),
+            &fences::HeldChanges {
+                import_id: import.id.clone(),
+                directory_id: import.directory_id.clone(),
+                held: import.counts.held,
+            },
         );
     }
     cx.change("/counts", Value::Null, json!(import.counts));
     cx.emit(
         &fences::IMPORT_APPLIED,
-        json!({ "importId": import.id, "directoryId": import.directory_id, "counts": import.counts }),
+        &fences::AppliedImport {
+            import_id: import.id.clone(),
+            directory_id: import.directory_id.clone(),
+            counts: import.counts,
+        },
     );
     enqueue(cx, &import.id, &Done::default());
     Ok(())

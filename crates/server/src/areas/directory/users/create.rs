@@ -12,7 +12,7 @@ use provost_kernel::text::LongName;
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// See [`Operation::META`].
 pub struct CreateUser;
@@ -117,7 +117,7 @@ impl Operation for CreateUser {
                 warnings.push(UserWarning::of_return(&groups));
             }
         }
-        cx.emit(&fences::USER_CREATED, json!({ "userId": user.id }));
+        cx.emit(&fences::USER_CREATED, &fences::OfUser::of(&user.id));
         Ok(CreatedUser {
             user: user.into(),
             warnings,

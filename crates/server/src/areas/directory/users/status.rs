@@ -11,7 +11,7 @@ use crate::areas::subjects::SubjectKind;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{Cx, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// See [`Operation::META`].
 pub struct SuspendUser;
@@ -92,7 +92,7 @@ impl Operation for ReactivateUser {
         }
         if was == Status::Suspended {
             cx.change("/status", Status::Suspended.as_str(), Status::Active.as_str());
-            cx.emit(&fences::USER_REACTIVATED, json!({ "userId": id }));
+            cx.emit(&fences::USER_REACTIVATED, &fences::OfUser::of(id));
         }
         let held_identity_links = follow(cx, &before, &versions[0])?;
         Ok(ChangedUser {
@@ -110,7 +110,7 @@ fn first(versions: Vec<User>) -> OneUser {
 /// Notes and tells that a user was suspended.
 pub fn suspended(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
     cx.change("/status", Status::Active.as_str(), Status::Suspended.as_str());
-    cx.emit(&fences::USER_SUSPENDED, json!({ "userId": id }));
+    cx.emit(&fences::USER_SUSPENDED, &fences::OfUser::of(id));
     cx.announce(&PrincipalEnded {
         kind: SubjectKind::User,
         id: id.as_str().to_owned(),
@@ -125,7 +125,10 @@ pub fn orphans(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
     for account in &accounts {
         cx.emit(
             &service_accounts::fences::ORPHANED,
-            json!({ "serviceAccountId": account, "ownerConsoleUserId": id }),
+            &service_accounts::fences::OrphanedAccount {
+                service_account_id: account.clone(),
+                owner_console_user_id: id.as_str().to_owned(),
+            },
         );
     }
     if !accounts.is_empty() {

@@ -15,7 +15,6 @@ use provost_kernel::text::{LongName, name_key};
 use provost_kernel::{Cx, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 /// See [`Operation::META`].
 pub struct UpdateUser;
@@ -97,7 +96,7 @@ impl Operation for UpdateUser {
             }
         }
         if cx.has_changes() {
-            cx.emit(&fences::USER_UPDATED, json!({ "userId": id }));
+            cx.emit(&fences::USER_UPDATED, &fences::OfUser::of(id));
         }
         Ok(ChangedUser {
             user: shown.into(),

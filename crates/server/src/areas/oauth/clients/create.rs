@@ -86,7 +86,12 @@ impl Operation for CreateMcpClient {
         cx.change("/name", Value::Null, client.name.as_str());
         cx.change("/grantTypes", Value::Null, json!(client.grant_types));
         cx.change("/scopes", Value::Null, json!(client.scopes.to_list()));
-        cx.emit(&fences::CLIENT_CREATED, json!({ "mcpClientId": client.id }));
+        cx.emit(
+            &fences::CLIENT_CREATED,
+            &fences::OfClient {
+                mcp_client_id: client.id.clone(),
+            },
+        );
         Ok(client.into())
     }
 }

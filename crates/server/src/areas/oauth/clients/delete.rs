@@ -7,7 +7,7 @@ use crate::areas::oauth::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::{Cx, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// See [`Operation::META`].
 pub struct DeleteMcpClient;
@@ -36,7 +36,12 @@ impl Operation for DeleteMcpClient {
         mcp_sessions::end_all_of_client(cx, id.as_str(), "client_blocked")?;
         store::delete(cx, id)?;
         cx.change("/name", client.name, Value::Null);
-        cx.emit(&fences::CLIENT_DELETED, json!({ "mcpClientId": id }));
+        cx.emit(
+            &fences::CLIENT_DELETED,
+            &fences::OfClient {
+                mcp_client_id: id.clone(),
+            },
+        );
         Ok(NoContent {})
     }
 }

@@ -6,7 +6,7 @@ mod create;
 mod delete;
 mod get;
 mod list;
-mod model;
+pub(super) mod model;
 mod store;
 mod update;
 

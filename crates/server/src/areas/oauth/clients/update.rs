@@ -100,7 +100,12 @@ impl Operation for UpdateMcpClient {
             store::save(cx, &after)?;
             // What its sessions may do is what it has now: those who wait behind this unit are judged anew (OC-10).
             cx.judge_callers_anew();
-            cx.emit(&fences::CLIENT_UPDATED, json!({ "mcpClientId": id }));
+            cx.emit(
+                &fences::CLIENT_UPDATED,
+                &fences::OfClient {
+                    mcp_client_id: id.clone(),
+                },
+            );
         }
         if input.body.blocked.get().is_some() {
             store::forget_held(cx, id)?;

@@ -104,7 +104,10 @@ impl Operation for AllowRelinking {
         cx.change("/expiresAt", Value::Null, json!(expires_at));
         cx.emit(
             &fences::RELINKING_ALLOWED,
-            json!({ "issuer": issuer, "expiresAt": expires_at }),
+            &fences::RelinkingLeave {
+                issuer: issuer.to_owned(),
+                expires_at,
+            },
         );
         Ok(Allowed {
             issuer: issuer.to_owned(),

@@ -172,7 +172,7 @@ pub fn link(cx: &mut Cx<'_>, issuer: &str, subject: &str, user_id: &str, reach: 
         Value::Null,
         json!({ "issuer": issuer, "subject": subject, "userId": user_id }),
     );
-    cx.emit(&fences::LINKED, json!({ "userId": user_id, "issuer": issuer }));
+    cx.emit(&fences::LINKED, &of_link(user_id, issuer));
     Ok(())
 }
 
@@ -190,7 +190,7 @@ pub fn role_given(cx: &mut Cx<'_>, given: &RoleGiven) -> Result<Vec<HeldLink>> {
     for link in &held {
         let (issuer, subject) = (link.issuer.as_str(), link.subject.as_str());
         cx.queue(&HOLD, params![org, issuer, subject, now])?;
-        cx.emit(&fences::HELD, json!({ "userId": user_id, "issuer": issuer }));
+        cx.emit(&fences::HELD, &of_link(user_id, issuer));
     }
     // Which sessions came by them is not known: all end, as where a link is taken away (IL-2).
     cx.queue(&VOID_CODES, params![org, user_id])?;
@@ -210,8 +210,15 @@ pub fn unlink(cx: &mut Cx<'_>, link: &LinkView) -> Result<()> {
     cx.queue(&REMEMBER, params![org, issuer, user, subject, now])?;
     cx.queue(&VOID_CODES, params![org, user])?;
     mcp_sessions::end_all_of_user(cx, user, UNLINKED)?;
-    cx.emit(&fences::UNLINKED, json!({ "userId": user, "issuer": issuer }));
+    cx.emit(&fences::UNLINKED, &of_link(user, issuer));
     Ok(())
+}
+
+fn of_link(user_id: &str, issuer: &str) -> fences::OfLink {
+    fences::OfLink {
+        user_id: user_id.to_owned(),
+        issuer: issuer.to_owned(),
+    }
 }
 
 /// Lets a user be linked anew to a subject of an issuer until an instant; '' is everybody. The link will reach what the

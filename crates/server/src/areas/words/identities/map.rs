@@ -140,8 +140,5 @@ fn give(cx: &mut Cx<'_>, mut mapping: Mapping, user: &str, confirmed: bool) -> R
 fn tell(cx: &mut Cx<'_>, mapping: &Mapping, before: Option<&str>) {
     cx.change("/word", Value::Null, mapping.word.as_str());
     cx.change("/userId", json!(before), mapping.user_id.as_str());
-    cx.emit(
-        &fences::MAPPED,
-        json!({ "mappingId": mapping.id, "userId": mapping.user_id }),
-    );
+    cx.emit(&fences::MAPPED, &fences::OfMapping::of(mapping));
 }

@@ -7,7 +7,7 @@ use crate::areas::words::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::{Cx, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// See [`Operation::META`].
 pub struct UnmapIdentity;
@@ -38,10 +38,7 @@ impl Operation for UnmapIdentity {
         store::delete(cx, &mapping.id)?;
         cx.change("/word", mapping.word.as_str(), Value::Null);
         cx.change("/userId", mapping.user_id.as_str(), Value::Null);
-        cx.emit(
-            &fences::UNMAPPED,
-            json!({ "mappingId": mapping.id, "userId": mapping.user_id }),
-        );
+        cx.emit(&fences::UNMAPPED, &fences::OfMapping::of(&mapping));
         Ok(NoContent {})
     }
 }

@@ -1,0 +1,71 @@
+//! `provost events kinds`: which kinds of events there are, and what an event of each says.
+//!
+//! No server is asked: the table was made of `webhooks` of the API document when that was written, and a test compares both.
+
+use crate::cli::{Failure, Form, Own, Printer, Terminal, output_arg, plain_table};
+use clap::{ArgMatches, Command};
+use serde_json::{Map, Value, json};
+
+const TABLE: &str = include_str!("../../../openapi/events-v1.jsonl");
+
+/// Returns the commands.
+pub(crate) fn own() -> [Own; 1] {
+    [Own {
+        group: "events",
+        verb: "kinds",
+        command: || {
+            Command::new("kinds")
+                .about(
+                    "Lists the kinds of events, with who reads their data; as JSON also schemas and examples",
+                )
+                .arg(output_arg())
+        },
+        examples: &["provost events kinds", "provost events kinds --output jsonl"],
+        run: |matches, terminal| Box::pin(async { kinds(matches, terminal) }),
+    }]
+}
+
+fn kinds(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    let read = TABLE.lines().map(serde_json::from_str);
+    let kinds: Vec<Value> = read
+        .collect::<Result<_, _>>()
+        .map_err(|error| Failure::usage(format!("the table of this program is not readable: {error}")))?;
+    let form = Form::chosen(matches, terminal);
+    if form == Form::Table {
+        let text = |kind: &Value, member: &str| kind[member].as_str().unwrap_or_default().to_owned();
+        let row = |kind| {
+            ["type", "readers", "says"]
+                .map(|member| text(kind, member))
+                .to_vec()
+        };
+        let rows: Vec<Vec<String>> = kinds.iter().map(row).collect();
+        let table = plain_table(&["TYPE", "DATA FOR", "WHAT HAPPENED"], &rows, terminal.width);
+        return Ok(terminal.print(terminal.shown(&table).as_bytes())?);
+    }
+    let printer = Printer {
+        form,
+        terminal,
+        quiet: true,
+    };
+    Ok(printer.list(&json!({ "kinds": kinds }), "kinds")?)
+}
+
+/// Returns the table of the kinds that an API document names, one JSON object a line.
+pub fn table(document: &Value) -> String {
+    let kinds = document["webhooks"].as_object().into_iter().flat_map(Map::iter);
+    let line = |(kind, item): (&String, &Value)| {
+        let (post, content) = (
+            &item["post"],
+            &item["post"]["requestBody"]["content"]["application/json"],
+        );
+        let line = json!({
+            "type": kind,
+            "says": post["summary"],
+            "readers": post["x-provost"]["readers"],
+            "data": content["schema"]["properties"]["data"],
+            "example": content["example"],
+        });
+        format!("{line}\n")
+    };
+    kinds.map(line).collect()
+}
