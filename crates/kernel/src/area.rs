@@ -301,6 +301,23 @@ macro_rules! migrations {
     };
 }
 
+/// Reads a guide of `docs/guide`, for an area of the crates beside this one.
+#[macro_export]
+macro_rules! guide {
+    ($name:literal, $title:literal) => {
+        $crate::area::Guide {
+            name: $name,
+            title: $title,
+            text: include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../docs/guide/",
+                $name,
+                ".md"
+            )),
+        }
+    };
+}
+
 /// The areas of a program.
 pub struct Areas {
     all: &'static [&'static Area],

@@ -4,10 +4,10 @@
 //! a session alone, so that whoever asks knows what there is: 40 clients, 2 000 accounts, 20 000 users, 30 sets of scopes.
 #![forbid(unsafe_code)]
 
+use provost_areas_access::mcp_sessions::{self, NewSession, SessionActor, SessionId};
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::db::{Access, Conn, Location, Param, PostgresUrl, Statement};
 use provost_kernel::{Secret, Timestamp, params};
-use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor, SessionId};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 

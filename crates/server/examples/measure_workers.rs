@@ -1,9 +1,9 @@
 //! What it costs to ask a module in a worker instead of in this process: `measure_workers PROGRAM [ROUNDS]`.
 #![forbid(unsafe_code)]
 
+use provost_areas_policy::modules::{Runs, Workers};
 use provost_policy::Family;
 use provost_policy::rego::{InProcess, Module, Runner};
-use provost_server::modules::{Runs, Workers};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -1,12 +1,15 @@
 //! The program without its command line: registry, kernel, routes, first organization.
 
-use crate::areas::{self, oauth, service_accounts};
-use crate::{opening, readiness, store};
+use crate::areas::{self};
+use crate::{opening, readiness};
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{StatusCode, header};
+use provost_areas_access::oauth;
+use provost_areas_identity::service_accounts;
+use provost_areas_platform::store;
 use provost_kernel::area::{Areas, Statements};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Location;
@@ -89,7 +92,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
         settings,
         extras,
         rights: areas.rights(),
-        endings: areas.endings(crate::ends::store_of),
+        endings: areas.endings(provost_areas_platform::ends::store_of),
     })
 }
 

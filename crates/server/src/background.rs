@@ -2,7 +2,7 @@
 //!
 //! Keeps CK-1.
 
-use crate::removal::{self, Removal};
+use provost_areas_platform::removal::{self, Removal};
 use provost_kernel::area::Timer;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::supervisor::Supervisor;

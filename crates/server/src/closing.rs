@@ -16,7 +16,7 @@
 //! Absent on purpose: PostgreSQL, which has checksums of its pages and of which no server knows whether it is the last;
 //! the audit log, whose chain says the same of itself; what nobody's rights depend on.
 
-use crate::store::{self, DROP_FACT, SET_FACT};
+use provost_areas_platform::store::{self, DROP_FACT, SET_FACT};
 use provost_kernel::area::Areas;
 use provost_kernel::audit::hex;
 use provost_kernel::db::RightsTable;

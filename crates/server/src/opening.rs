@@ -3,8 +3,8 @@
 //! INVARIANT ST-1: a store opens only with the keys that it was made with (D12.8): each key's check value is kept in
 //! the store, and a start with a wrong or missing key refuses with a sentence that names the key.
 
-use crate::store::{self, ADD_KEY_CHECK, FORGET_KEY_CHECK, Known};
 use crate::{closing, proofs};
+use provost_areas_platform::store::{self, ADD_KEY_CHECK, FORGET_KEY_CHECK, Known};
 use provost_kernel::area::Areas;
 use provost_kernel::db::{Access, Call, Conn, Location, Param, migrate};
 use provost_kernel::keys::Keys;

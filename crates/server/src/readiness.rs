@@ -7,11 +7,12 @@
 //! Questions that come together are answered together: whoever asks without a token moves the store once, not once for each time.
 
 use crate::app::{json_bytes, refusal};
-use crate::{identity, modules};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::get;
+use provost_areas_platform::identity;
+use provost_areas_policy::modules;
 use provost_kernel::Kernel;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Error, Result};

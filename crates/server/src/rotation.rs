@@ -10,7 +10,7 @@
 //! minutes does not run.
 //! Keeps KY-2.
 
-use crate::store;
+use provost_areas_platform::store;
 use provost_kernel::audit::hex;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;

@@ -5,39 +5,15 @@
 
 use provost_kernel::area::{Area, Areas};
 
-/// Reads a guide of `docs/guide`, for an area's folder.
-macro_rules! guide {
-    ($name:literal, $title:literal) => {
-        provost_kernel::area::Guide {
-            name: $name,
-            title: $title,
-            text: include_str!(concat!("../../../../../docs/guide/", $name, ".md")),
-        }
-    };
-}
-
-pub mod audit;
-pub mod backtests;
-pub mod capabilities;
-pub mod decisions;
-pub mod directory;
-pub mod events;
-pub mod history;
 pub mod installation;
-pub mod managed_config;
-pub mod mcp_sessions;
-pub mod oauth;
-pub mod otlp;
 mod planned;
-pub mod policies;
-pub mod resource_credentials;
-pub mod resources;
 pub mod restore;
-pub mod service_accounts;
-pub mod settings;
-pub mod skill_registry;
-pub mod subjects;
-pub mod words;
+
+pub use provost_areas_access::{mcp_sessions, oauth, resource_credentials, resources};
+pub use provost_areas_catalog::{managed_config, skill_registry};
+pub use provost_areas_identity::{directory, service_accounts, subjects, words};
+pub use provost_areas_platform::{audit, capabilities, events, settings};
+pub use provost_areas_policy::{backtests, decisions, history, otlp, policies};
 
 /// Every area of the product, in the order in which their operations are listed and their work is done.
 pub static ALL: Areas = Areas::of(LIST);
@@ -67,21 +43,12 @@ static LIST: &[&Area] = &[
     &planned::AREA,
 ];
 
-/// Makes the scopes of the product those of a test's program.
-#[cfg(test)]
-pub(crate) fn install_scopes() {
-    ALL.install_scopes().unwrap();
-}
-
 #[cfg(test)]
 mod tests {
     use super::ALL;
-    use super::audit::testing::on_every_store;
-    use crate::announcements::SessionsEnded;
     use provost_kernel::area::{Check, Ends};
-    use provost_kernel::auth::{OrganizationId, ScopeSet, toolsets};
+    use provost_kernel::auth::{ScopeSet, toolsets};
     use provost_kernel::operation::Access;
-    use provost_kernel::{Code, Timestamp};
     use std::collections::BTreeSet;
 
     #[test]
@@ -104,7 +71,7 @@ mod tests {
 
     #[test]
     fn each_operation_is_of_a_toolset_and_needs_scopes_that_areas_declare() {
-        super::install_scopes();
+        ALL.install_scopes().unwrap();
         for entry in ALL.registry().entries() {
             let meta = entry.meta;
             assert!(
@@ -151,20 +118,5 @@ mod tests {
         let words: Vec<&str> = ALL.retakings().map(|retaking| retaking.what).collect();
         let unique: BTreeSet<&str> = words.iter().copied().collect();
         assert_eq!(words.len(), unique.len());
-    }
-
-    #[test]
-    fn an_announcement_that_nobody_could_hear_is_refused() {
-        on_every_store("unheard", |world| {
-            let announce = |cx: &mut provost_kernel::Cx<'_>| {
-                cx.announce(&SessionsEnded {
-                    at: Timestamp::EPOCH,
-                    reason: "test".into(),
-                })
-            };
-            let organization = OrganizationId::parse("acme").unwrap();
-            let refused = world.run(world.kernel.system(organization, None, announce));
-            assert_eq!(refused.unwrap_err().code(), Code::Internal);
-        });
     }
 }

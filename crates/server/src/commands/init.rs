@@ -4,7 +4,7 @@ use super::failure::Outcome;
 use super::show;
 use super::store_flags::{Absent, Place, StoreFlags, block_on, brief};
 use crate::app;
-use crate::areas::audit::{self, Stranger};
+use provost_areas_platform::audit::{self, Stranger};
 use provost_kernel::Kernel;
 use std::sync::Arc;
 

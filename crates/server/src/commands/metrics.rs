@@ -3,13 +3,14 @@
 use super::failure::Failure;
 use super::logging;
 use crate::config::Config;
-use crate::{identity, mcp};
+use crate::mcp;
 use axum::Router;
 use axum::extract::Request;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use http::header;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use provost_areas_platform::identity;
 use provost_kernel::Kernel;
 use provost_kernel::expose::edge::{Certificates, Edge, EdgeSettings, RequestId, Tls, respond, serve};
 use provost_kernel::supervisor::Supervisor;

@@ -21,8 +21,9 @@ mod store_flags;
 
 pub use failure::{Failure, Outcome};
 
-use crate::{areas, modules};
+use crate::areas;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+use provost_areas_policy::modules;
 use provost_kernel::db::Statement;
 use std::process::ExitCode;
 

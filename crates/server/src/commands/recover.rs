@@ -4,7 +4,7 @@ use super::failure::{Failure, Outcome};
 use super::show;
 use super::store_flags::{Absent, Place, StoreFlags, block_on, brief};
 use crate::app;
-use crate::areas::audit::{self, Stranger};
+use provost_areas_platform::audit::{self, Stranger};
 
 /// Make a new admin account in an organization whose admins have lost their tokens.
 ///

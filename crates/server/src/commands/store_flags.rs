@@ -4,9 +4,11 @@
 
 use super::failure::Failure;
 use super::logging;
-use crate::areas::{self, audit};
+use crate::app;
+use crate::areas::{self};
 use crate::config::{Config, Environment};
-use crate::{app, store};
+use provost_areas_platform::audit;
+use provost_areas_platform::store;
 use provost_kernel::db::{self, Location};
 use provost_kernel::durable::{close_to_others, make_folder};
 use provost_kernel::entropy::SystemEntropy;

@@ -1,9 +1,9 @@
 //! The secret managers that the operator declares: `[[external_managers]]` (D11.3).
 
 use super::Problem;
-use crate::areas::resource_credentials::external::{Backend, Declared, ExternalManagers, Vault};
-use crate::areas::resource_credentials::model::ExternalPath;
 use http::Uri;
+use provost_areas_access::resource_credentials::external::{Backend, Declared, ExternalManagers, Vault};
+use provost_areas_access::resource_credentials::model::ExternalPath;
 use provost_kernel::auth::OrganizationId;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;

@@ -1,8 +1,8 @@
 //! Where recorded events are kept once they are sealed.
 
 use super::Problem;
-use crate::areas::history::Place;
 use http::Uri;
+use provost_areas_policy::history::Place;
 use provost_history::object_store::{ObjectStore, Options};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -17,7 +17,7 @@ pub use oauth::{OAuth, OAuthIssuer};
 pub use sections::{Http, Log, LogFormat, RateLimits, Reader, Store, Writer};
 pub use sign_in::{SignIn, check_public_url, declared as sign_in_providers};
 
-use crate::areas::resource_credentials::external::ExternalManagers;
+use provost_areas_access::resource_credentials::external::ExternalManagers;
 use provost_kernel::Secret;
 use provost_kernel::db::{Location, PostgresUrl};
 use provost_kernel::expose::edge::{Network, Tls};

@@ -1,7 +1,9 @@
 //! Delegated access: `[oauth]` and `[[oauth.issuers]]` (D2.6, D2.7).
 
 use super::{Problem, SignIn};
-use crate::areas::oauth::settings::{Blocked, Fetch, Introspection, KeySource, Settings, TrustedIssuer};
+use provost_areas_access::oauth::settings::{
+    Blocked, Fetch, Introspection, KeySource, Settings, TrustedIssuer,
+};
 use provost_kernel::Secret;
 use provost_kernel::auth::OrganizationId;
 use provost_oauth::guard::Network;

@@ -1,8 +1,8 @@
 //! Where people sign in: `[[oauth.sign_in]]` (D2.7).
 
 use super::Problem;
-use crate::areas::oauth::sign_in::{Declared, Http, Providers};
 use http::Uri;
+use provost_areas_access::oauth::sign_in::{Declared, Http, Providers};
 use provost_kernel::auth::OrganizationId;
 use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;

@@ -19,7 +19,8 @@
 //! Absent on purpose: what imports write (names, addresses, groups and members of users), because it stands in no entry of its own.
 
 use super::{Fault, Finding, of_row};
-use crate::{closing, store};
+use crate::closing;
+use provost_areas_platform::store;
 use provost_kernel::area::Areas;
 use provost_kernel::audit::hex;
 use provost_kernel::db::{Call, Param, Tx};

@@ -4,7 +4,7 @@
 
 use super::{Finding, ends, page};
 use crate::areas::restore::fences;
-use crate::store;
+use provost_areas_platform::store;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::{Cx, Kernel, Result, keys};
 use std::collections::{BTreeMap, BTreeSet};

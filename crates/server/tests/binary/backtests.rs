@@ -1,6 +1,7 @@
 //! A server that is killed while it works on a backtest, and the next one on the same store (D9.7).
 
 use super::harness::{Home, Server, get, homes, post, refuse, succeed};
+use provost_areas_policy::history::{self, Durability, EventId, NewEvent};
 use provost_backtest::record::Owned;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn};
@@ -10,7 +11,6 @@ use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};
 use provost_policy::{Occasion, sha256_hex};
 use provost_server::app;
-use provost_server::areas::history::{self, Durability, EventId, NewEvent};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! Running the real binary: homes, servers, one-shot commands, a few bytes of HTTP.
 
+use provost_areas_platform::audit;
 use provost_kernel::db::Location;
 use provost_kernel::db::testing::{TestStore, locations};
 use provost_kernel::entropy::SystemEntropy;
@@ -7,7 +8,6 @@ use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, ManualClock, SystemClock};
 use provost_server::app;
-use provost_server::areas::audit;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -70,7 +70,7 @@ fn forged(nth: u64) -> String {
     let mut seed = [7; 32];
     seed[..8].copy_from_slice(&nth.to_le_bytes());
     let mut rng = provost_kernel::entropy::UnitRng::new(seed);
-    let form = provost_server::areas::service_accounts::FORM;
+    let form = provost_areas_identity::service_accounts::FORM;
     provost_kernel::token::mint(form, &mut rng).token.expose().clone()
 }
 

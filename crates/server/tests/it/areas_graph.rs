@@ -7,18 +7,47 @@ use crate::samples::assert_golden;
 use provost_server::areas::ALL;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Modules beside the areas on which areas stand. They know one another, and no area.
 const BELOW: [&str; 7] = [
-    "announcements.rs",
-    "ends.rs",
-    "held.rs",
-    "identity.rs",
-    "modules",
-    "removal.rs",
-    "store.rs",
+    "areas-platform/src/announcements.rs",
+    "areas-platform/src/ends.rs",
+    "areas-platform/src/held.rs",
+    "areas-platform/src/identity.rs",
+    "areas-platform/src/removal.rs",
+    "areas-platform/src/store.rs",
+    "areas-policy/src/modules",
 ];
+
+/// Returns the crates in which areas lie, and how each names areas of its own.
+fn crates_of_areas() -> Vec<(PathBuf, String)> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = vec![(crates.join("server/src/areas"), "crate::areas::".to_owned())];
+    for entry in std::fs::read_dir(crates).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_str().unwrap().starts_with("areas-") {
+            found.push((path.join("src"), "crate::".to_owned()));
+        }
+    }
+    found
+}
+
+/// Returns the folder of each area.
+pub fn folders_of_areas() -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    for (crate_of_areas, _) in crates_of_areas() {
+        for entry in std::fs::read_dir(crate_of_areas).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            if ALL.iter().any(|area| area.name == name) {
+                assert!(found.insert(name, path).is_none(), "an area has two folders");
+            }
+        }
+    }
+    assert_eq!(found.len(), ALL.iter().count());
+    found
+}
 
 /// Returns what a source names behind `start`, comments left out.
 fn named(text: &str, start: &str) -> BTreeSet<String> {
@@ -74,7 +103,12 @@ fn read(path: &Path, start: &str, into: &mut BTreeSet<String>) {
 
 #[test]
 fn the_graph_of_areas_is_the_committed_one_and_no_arrow_runs_up() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/areas");
+    let folders = folders_of_areas();
+    let mut starts = BTreeSet::from(["crate::areas::".to_owned(), "provost_server::areas::".to_owned()]);
+    for (folder, start) in crates_of_areas() {
+        let name = folder.parent().unwrap().file_name().unwrap().to_str().unwrap();
+        starts.extend([start, format!("provost_{}::", name.replace('-', "_"))]);
+    }
     let floors: BTreeMap<&str, u8> = ALL.iter().map(|area| (area.name, area.floor)).collect();
     let mut text = String::from("floor area -> the areas that it knows\n");
     let mut up = BTreeSet::new();
@@ -82,7 +116,9 @@ fn the_graph_of_areas_is_the_committed_one_and_no_arrow_runs_up() {
     order.sort_by_key(|(name, floor)| (*floor, *name));
     for (area, floor) in order {
         let mut names = BTreeSet::new();
-        read(&root.join(area), "crate::areas::", &mut names);
+        for start in &starts {
+            read(&folders[area], start, &mut names);
+        }
         write!(text, "{floor} {area} ->").unwrap();
         for (name, other) in &floors {
             if *name == area || !names.contains(*name) {
@@ -104,12 +140,14 @@ fn the_graph_of_areas_is_the_committed_one_and_no_arrow_runs_up() {
 
 #[test]
 fn what_areas_stand_on_knows_no_area() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let below = BELOW.map(|name| name.trim_end_matches(".rs").to_owned());
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for name in BELOW {
         let mut names = BTreeSet::new();
-        read(&root.join(name), "crate::", &mut names);
-        names.retain(|name| !below.contains(name));
+        for (_, start) in crates_of_areas() {
+            read(&crates.join(name), &start, &mut names);
+        }
+        read(&crates.join(name), "provost_areas_platform::", &mut names);
+        names.retain(|name| ALL.iter().any(|area| area.name == name));
         assert!(names.is_empty(), "{name} knows {names:?}");
     }
 }

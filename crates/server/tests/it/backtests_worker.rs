@@ -2,6 +2,8 @@
 
 use crate::backtests::content;
 use crate::support::{App, Dice, each, workload};
+use provost_areas_policy::backtests;
+use provost_areas_policy::history::{self, Durability, EventId, NewEvent};
 use provost_backtest::record::Owned;
 use provost_kernel::db::{Access, Call, Conn};
 use provost_kernel::kernel::Extras;
@@ -9,8 +11,6 @@ use provost_kernel::params;
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::time::ManualClock;
 use provost_policy::{Occasion, sha256_hex};
-use provost_server::areas::backtests;
-use provost_server::areas::history::{self, Durability, EventId, NewEvent};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

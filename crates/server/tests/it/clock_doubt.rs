@@ -2,6 +2,7 @@
 
 use crate::support::{App, each, fresh_key, with_trio};
 use http::StatusCode;
+use provost_areas_platform::removal;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::doubt::Doubt;
@@ -9,7 +10,7 @@ use provost_kernel::kernel::Extras;
 use provost_kernel::time::{Clock, ManualClock, SystemClock};
 use provost_kernel::{Cx, Result, Timestamp, doubt, params};
 use provost_server::areas::{directory, history, mcp_sessions, service_accounts};
-use provost_server::{background, removal};
+use provost_server::background;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

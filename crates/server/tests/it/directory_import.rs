@@ -403,13 +403,13 @@ fn an_import_that_is_left_behind_is_never_seen() {
         let next = app.beside(vec![], clock.clone(), settings, app.location());
         assert_eq!(logins(&next).await, ["ada"]);
         clock.advance(std::time::Duration::from_secs(3_599));
-        provost_server::areas::directory::tidy(&next.kernel)
+        provost_areas_identity::directory::tidy(&next.kernel)
             .await
             .unwrap();
         let path = format!("/directory/imports/{id}");
         assert_eq!(next.get(&path).await.ok()["import"]["state"], "open");
         clock.advance(std::time::Duration::from_secs(2));
-        provost_server::areas::directory::tidy(&next.kernel)
+        provost_areas_identity::directory::tidy(&next.kernel)
             .await
             .unwrap();
         let expired = next.get(&path).await.ok().clone();
@@ -425,7 +425,7 @@ fn an_import_that_is_left_behind_is_never_seen() {
         run_jobs(&next).await;
         assert_eq!(rows(&next).await, [2, 0, 0, 0]);
         clock.advance(std::time::Duration::from_hours(31 * 24));
-        provost_server::areas::directory::tidy(&next.kernel)
+        provost_areas_identity::directory::tidy(&next.kernel)
             .await
             .unwrap();
         next.kernel.stop().await;

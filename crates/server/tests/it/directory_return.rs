@@ -157,7 +157,9 @@ fn who_comes_back_under_another_external_id_another_directory_or_too_late_is_som
         app.delete(&format!("/directory/users/{ada}")).await.ok();
         let other = make(&app, "user", json!({ "loginName": "ada", "directoryId": "okta" })).await;
         assert_ne!(other["id"], ada.as_str());
-        provost_server::areas::directory::tidy(&app.kernel).await.unwrap();
+        provost_areas_identity::directory::tidy(&app.kernel)
+            .await
+            .unwrap();
     });
 }
 

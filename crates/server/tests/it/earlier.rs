@@ -2,6 +2,7 @@
 
 use crate::support::{App, Contract, segments};
 use flate2::read::GzDecoder;
+use provost_areas_platform::audit::Stranger;
 use provost_kernel::Timestamp;
 use provost_kernel::auth::Role;
 use provost_kernel::db::testing::locations;
@@ -13,7 +14,6 @@ use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::ManualClock;
 use provost_server::app;
-use provost_server::areas::audit::Stranger;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -141,7 +141,7 @@ fn a_store_of_an_earlier_build_opens_and_what_had_ended_stays_ended() {
         runtime.block_on(async {
             let app = earlier.open();
             // It is given an id, as any that these keys served before there were ids.
-            let started = provost_server::areas::audit::verify_start(&app.kernel, Stranger::Refuse).await;
+            let started = provost_areas_platform::audit::verify_start(&app.kernel, Stranger::Refuse).await;
             started.unwrap();
             let lines = app.kernel.keys.checkpoint_lines().unwrap();
             assert!(lines.last().unwrap().contains("storeId"), "{lines:?}");

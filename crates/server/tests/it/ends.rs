@@ -6,12 +6,12 @@ use crate::areas::oauth;
 use crate::areas::resources::{make_resource, resource_body};
 use crate::support::{App, each};
 use http::StatusCode;
+use provost_areas_platform::ends;
 use provost_kernel::Cx;
 use provost_kernel::area::Again;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::ends::{EndJournal, EndLine};
 use provost_server::areas::{audit, directory, restore};
-use provost_server::ends;
 use provost_server::proofs::entries;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -164,11 +164,11 @@ fn lines_go_after_thirty_days_by_a_clock_that_nobody_doubts() {
                 app.advance(86_400);
                 app.kernel.keep_time().await.unwrap();
             }
-            provost_server::ends::trim(&app.kernel).await.unwrap();
+            provost_areas_platform::ends::trim(&app.kernel).await.unwrap();
         }
         app.advance(86_400 + 3_600);
         app.kernel.keep_time().await.unwrap();
-        provost_server::ends::trim(&app.kernel).await.unwrap();
+        provost_areas_platform::ends::trim(&app.kernel).await.unwrap();
         assert_eq!(about(&app, "service_account", "disabled", &id).len(), 0);
         let journal = EndJournal::of(&app.kernel.keys.end_lines().unwrap());
         let whole = journal.since.unwrap();

@@ -3,7 +3,7 @@
 //!
 //! The folder `fuzz` of the repository holds the fuzzer's side and the corpora; the tests here replay them.
 
-#[path = "../../src/areas/directory/imports/csv.rs"]
+#[path = "../../../areas-identity/src/directory/imports/csv.rs"]
 mod csv;
 
 use provost_kernel::checkpoint::parse_and_verify;

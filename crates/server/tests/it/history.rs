@@ -10,7 +10,7 @@ mod sealing;
 
 use crate::areas::history::NDJSON;
 use crate::support::{App, Reply};
-use provost_server::areas::history::{self, Place};
+use provost_areas_policy::history::{self, Place};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;

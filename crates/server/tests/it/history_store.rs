@@ -4,8 +4,8 @@
 //! starts one. With `PROVOST_TEST_REQUIRE_S3=1` its absence is a failure.
 
 use crate::support::{App, each};
+use provost_areas_policy::history::{self, Place};
 use provost_kernel::kernel::Extras;
-use provost_server::areas::history::{self, Place};
 use provost_server::config::History;
 use serde_json::{Value, json};
 use std::io::{Read, Write};

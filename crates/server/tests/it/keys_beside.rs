@@ -75,7 +75,7 @@ async fn work_together(servers: [&App; 2], name: &str) {
         assert!(!maker.kernel.is_broken() && !reader.kernel.is_broken());
     }
     for app in servers {
-        provost_server::areas::audit::make_checkpoints(&app.kernel)
+        provost_areas_platform::audit::make_checkpoints(&app.kernel)
             .await
             .unwrap();
         assert_eq!(
@@ -103,7 +103,7 @@ fn keys_that_wait_make_nothing_and_come_into_use_while_servers_work() {
         }
         third.kernel.stop().await;
         // The store knows none of them before it is used, so that one which is given up is missed by nobody.
-        let known = || app.kernel.read_system(provost_server::store::known);
+        let known = || app.kernel.read_system(provost_areas_platform::store::known);
         assert_eq!(known().await.unwrap().len(), 6);
         activated(&app);
         two.round(&other.kernel).await.unwrap();

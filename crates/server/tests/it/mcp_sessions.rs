@@ -7,11 +7,11 @@ mod listing;
 mod many;
 
 use crate::support::App;
+use provost_areas_access::mcp_sessions::{self, NewSession, SessionActor};
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::credential::Credential;
 use provost_kernel::db::{Statement, Tx};
 use provost_kernel::{Code, Cx, Result, Timestamp, params};
-use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 

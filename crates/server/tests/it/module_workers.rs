@@ -3,12 +3,12 @@
 use crate::backtests_worker::{Worker, ask, asking, cancel, ended, record, slow};
 use crate::decisions::{call, decide, decide_one, policy, rego};
 use crate::support::{App, START as NOW, each};
+use provost_areas_policy::backtests;
+use provost_areas_policy::history::{self, Durability, EventId, NewEvent};
+use provost_areas_policy::modules::{self, WORD, Workers};
 use provost_backtest::record::Owned;
 use provost_kernel::kernel::Extras;
 use provost_policy::{Family, Occasion, sha256_hex};
-use provost_server::areas::backtests;
-use provost_server::areas::history::{self, Durability, EventId, NewEvent};
-use provost_server::modules::{self, WORD, Workers};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -13,9 +13,9 @@ mod steps;
 mod visitor;
 
 use crate::support::{App, every_scope, segments};
+use provost_areas_access::oauth::sign_in::{Declared, Http, Providers};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::kernel::Extras;
-use provost_server::areas::oauth::sign_in::{Declared, Http, Providers};
 use rustls::RootCertStore;
 use serde_json::{Value, json};
 

@@ -231,9 +231,7 @@ fn what_is_no_payload_or_comes_from_nobody_is_refused() {
 #[test]
 fn nothing_of_a_batch_that_could_not_be_recorded_is_there_and_it_may_be_sent_again() {
     each("otlp_stopping", |app: Arc<App>| async move {
-        provost_server::areas::history::recorder(&app.kernel)
-            .close()
-            .await;
+        provost_areas_policy::history::recorder(&app.kernel).close().await;
         let reply = export(&app, "logs", PROTOBUF, LOGS).await;
         // One of the statuses after which an exporter tries again.
         assert_eq!(reply.status.as_u16(), 503, "{}", reply.text());

@@ -4,7 +4,7 @@ use crate::areas::directory::{group, user};
 use crate::areas::policies::definition;
 use crate::areas::resources::make_resource;
 use crate::support::{App, Reply, each, fresh_key, with_trio};
-use provost_server::areas::policies;
+use provost_areas_policy::policies;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 
 use crate::areas::policies::definition;
 use crate::support::{App, Dice, each, fresh_key, with_trio, workload};
+use provost_areas_policy::policies::{self, Bound, Live};
 use provost_kernel::db::{Access, Conn, Tx};
 use provost_kernel::{Code, Result};
 use provost_policy::{Definition, Family, PolicySet};
-use provost_server::areas::policies::{self, Bound, Live};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

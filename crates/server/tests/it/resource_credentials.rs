@@ -2,13 +2,13 @@
 
 use crate::areas::resources::{credential_body, make_check, make_credential, make_resource};
 use crate::support::{App, Dice, each, fresh_key};
+use provost_areas_access::resource_credentials::external::{Backend, Declared, ExternalManagers};
+use provost_areas_access::resource_credentials::{self, Asking};
+use provost_areas_access::resources::model::ResourceId;
+use provost_areas_identity::subjects::SubjectKind;
+use provost_areas_platform::announcements::{Departure, PrincipalEnded};
 use provost_kernel::jobs::{self, Handler, Work};
 use provost_kernel::kernel::Extras;
-use provost_server::announcements::{Departure, PrincipalEnded};
-use provost_server::areas::resource_credentials::external::{Backend, Declared, ExternalManagers};
-use provost_server::areas::resource_credentials::{self, Asking};
-use provost_server::areas::resources::model::ResourceId;
-use provost_server::areas::subjects::SubjectKind;
 use provost_server::background;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

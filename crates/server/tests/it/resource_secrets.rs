@@ -3,12 +3,12 @@
 use crate::areas::resources::{credential_body, make_check, make_resource};
 use crate::support::{App, each, number, workload};
 use crate::torment::run;
+use provost_areas_access::resource_credentials::model::CredentialId;
+use provost_areas_access::resource_credentials::{self, secrets};
 use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::jobs;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
-use provost_server::areas::resource_credentials::model::CredentialId;
-use provost_server::areas::resource_credentials::{self, secrets};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -5,9 +5,9 @@
 
 use crate::areas;
 use crate::support::{App, Call, fresh_key};
+use provost_areas_platform::audit;
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Access, Entry, Kind, Meta, Method};
-use provost_server::areas::audit;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -292,11 +292,10 @@ fn both_engines_have_one_history() {
             .collect();
         assert_eq!(applied, expected);
     }
-    let areas = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/areas");
     let files = |engine: &str| {
-        let folders = std::fs::read_dir(&areas).unwrap();
-        let folders = folders.map(|area| area.unwrap().path().join("migrations").join(engine));
-        let files = folders
+        let files = crate::areas_graph::folders_of_areas()
+            .into_values()
+            .map(|area| area.join("migrations").join(engine))
             .filter_map(|folder| std::fs::read_dir(folder).ok())
             .flatten();
         files

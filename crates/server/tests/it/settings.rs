@@ -2,7 +2,7 @@
 
 use crate::history::{import, lines};
 use crate::support::{App, each};
-use provost_server::areas::history;
+use provost_areas_policy::history;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -65,7 +65,7 @@ fn by(token: &str) -> Vec<String> {
 /// A token whose checksum is right and that nobody was given.
 fn forged(token: &str) -> String {
     let mut rng = provost_kernel::entropy::UnitRng::new([9; 32]);
-    let forged = provost_kernel::token::mint(provost_server::areas::service_accounts::FORM, &mut rng);
+    let forged = provost_kernel::token::mint(provost_areas_identity::service_accounts::FORM, &mut rng);
     assert_ne!(forged.token.expose(), token);
     forged.token.expose().clone()
 }

@@ -5,6 +5,7 @@ use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
+use provost_areas_policy::history::Place;
 use provost_kernel::area::Areas;
 use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::db::testing::{TestStore, migrated, migrated_file};
@@ -20,7 +21,6 @@ use provost_kernel::time::{Clock, ManualClock};
 use provost_kernel::{Kernel, Timestamp};
 use provost_server::app;
 use provost_server::areas::ALL;
-use provost_server::areas::history::Place;
 use provost_server::proofs::entries;
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -224,9 +224,9 @@ impl App {
 
     /// Gives the store its id, as a server does when it starts.
     pub async fn named(&self) {
-        let given = provost_server::areas::audit::verify_start(
+        let given = provost_areas_platform::audit::verify_start(
             &self.kernel,
-            provost_server::areas::audit::Stranger::Refuse,
+            provost_areas_platform::audit::Stranger::Refuse,
         );
         given.await.unwrap();
     }

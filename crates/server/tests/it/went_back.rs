@@ -172,7 +172,7 @@ fn the_next_change_notices_a_store_that_went_back_and_nothing_is_served_then() {
         serves_nothing(&app, &token).await;
         // What was seen once stays seen, also when the store grows again.
         assert!(
-            provost_server::areas::audit::make_checkpoints(&app.kernel)
+            provost_areas_platform::audit::make_checkpoints(&app.kernel)
                 .await
                 .is_err()
         );

@@ -583,8 +583,8 @@ fn an_owner_is_warned_once_at_each_distance_from_the_end() {
             app.advance(3600);
             // Two reconcilers at once, as two servers have them.
             let (one, other) = tokio::join!(
-                provost_server::areas::service_accounts::warn_of_expiry(&app.kernel),
-                provost_server::areas::service_accounts::warn_of_expiry(&app.kernel)
+                provost_areas_identity::service_accounts::warn_of_expiry(&app.kernel),
+                provost_areas_identity::service_accounts::warn_of_expiry(&app.kernel)
             );
             assert!(one.is_ok() && other.is_ok());
             let events = app.events(i64::try_from(seen).unwrap()).await;
@@ -618,7 +618,7 @@ fn an_owner_is_warned_once_at_each_distance_from_the_end() {
         app.write("POST", &revoke, json!({ "confirm": true })).await.ok();
         let before = i64::try_from(app.events(0).await.len()).unwrap();
         for _ in 0..3 {
-            provost_server::areas::service_accounts::warn_of_expiry(&app.kernel)
+            provost_areas_identity::service_accounts::warn_of_expiry(&app.kernel)
                 .await
                 .unwrap();
             app.advance(3600);

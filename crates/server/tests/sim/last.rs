@@ -2,7 +2,7 @@
 
 use crate::judge::Book;
 use crate::life::Life;
-use provost_server::areas::audit::Verifier;
+use provost_areas_platform::audit::Verifier;
 use serde_json::Value;
 use std::path::Path;
 

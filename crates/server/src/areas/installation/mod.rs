@@ -5,7 +5,11 @@
 //!
 //! Absent on purpose: operations. Operators have commands (`provost store`, `provost keys`).
 
-use crate::{background, closing, ends, identity, proofs, removal, rotation, store};
+use crate::{background, closing, proofs, rotation};
+use provost_areas_platform::ends;
+use provost_areas_platform::identity;
+use provost_areas_platform::removal;
+use provost_areas_platform::store;
 use provost_kernel::area::{Area, Check, Right, every, now_and_every};
 use provost_kernel::{audit, db, doubt, idempotency, job, jobs, ledger, migrations, outbox, witness};
 use std::sync::Arc;
@@ -92,8 +96,8 @@ pub static AREA: Area = Area {
     }),
     check: Check::Nothing("the command reads the file, the keys, the chains and the proofs itself"),
     guides: &[
-        guide!("getting-started", "Getting started"),
-        guide!("api", "The HTTP API"),
+        provost_kernel::guide!("getting-started", "Getting started"),
+        provost_kernel::guide!("api", "The HTTP API"),
     ],
     floor: 0,
     ..Area::named("installation", "The store, its keys and its upkeep")

@@ -2,8 +2,10 @@
 
 use super::model::{HeldView, Kind};
 use crate::areas::restore::fences;
-use crate::areas::{directory, oauth, service_accounts};
-use crate::held::Held;
+use provost_areas_access::oauth;
+use provost_areas_identity::directory;
+use provost_areas_identity::service_accounts;
+use provost_areas_platform::held::Held;
 use provost_kernel::auth::Role::{Admin, Auditor};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Limit, Offset};

@@ -21,8 +21,10 @@ mod list;
 mod model;
 mod release;
 
-use crate::areas::{directory, oauth, service_accounts};
 use crate::proofs::entries;
+use provost_areas_access::oauth;
+use provost_areas_identity::directory;
+use provost_areas_identity::service_accounts;
 use provost_kernel::area::{Area, Check};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;

@@ -1,6 +1,6 @@
 //! The words of the area, without storage.
 
-use crate::held::Held;
+use provost_areas_platform::held::Held;
 use provost_kernel::Timestamp;
 use provost_kernel::auth::Role;
 use schemars::JsonSchema;

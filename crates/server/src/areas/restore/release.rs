@@ -1,7 +1,9 @@
 //! Lets those act again whom a restore holds back.
 
 use crate::areas::restore::fences;
-use crate::areas::{directory, oauth, service_accounts};
+use provost_areas_access::oauth;
+use provost_areas_identity::directory;
+use provost_areas_identity::service_accounts;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};

@@ -1,10 +1,10 @@
 //! Signed checkpoints, and the keys whose signatures count.
 
-use crate::areas::audit::origin;
 use crate::commands::failure::Failure;
-use crate::identity::Identity;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use provost_areas_platform::audit::origin;
+use provost_areas_platform::identity::Identity;
 use provost_kernel::checkpoint::{Checkpoint, parse_and_verify};
 use provost_kernel::keys::Keys;
 use serde_json::Value;

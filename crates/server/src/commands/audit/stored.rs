@@ -1,12 +1,12 @@
 //! Verifying the audit log in a store: every chain, its head, and the checkpoints inside and outside.
 
 use super::anchors::{Own, Trusted, about};
-use crate::areas::audit::{Finding, Register, Verifier};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store;
 use crate::config::Config;
-use crate::identity;
+use provost_areas_platform::audit::{Finding, Register, Verifier};
+use provost_areas_platform::identity;
 use provost_kernel::audit::{Head, hex};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::checkpoint::Checkpoint;

@@ -1,11 +1,11 @@
 //! `provost history adopt`: segments of another folder come into the configured place, which becomes the store's.
 
-use crate::areas::history::{self, File, Standing};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
 use crate::commands::store::segments;
 use crate::commands::store_flags::{Absent, Place, StoreFlags, block_on, brief};
+use provost_areas_policy::history::{self, File, Standing};
 use std::path::PathBuf;
 
 /// Bring segments of recorded history from another folder into the configured place, and make that place the store's.

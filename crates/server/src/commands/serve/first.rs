@@ -1,9 +1,9 @@
 //! The first start: an organization, its admin account, and what its owner does next.
 
 use crate::app::{self, Bootstrapped};
-use crate::areas::audit;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
+use provost_areas_platform::audit;
 use provost_kernel::Kernel;
 use provost_kernel::durable::{folder_of, sync_folder};
 use std::fs::{File, OpenOptions};

@@ -3,7 +3,7 @@
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store_flags::{Place, block_on, brief};
-use crate::removal;
+use provost_areas_platform::removal;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::{Cx, doubt};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -13,15 +13,17 @@
 
 use super::restore;
 use crate::app::Bootstrapped;
-use crate::areas::audit::{self, Event, Register, Remainder};
-use crate::areas::{events, oauth, restore as held};
+use crate::areas::restore as held;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store_flags::{Place, block_on, brief};
-use crate::ends;
-use crate::identity::{self, Identity, State};
 use crate::proofs::entries;
-use crate::store;
+use provost_areas_access::oauth;
+use provost_areas_platform::audit::{self, Event, Register, Remainder};
+use provost_areas_platform::ends;
+use provost_areas_platform::events;
+use provost_areas_platform::identity::{self, Identity, State};
+use provost_areas_platform::store;
 use provost_kernel::area::Again;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::ends::{EndJournal, EndLine};

@@ -1,12 +1,14 @@
 //! `provost store check`: is the store whole?
 
 use super::{segments, unhurried};
-use crate::areas::audit::{self, Register, Standing, Stranger};
-use crate::areas::{ALL, history};
+use crate::areas::ALL;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store_flags::StoreFlags;
-use crate::{closing, identity, proofs};
+use crate::{closing, proofs};
+use provost_areas_platform::audit::{self, Register, Standing, Stranger};
+use provost_areas_platform::identity;
+use provost_areas_policy::history;
 use provost_kernel::area;
 use provost_kernel::audit::Head;
 use provost_kernel::auth::OrganizationId;

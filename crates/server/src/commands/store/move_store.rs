@@ -2,15 +2,15 @@
 
 use super::{backup, copy, segments};
 use crate::areas::ALL;
-use crate::areas::audit::{self, Register, Stranger};
-use crate::areas::history;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::logging;
 use crate::commands::show;
 use crate::commands::store_flags::{look_around, opening};
 use crate::config::{Config, Environment, Log, Store};
-use crate::identity::{self, Identity, State};
+use provost_areas_platform::audit::{self, Register, Stranger};
+use provost_areas_platform::identity::{self, Identity, State};
+use provost_areas_policy::history;
 use provost_kernel::Secret;
 use provost_kernel::db::{Access, Conn, Location, migrate};
 use provost_kernel::entropy::SystemEntropy;

@@ -7,11 +7,11 @@
 //! Whenever this is cut off, no more than one of the two can be served; run it again.
 
 use crate::areas::ALL;
-use crate::areas::audit::{Event, Register};
 use crate::closing;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::store_flags::opening;
-use crate::identity::{self, Identity, State};
+use provost_areas_platform::audit::{Event, Register};
+use provost_areas_platform::identity::{self, Identity, State};
 use provost_kernel::db::{Access, Conn, Location, Tx, is_migrated};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};

@@ -3,10 +3,10 @@
 //! INVARIANT WS-4: a restore gives nothing up that the keys folder proves and the backup lacks, unless it is told to;
 //! a rehearsal leaves the live store as it is, its lines included.
 
-use crate::areas::audit::{self, Forfeit, Register};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
-use crate::identity::{self, Identity, State};
+use provost_areas_platform::audit::{self, Forfeit, Register};
+use provost_areas_platform::identity::{self, Identity, State};
 use provost_kernel::Timestamp;
 use provost_kernel::db::Conn;
 use provost_kernel::entropy::SystemEntropy;

@@ -1,9 +1,9 @@
 //! The line that a restore leaves beside the keys (D12.9): from then on the store is measured against it.
 
-use crate::areas::audit;
-use crate::identity::Identity;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use provost_areas_platform::audit;
+use provost_areas_platform::identity::Identity;
 use provost_kernel::audit::hex;
 use provost_kernel::keys::Keys;
 use provost_kernel::merkle::{self, Hash, MemoryNodes};

@@ -4,9 +4,9 @@
 //! which files belong to it; a segment's file outlives its row's last word by an hour, so they are all there still.
 
 use super::Failure;
-use crate::areas::history::{self, File, Holder, Place};
 use crate::commands::failure::Outcome;
 use crate::config::Config;
+use provost_areas_policy::history::{self, File, Holder, Place};
 use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::keys::Keys;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 use super::{Fixture, Ids, Samples};
 use crate::samples::Target;
 use crate::support::{App, fresh_key};
+use provost_areas_access::mcp_sessions::{self, NewSession, SessionActor};
 use provost_kernel::auth::{OrganizationId, ScopeSet};
-use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 

@@ -197,7 +197,7 @@ fn keys_of_an_earlier_version_are_written_anew_at_the_start() {
             let location = app.location();
             let fold = move || {
                 let mut conn = Conn::open(&location, Access::Write).unwrap();
-                provost_server::areas::words::fold(&mut conn).unwrap();
+                provost_areas_identity::words::fold(&mut conn).unwrap();
             };
             std::thread::spawn(fold).join().unwrap();
         };

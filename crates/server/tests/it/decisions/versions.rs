@@ -2,8 +2,8 @@
 
 use super::{ask, call, content, policy};
 use crate::support::{App, each};
+use provost_areas_policy::policies;
 use provost_policy::{Chronicle, Event, Family, Occasion, Symbols};
-use provost_server::areas::policies;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -388,8 +388,8 @@ fn rows_from_before_there_were_match_keys_get_them_at_the_start() {
         let location = app.location();
         std::thread::spawn(move || {
             let mut conn = Conn::open(&location, Access::Write).unwrap();
-            provost_server::areas::words::fold(&mut conn).unwrap();
-            provost_server::areas::words::fold(&mut conn).unwrap();
+            provost_areas_identity::words::fold(&mut conn).unwrap();
+            provost_areas_identity::words::fold(&mut conn).unwrap();
         })
         .join()
         .unwrap();
@@ -568,10 +568,10 @@ fn a_policy_shows_how_many_events_it_could_not_place() {
         };
         let expected = json!([{ "kind": "user", "unknown": 2, "ambiguous": 1 }]);
         shown(expected.clone()).await;
-        provost_server::areas::words::flush(&app.kernel).await.unwrap();
+        provost_areas_identity::words::flush(&app.kernel).await.unwrap();
         shown(expected).await;
         decide(&app, &[event("x")]).await;
-        provost_server::areas::words::flush(&app.kernel).await.unwrap();
+        provost_areas_identity::words::flush(&app.kernel).await.unwrap();
         shown(json!([{ "kind": "user", "unknown": 3, "ambiguous": 1 }])).await;
         app.advance(25 * 3_600);
         shown(json!([{ "kind": "user", "unknown": 0, "ambiguous": 0 }])).await;
@@ -668,7 +668,7 @@ fn a_check_lists_users_who_share_an_address() {
                     conn.batch("UPDATE directory_users SET directory_id = 'default'")
                         .unwrap();
                 }
-                conn.read(provost_server::areas::words::addresses_of_others)
+                conn.read(provost_areas_identity::words::addresses_of_others)
                     .unwrap()
             };
             std::thread::spawn(look).join().unwrap()

@@ -4,8 +4,8 @@ use super::{all_events, import, line, lines};
 use crate::backtests_worker::{Worker, ended};
 use crate::decisions::{call, content, decide_one, policy};
 use crate::support::{App, each, fresh_key};
+use provost_areas_policy::history;
 use provost_policy::{Family, sha256_hex};
-use provost_server::areas::history;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 use super::sealing::{numbers, states};
 use super::{all_events, assert_all, files, import, lines, seal, status};
 use crate::support::{App, each};
+use provost_areas_policy::history::{self, Place};
 use provost_kernel::kernel::Extras;
-use provost_server::areas::history::{self, Place};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use super::{all_events, external, seal, status};
 use crate::support::{App, each};
+use provost_areas_policy::history::{self, Durability, EventId, NewEvent};
 use provost_backtest::record::{self, Owned};
 use provost_history::chunk;
 use provost_kernel::db::Location;
 use provost_policy::Occasion;
-use provost_server::areas::history::{self, Durability, EventId, NewEvent};
 use serde_json::{Map, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;

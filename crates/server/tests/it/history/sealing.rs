@@ -5,11 +5,11 @@
 use super::{all_events, assert_all, external, files, import, lines, place, seal, soon, status};
 use crate::support::{App, each};
 use bytes::Bytes;
+use provost_areas_policy::history::{self, Place};
 use provost_history::{Listable, Storage, Stored};
 use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::kernel::Extras;
 use provost_kernel::params;
-use provost_server::areas::history::{self, Place};
 use serde_json::json;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;

@@ -4,9 +4,9 @@ use super::{PROFILES, current, perform, profile, publish, publish_all};
 use crate::support::{App, each};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use provost_areas_platform::store;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::dsse::{self, Envelope, PublicKey, SignedKind};
-use provost_server::store;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

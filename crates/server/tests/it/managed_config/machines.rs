@@ -2,7 +2,7 @@
 
 use super::{perform, preview, profile, publish};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
-use provost_server::areas::managed_config::watch_targets;
+use provost_areas_catalog::managed_config::watch_targets;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

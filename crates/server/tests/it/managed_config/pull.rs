@@ -227,7 +227,7 @@ fn a_fetch_in_the_clear_leaves_one_entry_for_an_account_a_profile_and_an_hour() 
         beside.kernel.stop().await;
         // What is forgotten of the hours that are over changes nothing in the log.
         app.advance(3 * 86_400);
-        provost_server::areas::managed_config::watch_targets(&app.kernel)
+        provost_areas_catalog::managed_config::watch_targets(&app.kernel)
             .await
             .unwrap();
         is_clear(&fetch(&app, &one, &token).await);
@@ -275,7 +275,7 @@ fn nobody_without_the_scope_tries_out_a_hidden_value() {
         .ok();
         app.advance(30 * 86_400);
         assert_eq!(
-            provost_server::areas::managed_config::watch_targets(&app.kernel)
+            provost_areas_catalog::managed_config::watch_targets(&app.kernel)
                 .await
                 .unwrap(),
             1

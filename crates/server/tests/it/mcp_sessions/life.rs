@@ -7,8 +7,8 @@ use crate::areas::oauth::{public_client, register};
 use crate::oauth::{self, code, post, redeeming};
 use crate::same_commit::make_by_mcp;
 use crate::support::{each, fresh_key, with_trio};
+use provost_areas_platform::announcements::TokenRevoked;
 use provost_kernel::credential::{Admission, McpClient, Use};
-use provost_server::announcements::TokenRevoked;
 
 /// Proves MS-2.
 #[test]

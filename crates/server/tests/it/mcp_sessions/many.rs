@@ -201,7 +201,7 @@ fn plan(conn: &mut Conn, engine: Engine, statement: &Statement, values: &[Param<
 
 /// Returns a statement of lists.
 fn find(name: &str) -> &'static Statement {
-    let full = format!("provost_server::areas::mcp_sessions::find::{name}");
+    let full = format!("provost_areas_access::mcp_sessions::find::{name}");
     let found = own_statements().find(|s| s.name == full);
     found.unwrap_or_else(|| panic!("{name}"))
 }
@@ -231,7 +231,7 @@ fn plans(app: &App) {
         ("BEGUN_OF_USER", "mcp_sessions_by_user"),
         ("BEGUN_OF_ACCOUNT", "mcp_sessions_by_account"),
     ] {
-        let full = format!("provost_server::areas::mcp_sessions::store::{name}");
+        let full = format!("provost_areas_access::mcp_sessions::store::{name}");
         let counted = own_statements().find(|s| s.name == full).unwrap();
         let values = params![app.organization.as_str(), "somebody", 0_i64, 2000_i64].to_vec();
         let counted = plan(&mut conn, engine, counted, &values);

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::support::each;
+use provost_areas_access::oauth::settings::{Fetch, Introspection};
 use provost_kernel::Secret;
 use provost_oauth::guard::Network;
-use provost_server::areas::oauth::settings::{Fetch, Introspection};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

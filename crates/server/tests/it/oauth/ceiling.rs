@@ -3,8 +3,8 @@
 use super::granted::{Confidential, access};
 use super::*;
 use crate::support::{each, fresh_key, with_trio};
+use provost_areas_access::oauth as area;
 use provost_kernel::db::{Access, Call, Conn, Statement};
-use provost_server::areas::oauth as area;
 
 const CLIENTS: &str = "/mcp/clients";
 const CREDENTIALS: &str = "client_credentials";

@@ -5,9 +5,9 @@ use super::identity::{former, of, revoke, sessions};
 use super::*;
 use crate::areas::mcp_sessions::open;
 use crate::support::{each, fresh_key};
+use provost_areas_access::mcp_sessions;
 use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::keys::Keys;
-use provost_server::areas::mcp_sessions;
 
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 

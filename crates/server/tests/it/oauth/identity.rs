@@ -4,8 +4,8 @@ use super::*;
 use crate::areas::mcp_sessions::open;
 use crate::support::{each, fresh_key};
 use aws_lc_rs::digest::{SHA256, digest};
+use provost_areas_access::mcp_sessions::{self, NewSession, SessionActor};
 use provost_kernel::credential::Use;
-use provost_server::areas::mcp_sessions::{self, NewSession, SessionActor};
 use std::fmt::Write;
 
 const DAY_MS: i64 = 86_400 * 1000;

@@ -294,7 +294,7 @@ fn nobody_releases_the_link_of_a_user_who_could_do_more() {
             .system(
                 app.org(),
                 Some("test.restored"),
-                provost_server::areas::oauth::hold_every,
+                provost_areas_access::oauth::hold_every,
             )
             .await
             .unwrap();

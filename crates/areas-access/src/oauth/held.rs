@@ -1,0 +1,158 @@
+//! Clients and identity links that a restore holds back (RH-1), and links that were held because their users got roles (IL-5).
+//!
+//! A held client is blocked, with the reason `restored`. A held link is not followed, and nobody is linked in its place by
+//! themself.
+
+use super::clients::may_be_known;
+use super::links::{Reach, may_be_role};
+use provost_areas_identity::visible;
+use provost_areas_platform::held::Held;
+use provost_kernel::auth::Role;
+use provost_kernel::{Cx, Error, Result, params, statements};
+
+/// Why a client is blocked that a restore holds back.
+const RESTORED: &str = "restored";
+
+statements! {
+    /// Blocks every client that is not.
+    HOLD_CLIENTS = "UPDATE oauth_clients SET blocked_at = ?2, blocked_reason = ?3 WHERE organization_id = ?1 AND blocked_at IS NULL";
+    /// Holds every identity link.
+    HOLD_LINKS = "UPDATE oauth_identities SET held_at = ?2 WHERE organization_id = ?1";
+    /// Forgets what was allowed: what was used since the backup would serve again.
+    FORGET_ALLOWED = "DELETE FROM oauth_relinkings WHERE organization_id = ?1";
+    /// A page of the clients that are held.
+    HELD_CLIENTS = "SELECT id, name, updated_at FROM oauth_clients WHERE organization_id = ?1 AND blocked_at IS NOT NULL AND blocked_reason = ?2 ORDER BY id LIMIT ?3 OFFSET ?4";
+    /// How many clients are held.
+    COUNT_CLIENTS = "SELECT COUNT(*) FROM oauth_clients WHERE organization_id = ?1 AND blocked_at IS NOT NULL AND blocked_reason = ?2";
+    /// The ids of the clients that are held.
+    CLIENTS = "SELECT id FROM oauth_clients WHERE organization_id = ?1 AND blocked_at IS NOT NULL AND blocked_reason = ?2 AND (CAST(?3 AS TEXT) IS NULL OR id = CAST(?3 AS TEXT)) ORDER BY id";
+    /// Lets clients in again.
+    RELEASE_CLIENTS = "UPDATE oauth_clients SET blocked_at = NULL, blocked_reason = NULL, updated_at = CASE WHEN updated_at < ?3 THEN ?3 ELSE updated_at + 1 END WHERE organization_id = ?1 AND blocked_reason = ?2 AND (CAST(?4 AS TEXT) IS NULL OR id = CAST(?4 AS TEXT))";
+    /// A page of the links that are held.
+    HELD_LINKS = "SELECT user_id, issuer || ' ' || subject, created_at FROM oauth_identities WHERE organization_id = ?1 AND held_at IS NOT NULL ORDER BY user_id, issuer, subject LIMIT ?2 OFFSET ?3";
+    /// How many links are held.
+    COUNT_LINKS = "SELECT COUNT(*) FROM oauth_identities WHERE organization_id = ?1 AND held_at IS NOT NULL";
+    /// Whose links are held.
+    LINKED = "SELECT DISTINCT user_id FROM oauth_identities WHERE organization_id = ?1 AND held_at IS NOT NULL AND (CAST(?2 AS TEXT) IS NULL OR user_id = CAST(?2 AS TEXT)) ORDER BY user_id";
+    /// What those could do whose links are held.
+    LINKED_ROLES = concat!("SELECT DISTINCT u.permission_role FROM oauth_identities i JOIN directory_users u ON u.organization_id = i.organization_id AND u.id = i.user_id WHERE i.organization_id = ?1 AND i.held_at IS NOT NULL AND u.permission_role IS NOT NULL AND (CAST(?2 AS TEXT) IS NULL OR i.user_id = CAST(?2 AS TEXT)) AND ", visible!("u"));
+    /// Follows links again. Of a user with a role the link reaches what who releases it can give, who was judged by that role.
+    RELEASE_LINKS = concat!("UPDATE oauth_identities SET held_at = NULL, maker_roles = CASE WHEN maker_roles IS NOT NULL AND EXISTS (SELECT 1 FROM directory_users u WHERE u.organization_id = oauth_identities.organization_id AND u.id = oauth_identities.user_id AND u.permission_role IS NOT NULL AND ", visible!("u"), ") THEN CAST(?3 AS TEXT) ELSE maker_roles END WHERE organization_id = ?1 AND held_at IS NOT NULL AND (CAST(?2 AS TEXT) IS NULL OR user_id = CAST(?2 AS TEXT))");
+}
+
+/// Holds back every client and every link, in the unit that restores the organization.
+pub fn hold_every(cx: &mut Cx<'_>) -> Result<()> {
+    let (org, now) = (cx.org(), cx.now());
+    cx.queue(&HOLD_CLIENTS, params![org, now, RESTORED])?;
+    let org = cx.org();
+    cx.queue(&HOLD_LINKS, params![org, now])?;
+    forget_allowed(cx)
+}
+
+/// Forgets what was allowed of links, in the unit that restores the organization: an allowance that was used since the backup
+/// would serve again.
+pub fn forget_allowed(cx: &mut Cx<'_>) -> Result<()> {
+    let org = cx.org();
+    cx.queue(&FORGET_ALLOWED, params![org])
+}
+
+/// Returns how many clients are held.
+pub fn count_held_clients(cx: &mut Cx<'_>) -> Result<i64> {
+    let org = cx.org();
+    let count = cx.query_opt(&COUNT_CLIENTS, params![org, RESTORED], |row| row.get(0))?;
+    Ok(count.unwrap_or(0))
+}
+
+/// Returns how many links are held.
+pub fn count_held_links(cx: &mut Cx<'_>) -> Result<i64> {
+    let org = cx.org();
+    let count = cx.query_opt(&COUNT_LINKS, params![org], |row| row.get(0))?;
+    Ok(count.unwrap_or(0))
+}
+
+/// Returns a page of the clients that are held, by id.
+pub fn held_clients(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+    let org = cx.org();
+    cx.query(&HELD_CLIENTS, params![org, RESTORED, limit, offset], |row| {
+        Ok(Held {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            role: None,
+            last_changed_at: row.get(2)?,
+        })
+    })
+}
+
+/// Returns a page of the links that are held, by user.
+pub fn held_links(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+    let org = cx.org();
+    cx.query(&HELD_LINKS, params![org, limit, offset], |row| {
+        Ok(Held {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            role: None,
+            last_changed_at: row.get(2)?,
+        })
+    })
+}
+
+/// Lets every client in again that is held, and returns their ids.
+///
+/// Errors: `EscalationForbidden` when one of them is an account that could do more than the caller (RH-2).
+pub fn release_every_client(cx: &mut Cx<'_>) -> Result<Vec<String>> {
+    release_clients(cx, None)
+}
+
+/// Lets a client in again that is held; false where none of this id is.
+///
+/// Errors: as [`release_every_client`].
+pub fn release_client(cx: &mut Cx<'_>, id: &str) -> Result<bool> {
+    Ok(!release_clients(cx, Some(id))?.is_empty())
+}
+
+fn release_clients(cx: &mut Cx<'_>, id: Option<&str>) -> Result<Vec<String>> {
+    let (org, now) = (cx.org(), cx.now());
+    let ids = cx.query(&CLIENTS, params![org, RESTORED, id], |row| row.get::<String>(0))?;
+    for id in &ids {
+        may_be_known(cx, id)?;
+    }
+    if !ids.is_empty() {
+        let org = cx.org();
+        cx.queue(&RELEASE_CLIENTS, params![org, RESTORED, now, id])?;
+    }
+    Ok(ids)
+}
+
+/// Follows every link again that is held, and returns whose they are.
+///
+/// Errors: `EscalationForbidden` when one of the users could do more than the caller (RH-2).
+pub fn release_every_link(cx: &mut Cx<'_>) -> Result<Vec<String>> {
+    release_links(cx, None)
+}
+
+/// Follows the links of a user again; false where none is held.
+///
+/// Errors: as [`release_every_link`].
+pub fn release_links_of(cx: &mut Cx<'_>, user: &str) -> Result<bool> {
+    Ok(!release_links(cx, Some(user))?.is_empty())
+}
+
+// INVARIANT RH-2: a user may have been reactivated by her name, with her links held still: who signs in by one of them is
+// the user again, so that the links are judged by themselves.
+fn release_links(cx: &mut Cx<'_>, user: Option<&str>) -> Result<Vec<String>> {
+    let org = cx.org();
+    let users = cx.query(&LINKED, params![org, user], |row| row.get::<String>(0))?;
+    let roles = cx.query(&LINKED_ROLES, params![org, user], |row| {
+        let role = Role::parse(row.str(0)?);
+        role.ok_or_else(|| Error::internal("directory_users.permission_role is not a role"))
+    })?;
+    for role in roles {
+        may_be_role(cx, Some(role))?;
+    }
+    if !users.is_empty() {
+        let org = cx.org();
+        let words = Reach::of(cx.actor().permission).words();
+        cx.queue(&RELEASE_LINKS, params![org, user, words.as_deref()])?;
+    }
+    Ok(users)
+}

@@ -1,0 +1,134 @@
+//! `POST …/directory/identity-links/allow`
+
+use super::create::{may_be_linked, may_be_role};
+use super::model::Issuer;
+use super::store;
+use crate::oauth::fences;
+use crate::resources::definition::AtMost;
+use provost_areas_identity::directory::model::UserId;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::error::Code;
+use provost_kernel::error::Error;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::text::Bounded;
+use provost_kernel::{Cx, Result, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// See [`Operation::META`].
+pub struct AllowRelinking;
+
+/// LIMIT: how long users may link themselves again: 7 days.
+const MAX_SECS: i64 = 7 * 86_400;
+/// Everybody, in the store.
+const EVERYBODY: &str = "";
+
+/// Whose links may be made anew.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline, extend("oneOf" = [
+    { "required": ["userIds"], "properties": { "userIds": { "type": "array", "minItems": 1 }, "all": { "const": false } } },
+    { "required": ["all"], "properties": { "userIds": { "type": "null" }, "all": { "const": true } } },
+]))]
+pub struct AllowBody {
+    /// The issuer at which they sign in.
+    issuer: Issuer,
+    /// The users.
+    #[schemars(with = "Option<AtMost<String, 200>>")]
+    user_ids: Option<AtMost<UserId, 200>>,
+    /// `true`: every user.
+    #[serde(default)]
+    all: bool,
+    /// For how long: a minute to 7 days.
+    expires_in_seconds: Bounded<60, MAX_SECS>,
+}
+
+/// What is allowed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Allowed {
+    issuer: String,
+    /// The users; absent when it is every user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_ids: Option<Vec<UserId>>,
+    /// Until when.
+    expires_at: Timestamp,
+}
+
+impl Operation for AllowRelinking {
+    const META: Meta = Meta::write(
+        "allowHeadlessIdentityRelinking",
+        Method::Post,
+        "/directory/identity-links/allow",
+        "directory",
+    )
+    .access("directory:write", &[Admin])
+    .command("identity-links", "allow")
+    .says(
+        "Let users be linked anew at their next sign-in",
+        "For users who have, or had within 90 days, another subject of the issuer, and for users whose login name was \
+         changed: each is linked once to the subject for whose address the issuer vouches, in place of the earlier one. \
+         Nobody allows it for a user who could do more than they can, and it ends when such a user gets a role.",
+    );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = AllowBody;
+    type Output = Allowed;
+
+    fn validate(input: &Input<Self>) -> Result<()> {
+        let named = input.body.user_ids.as_ref();
+        if named.is_some() == input.body.all || named.is_some_and(|ids| ids.is_empty()) {
+            return Err(Error::invalid("", "needs either userIds or all true"));
+        }
+        Ok(())
+    }
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Allowed> {
+        let issuer = input.body.issuer.as_str();
+        cx.target(&fences::ISSUER, issuer);
+        may_allow(cx, &input.body)?;
+        let expires_at = cx.now().plus_secs(input.body.expires_in_seconds.get());
+        let user_ids = input.body.user_ids.as_ref().map(|ids| ids.to_vec());
+        match &user_ids {
+            None => store::allow(cx, issuer, EVERYBODY, expires_at)?,
+            Some(ids) => {
+                for id in ids {
+                    store::allow(cx, issuer, id.as_str(), expires_at)?;
+                }
+            }
+        }
+        let whose = user_ids.as_ref().map_or(json!("all"), |ids| json!(ids));
+        cx.change("/userIds", Value::Null, whose);
+        cx.change("/expiresAt", Value::Null, json!(expires_at));
+        cx.emit(
+            &fences::RELINKING_ALLOWED,
+            &fences::RelinkingLeave {
+                issuer: issuer.to_owned(),
+                expires_at,
+            },
+        );
+        Ok(Allowed {
+            issuer: issuer.to_owned(),
+            user_ids,
+            expires_at,
+        })
+    }
+
+    fn recheck(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<()> {
+        match may_allow(cx, &input.body) {
+            // Who is gone since can do nothing more; other users under the same key are another request.
+            Err(error) if error.code() == Code::NotFound => Ok(()),
+            judged => judged,
+        }
+    }
+}
+
+/// Errors: `NotFound`, `EscalationForbidden`.
+fn may_allow(cx: &mut Cx<'_>, body: &AllowBody) -> Result<()> {
+    match &body.user_ids {
+        None => may_be_role(cx, Some(Admin)),
+        Some(ids) => ids.iter().try_for_each(|id| may_be_linked(cx, id)),
+    }
+}

@@ -1,0 +1,99 @@
+//! `POST …/directory/identity-links/remove`
+
+use super::model::{Issuer, LinkView, Subject};
+use super::store;
+use crate::oauth::fences;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::error::Error;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// See [`Operation::META`].
+pub struct RemoveIdentityLinks;
+
+/// LIMIT: links that one call takes away, so that a unit of work stays short.
+const MAX_AT_ONCE: i64 = 200;
+
+/// Which links.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline, extend("oneOf" = [
+    { "required": ["subject"], "properties": { "subject": { "type": "string" }, "all": { "const": false } } },
+    { "required": ["all"], "properties": { "subject": { "type": "null" }, "all": { "const": true } } },
+]))]
+pub struct RemoveBody {
+    /// The issuer.
+    issuer: Issuer,
+    /// The one subject.
+    subject: Option<Subject>,
+    /// `true`: every subject of the issuer.
+    #[serde(default)]
+    all: bool,
+}
+
+/// What was taken away.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Removed {
+    /// The links, at most 200 a call.
+    removed: Vec<LinkView>,
+    /// How many of the issuer are left; call again with another key until there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remaining: Option<i64>,
+}
+
+impl Operation for RemoveIdentityLinks {
+    const META: Meta = Meta::write(
+        "removeHeadlessIdentityLinks",
+        Method::Post,
+        "/directory/identity-links/remove",
+        "directory",
+    )
+    .access("directory:write", &[Admin])
+    .command("identity-links", "remove")
+    .confirmed()
+    .says(
+        "Remove one identity link, or those of an issuer",
+        "All sessions of the users end. For 90 days an admin links them again, or allows that they link themselves.",
+    );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = RemoveBody;
+    type Output = Removed;
+
+    fn validate(input: &Input<Self>) -> Result<()> {
+        if input.body.subject.is_some() == input.body.all {
+            return Err(Error::invalid("", "needs either subject or all true"));
+        }
+        Ok(())
+    }
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Removed> {
+        let issuer = input.body.issuer.as_str();
+        cx.target(&fences::ISSUER, issuer);
+        let removed = match &input.body.subject {
+            Some(subject) => {
+                let link = store::get(cx, issuer, subject.as_str())?;
+                vec![link.ok_or_else(|| Error::not_found("identity link"))?]
+            }
+            None => store::of_issuer(cx, issuer, MAX_AT_ONCE)?,
+        };
+        for link in &removed {
+            store::unlink(cx, link)?;
+        }
+        let named = removed
+            .iter()
+            .map(|link| json!({ "subject": link.subject, "userId": link.user_id }));
+        cx.change("/identityLinks", named.collect::<Vec<Value>>(), Value::Null);
+        let remaining = if input.body.all {
+            Some(store::list(cx, (Some(issuer), None), (0, 0))?.1)
+        } else {
+            None
+        };
+        Ok(Removed { removed, remaining })
+    }
+}

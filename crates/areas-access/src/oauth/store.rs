@@ -1,0 +1,172 @@
+//! All SQL of codes, refresh tokens, identities and assertions.
+
+use provost_kernel::auth::{OrganizationId, ScopeSet};
+use provost_kernel::db::Row;
+use provost_kernel::error::Result;
+use provost_kernel::keys::Keys;
+use provost_kernel::{Cx, Secret, Timestamp, params, statements};
+
+statements! {
+    /// Keeps a code's digest, unless it is there.
+    ADD_CODE = "INSERT INTO oauth_codes (organization_id, digest, client_id, client_name, redirect_uri, challenge, scopes, audiences, user_id, user_display, jkt, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT DO NOTHING";
+    /// Finds a code.
+    CODE = unscoped("the digest is unique everywhere and says whose the code is") "SELECT organization_id, client_id, client_name, redirect_uri, challenge, scopes, audiences, user_id, user_display, jkt, expires_at, used_at, session_id FROM oauth_codes WHERE digest = ?1";
+    /// Notes that a code was used.
+    USE_CODE = "UPDATE oauth_codes SET used_at = ?3, session_id = ?4, expires_at = ?5 WHERE organization_id = ?1 AND digest = ?2";
+    /// Keeps a refresh token.
+    ADD_REFRESH = "INSERT INTO oauth_refresh_tokens (organization_id, lookup_id, mac, pepper_id, session_id, grant_key, generation, client_id, user_id, scopes, audiences, jkt, created_at, idle_at, ends_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    /// Finds a refresh token, and the newest generation of its session.
+    REFRESH = unscoped("the lookup id is unique everywhere and says whose the token is") "\
+        SELECT r.organization_id, r.mac, r.pepper_id, r.session_id, r.grant_key, r.generation, r.client_id, \
+        r.user_id, r.scopes, r.audiences, r.jkt, r.idle_at, r.ends_at, r.superseded_at, \
+        (SELECT MAX(n.generation) FROM oauth_refresh_tokens n WHERE n.organization_id = r.organization_id \
+        AND n.session_id = r.session_id) \
+        FROM oauth_refresh_tokens r \
+        WHERE r.lookup_id = ?1";
+    /// Supersedes what was live of a session before a generation.
+    SUPERSEDE = "UPDATE oauth_refresh_tokens SET superseded_at = ?4 WHERE organization_id = ?1 AND session_id = ?2 AND generation < ?3 AND superseded_at IS NULL";
+    /// The visible user of an id: name, login name, role, status.
+    USER = concat!("SELECT u.id, u.display_name, u.login_name, u.permission_role, u.status FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 AND ", provost_areas_identity::visible!("u"));
+    /// The visible user of a login name in a directory.
+    USER_NAMED = concat!("SELECT u.id, u.display_name, u.login_name, u.permission_role, u.status FROM directory_users u WHERE u.organization_id = ?1 AND u.name_key = ?2 AND u.directory_id = ?3 AND ", provost_areas_identity::visible!("u"));
+    /// Lets an assertion serve, unless it has.
+    SPEND = "INSERT INTO oauth_assertions (organization_id, digest, expires_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    /// How often a subject token was exchanged.
+    EXCHANGES = "SELECT times FROM oauth_exchanges WHERE organization_id = ?1 AND digest = ?2";
+    /// Counts an exchange of it.
+    COUNT_EXCHANGE = "INSERT INTO oauth_exchanges (organization_id, digest, times, expires_at) VALUES (?1, ?2, 1, ?3) ON CONFLICT (organization_id, digest) DO UPDATE SET times = oauth_exchanges.times + 1, expires_at = excluded.expires_at";
+    /// Forgets subject tokens that have run out.
+    PRUNE_EXCHANGES = unscoped("retention is the same for every organization") "DELETE FROM oauth_exchanges WHERE expires_at < ?1";
+    /// Forgets codes that have run out.
+    PRUNE_CODES = unscoped("retention is the same for every organization") "DELETE FROM oauth_codes WHERE expires_at < ?1";
+    /// Forgets refresh tokens that have run out.
+    PRUNE_REFRESH = unscoped("retention is the same for every organization") "DELETE FROM oauth_refresh_tokens WHERE ends_at < ?1";
+    /// Forgets assertions that have run out.
+    PRUNE_ASSERTIONS = unscoped("retention is the same for every organization") "DELETE FROM oauth_assertions WHERE expires_at < ?1";
+}
+
+/// A code as it is stored.
+#[derive(Clone, Debug)]
+pub struct StoredCode {
+    pub organization: OrganizationId,
+    pub client_id: String,
+    pub client_name: Option<String>,
+    pub redirect_uri: String,
+    pub challenge: String,
+    pub scopes: ScopeSet,
+    pub audiences: Vec<String>,
+    pub user_id: String,
+    pub user_display: String,
+    pub jkt: Option<String>,
+    pub expires_at: Timestamp,
+    pub used_at: Option<Timestamp>,
+    pub session_id: Option<String>,
+}
+
+/// Reads a row of [`CODE`].
+pub fn code(row: &Row<'_>) -> Result<StoredCode> {
+    Ok(StoredCode {
+        organization: OrganizationId::from_store(row.get(0)?),
+        client_id: row.get(1)?,
+        client_name: row.get(2)?,
+        redirect_uri: row.get(3)?,
+        challenge: row.get(4)?,
+        scopes: ScopeSet::from_store(row.str(5)?),
+        audiences: words(row.str(6)?),
+        user_id: row.get(7)?,
+        user_display: row.get(8)?,
+        jkt: row.get(9)?,
+        expires_at: row.get(10)?,
+        used_at: row.get(11)?,
+        session_id: row.get(12)?,
+    })
+}
+
+/// A refresh token as it is stored.
+#[derive(Clone, Debug)]
+pub struct Refresh {
+    pub organization: OrganizationId,
+    pub mac: Vec<u8>,
+    pub pepper_id: String,
+    pub session_id: String,
+    pub grant_key: String,
+    pub generation: i64,
+    pub client_id: String,
+    pub user_id: String,
+    pub scopes: ScopeSet,
+    pub audiences: Vec<String>,
+    pub jkt: Option<String>,
+    /// The end of its life when it is not used.
+    pub idle_at: Timestamp,
+    /// The end of the session's life.
+    pub ends_at: Timestamp,
+    pub superseded_at: Option<Timestamp>,
+    /// The newest generation of the session.
+    pub newest: i64,
+}
+
+/// Reads a row of [`REFRESH`].
+pub fn refresh(row: &Row<'_>) -> Result<Refresh> {
+    Ok(Refresh {
+        organization: OrganizationId::from_store(row.get(0)?),
+        mac: row.get(1)?,
+        pepper_id: row.get(2)?,
+        session_id: row.get(3)?,
+        grant_key: row.get(4)?,
+        generation: row.get(5)?,
+        client_id: row.get(6)?,
+        user_id: row.get(7)?,
+        scopes: ScopeSet::from_store(row.str(8)?),
+        audiences: words(row.str(9)?),
+        jkt: row.get(10)?,
+        idle_at: row.get(11)?,
+        ends_at: row.get(12)?,
+        superseded_at: row.get(13)?,
+        newest: row.get(14)?,
+    })
+}
+
+/// Returns words as they are stored.
+pub fn joined(scopes: ScopeSet) -> String {
+    scopes.to_list().join(" ")
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ')
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Lets an assertion serve; `false` when it has served before (OC-5).
+pub fn spend(cx: &mut Cx<'_>, digest: &[u8], expires_at: Timestamp) -> Result<bool> {
+    let org = cx.org();
+    Ok(cx.execute(&SPEND, params![org, digest, expires_at])? == 1)
+}
+
+/// Returns how often a subject token was exchanged.
+pub fn exchanges(cx: &mut Cx<'_>, digest: &[u8]) -> Result<i64> {
+    let org = cx.org();
+    let times = cx.query_opt(&EXCHANGES, params![org, digest], |row| row.get(0))?;
+    Ok(times.unwrap_or(0))
+}
+
+/// Counts an exchange.
+pub fn note_exchange(cx: &mut Cx<'_>, digest: &[u8], expires_at: Timestamp) -> Result<()> {
+    let org = cx.org();
+    cx.queue(&COUNT_EXCHANGE, params![org, digest, expires_at])
+}
+
+impl Refresh {
+    /// Says whether this is the row of a token. Constant time in the token's bytes.
+    ///
+    /// Errors: `Unavailable` when the row names a key that is not here.
+    pub fn is_of(&self, token: &Secret<String>, keys: &Keys) -> Result<bool> {
+        let mac = keys.token_mac(&self.pepper_id, token.expose())?;
+        Ok(keys_equal(&mac, &self.mac))
+    }
+}
+
+fn keys_equal(a: &[u8], b: &[u8]) -> bool {
+    aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
+}

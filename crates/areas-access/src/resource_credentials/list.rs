@@ -1,0 +1,60 @@
+//! `GET …/resources/{resourceId}/credentials` (specification §4.8)
+
+use super::model::{CredentialView, view};
+use super::{port, store};
+use crate::resources;
+use crate::resources::model::ResourcePath;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator};
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// See [`Operation::META`].
+pub struct ListCredentials;
+
+/// The credentials of a resource.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Credentials {
+    /// The default first, then the oldest; complete.
+    items: Vec<CredentialView>,
+}
+
+impl Operation for ListCredentials {
+    const META: Meta = Meta::read(
+        "listHeadlessResourceCredentials",
+        "/resources/{resourceId}/credentials",
+        "resource_credentials",
+    )
+    .access("resource_credentials:read", &[Admin, Auditor, Operator])
+    .command("resource-credentials", "list")
+    .sensitive()
+    .says(
+        "List the credentials of a resource",
+        "Secret values are never returned. An operator sees those that are assigned to it. The list is complete: \
+         a resource has 500 credentials at most.",
+    );
+    type Path = ResourcePath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = Credentials;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Credentials> {
+        let id = &input.path.resource_id;
+        cx.target(&resources::fences::RESOURCE, id.as_str());
+        resources::protocol_of(cx, id)?;
+        let mut found = store::list(cx, id)?;
+        let actor = cx.actor();
+        if actor.permission.role == Operator {
+            // INVARIANT RC-5: an operator reads the credentials that are assigned to it and no others (D3.1).
+            let asking = port::asking(&mut cx.tx(), actor)?;
+            found.retain(|credential| asking.is_assigned(&credential.assigned));
+        }
+        let items = found.into_iter().map(|credential| view(cx.org(), credential));
+        Ok(Credentials {
+            items: items.collect(),
+        })
+    }
+}

@@ -1,0 +1,150 @@
+//! What creating and replacing a credential have in common.
+//!
+//! Keeps RC-6.
+
+use super::assignment::{AssignedBody, KINDS};
+use super::external::ExternalManagers;
+use super::model::{Credential, CredentialBody, CredentialId, Management, Surroundings};
+use super::store;
+use crate::resource_credentials::fences;
+use crate::resources::model::{Protocol, ResourceId};
+use crate::resources::ownership::Owner;
+use provost_areas_identity::subjects;
+use provost_kernel::Cx;
+use provost_kernel::error::{Code, Error, Result};
+use serde_json::json;
+
+/// Judges a definition and returns how the credential will be managed.
+///
+/// Errors: `Conflict` for a secret that would lie elsewhere (D11.3); `InvalidDefinition`.
+pub fn judge(
+    cx: &mut Cx<'_>,
+    body: &CredentialBody,
+    protocol: Protocol,
+    has_secret: bool,
+    owner: Owner,
+) -> Result<Management> {
+    if body.is_external() && body.secret.is_some() {
+        let message = "the secret of an external credential is written with its secret manager, not here";
+        return Err(Error::new(Code::Conflict, message));
+    }
+    let instance = body.manager_instance.as_ref().map_or("", |name| name.as_str());
+    let managers = cx.services().extra::<ExternalManagers>();
+    let manager = managers
+        .and_then(|managers| managers.place(cx.org(), instance))
+        .map(|place| place.kind());
+    let mut breaches = body.breaches(&Surroundings {
+        protocol,
+        has_secret,
+        by_terraform: owner != Owner::Service,
+        manager,
+    });
+    if let Some(assigned) = &body.assigned_to {
+        for (kind, ..) in KINDS {
+            let mut ids = assigned.ids(kind);
+            ids.sort_unstable();
+            ids.dedup();
+            if !ids.is_empty() {
+                let missing = subjects::missing(cx, kind, &ids)?;
+                assigned.note_missing(kind, &missing, &mut breaches);
+            }
+        }
+    }
+    breaches.refuse()?;
+    Ok(match (body.is_external(), manager, &body.external_path) {
+        (true, Some(manager), Some(path)) => Management::External {
+            manager: manager.to_owned(),
+            instance: instance.to_owned(),
+            path: path.as_str().to_owned(),
+            field: body
+                .external_field
+                .as_ref()
+                .map(|field| field.as_str().to_owned()),
+        },
+        _ => Management::Here(owner),
+    })
+}
+
+/// Refuses a second default: which one is meant is the caller's to say, not ours to guess.
+///
+/// Errors: `Conflict` with the default's id.
+pub fn keep_one_default(cx: &mut Cx<'_>, resource: &ResourceId, id: &CredentialId) -> Result<()> {
+    match store::default_of(cx, resource)? {
+        Some(other) if other != *id => Err(Error::new(
+            Code::Conflict,
+            format!("the credential {other} is the default of this resource; take that from it first"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Takes assignments from a body and says whether they changed.
+pub fn assign(credential: &mut Credential, body: &CredentialBody) -> bool {
+    let assigned = body
+        .assigned_to
+        .as_ref()
+        .map(AssignedBody::stored)
+        .unwrap_or_default();
+    let changed = assigned != credential.assigned;
+    credential.assigned = assigned;
+    changed
+}
+
+/// Tells whom a credential is for now (D12.3).
+pub fn emit_assigned(cx: &mut Cx<'_>, credential: &Credential) {
+    cx.emit(
+        &fences::ASSIGNED,
+        &fences::OfCredential {
+            resource_id: credential.resource_id.clone(),
+            credential_id: credential.id.clone(),
+        },
+    );
+}
+
+/// Notes what changed for the audit entry: never the secret, whose version alone is shown.
+pub fn note_changes(cx: &mut Cx<'_>, before: Option<&Credential>, after: &Credential) {
+    fn of<'a, T>(before: Option<&'a Credential>, get: impl Fn(&'a Credential) -> T) -> Option<T> {
+        before.map(get)
+    }
+    let b = before;
+    cx.change("/name", of(b, |c| c.name.as_str()), after.name.as_str());
+    cx.change("/kind", of(b, |c| c.kind.as_str()), after.kind.as_str());
+    cx.change("/default", of(b, |c| c.is_default), after.is_default);
+    cx.change("/assignedTo", of(b, |c| json!(c.assigned)), json!(after.assigned));
+    cx.change(
+        "/username",
+        b.and_then(|c| c.username.as_deref()),
+        after.username.as_deref(),
+    );
+    cx.change(
+        "/headerName",
+        b.and_then(|c| c.header_name.as_deref()),
+        after.header_name.as_deref(),
+    );
+    cx.change(
+        "/authentication",
+        of(b, |c| json!(c.authentication)),
+        json!(after.authentication),
+    );
+    cx.change(
+        "/managementMode",
+        of(b, |c| c.management.mode()),
+        after.management.mode(),
+    );
+    let ([manager, instance], [path, field]) = (after.management.labels(), after.management.place());
+    let (old, old_place) = (
+        b.map_or([None, None], |c| c.management.labels()),
+        b.map_or([None, None], |c| c.management.place()),
+    );
+    cx.change("/managerId", old[0], manager);
+    cx.change("/managerInstance", old[1], instance);
+    cx.change("/externalPath", old_place[0], path);
+    cx.change("/externalField", old_place[1], field);
+    let owner = |c: &'_ Credential| c.management.owner().columns()[2].map(str::to_owned);
+    cx.change("/ownerId", b.and_then(owner), owner(after));
+    cx.change(
+        "/secretVersion",
+        of(b, |c| c.secret_version),
+        after.secret_version,
+    );
+}

@@ -1,0 +1,64 @@
+//! `POST …/resources`
+
+use super::definition::Line;
+use super::model::{Resource, ResourceBody, ResourceId, ResourceView, access_name, view};
+use super::ownership::Owner;
+use super::{gateways, store};
+use crate::resources::fences;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::{Cx, Result};
+use serde_json::Value;
+
+/// See [`Operation::META`].
+pub struct CreateResource;
+
+impl Operation for CreateResource {
+    const META: Meta = Meta::write("createHeadlessResource", Method::Post, "/resources", "resources")
+        .access("resources:write", &[Admin])
+        .command("resources", "create")
+        .status(201)
+    .answers(&["Location"])
+        .says(
+            "Create a resource",
+            "A resource is a system behind a gateway: an HTTP API or a database. Sent with both manager headers, it \
+             belongs to that Terraform manager and to the calling service account.",
+        );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = ResourceBody;
+    type Output = ResourceView;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ResourceView> {
+        let body = &input.body;
+        let id: ResourceId = cx.new_id();
+        cx.target(&fences::RESOURCE, id.as_str());
+        let gateway_exists = gateways::exists(cx, body.gateway_id.as_ref().map(Line::as_str))?;
+        body.breaches(gateway_exists).refuse()?;
+        let mut resource = Resource {
+            access_name: access_name(body.name.as_str(), &id),
+            id,
+            name: String::new(),
+            protocol: body.protocol,
+            upstream_host: String::new(),
+            upstream_port: 0,
+            upstream_tls: true,
+            upstream_ca_pem: None,
+            enabled: true,
+            transparent_routing: false,
+            gateway_id: None,
+            owner: Owner::calling(cx, input.manager.as_ref()),
+            created_at: cx.now(),
+            updated_at: cx.now(),
+        };
+        resource.apply(body);
+        store::insert(cx, &mut resource)?;
+        let base = format!("/api/headless/v1/organizations/{}", cx.org());
+        cx.header("location", format!("{base}/resources/{}", resource.id));
+        cx.change("/name", Value::Null, resource.name.as_str());
+        cx.change("/protocol", Value::Null, resource.protocol.as_str());
+        cx.change("/upstreamHost", Value::Null, resource.upstream_host.as_str());
+        cx.change("/managementMode", Value::Null, resource.owner.mode());
+        Ok(view(cx.org(), resource))
+    }
+}

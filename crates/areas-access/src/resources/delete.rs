@@ -1,0 +1,70 @@
+//! `DELETE …/resources/{resourceId}`
+
+use super::announcements::ResourceGoes;
+use super::model::{Resource, ResourcePath};
+use super::ownership::Owner;
+use super::store;
+use crate::resources::fences;
+use provost_areas_identity::subjects::{Deleted, Record, losing, weighed};
+use provost_areas_identity::words::{self, Kind};
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::{Cx, Result};
+use serde_json::Value;
+
+/// See [`Operation::META`].
+pub struct DeleteResource;
+
+impl Operation for DeleteResource {
+    const META: Meta = Meta::write(
+        "deleteHeadlessResource",
+        Method::Delete,
+        "/resources/{resourceId}",
+        "resources",
+    )
+    .access("resources:write", &[Admin])
+    .command("resources", "delete")
+    .weighed()
+    .status(204)
+    .also(200)
+    .says(
+        "Delete a resource",
+        "A resource that has credentials stays: delete them first, each has its own owner and its own secret. \
+         Without confirm the refusal names as lostReferences which policies and drafts name it; so does the answer, which is \
+         then 200.",
+    );
+    type Path = ResourcePath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = Deleted;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Deleted> {
+        let id = &input.path.resource_id;
+        cx.target(&fences::RESOURCE, id.as_str());
+        let resource = store::get(cx, id)?;
+        let writer = Owner::calling(cx, input.manager.as_ref());
+        resource.owner.admit(cx, writer)?;
+        // INVARIANT RS-2: whoever needs the resource refuses here.
+        cx.announce(&ResourceGoes { id: id.clone() })?;
+        let deleted = losing(cx, record(&resource))?;
+        let had = [resource.name.as_str(), resource.access_name.as_str()];
+        words::end(cx, Kind::Resource, id.as_str(), had)?;
+        store::delete(cx, id)?;
+        cx.change("/name", resource.name, Value::Null);
+        Ok(deleted)
+    }
+
+    fn weigh(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
+        let resource = store::get(cx, &input.path.resource_id)?;
+        weighed(cx, record(&resource))
+    }
+}
+
+/// Returns a resource as policies may name it.
+fn record(resource: &Resource) -> Record {
+    Record {
+        kind: Kind::Resource,
+        id: resource.id.as_str().to_owned(),
+        words: vec![resource.name.clone(), resource.access_name.clone()],
+    }
+}

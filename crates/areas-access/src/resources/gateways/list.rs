@@ -1,0 +1,46 @@
+//! `GET …/resource-gateways`
+
+use super::model::{GatewayView, view};
+use super::store;
+use crate::resources::READERS;
+use crate::resources::list::PageQuery;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+
+use provost_kernel::{Cx, Result};
+
+/// See [`Operation::META`].
+pub struct ListResourceGateways;
+
+provost_kernel::page! {
+    /// One page of gateways.
+    pub struct GatewayPage {
+        /// The gateways, the oldest first.
+        resource_gateways: GatewayView,
+    }
+}
+
+impl Operation for ListResourceGateways {
+    const META: Meta = Meta::read("listHeadlessResourceGateways", "/resource-gateways", "resources")
+        .access("resources:read", READERS)
+        .command("resource-gateways", "list")
+        .says(
+            "List resource gateways, the oldest first",
+            "The list has ended when nextCursor is absent. What is made while somebody reads stands at the end.",
+        );
+    type Path = Empty;
+    type Query = PageQuery;
+    type Body = Empty;
+    type Output = GatewayPage;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<GatewayPage> {
+        let (after, count) = input.query.start(cx, Self::META.id)?;
+        let mut found = store::list(cx, after, count)?;
+        let next_cursor = input
+            .query
+            .end(cx, Self::META.id, &mut found, |gateway| gateway.created_at);
+        Ok(GatewayPage {
+            resource_gateways: found.into_iter().map(|gateway| view(cx.org(), gateway)).collect(),
+            next_cursor,
+        })
+    }
+}

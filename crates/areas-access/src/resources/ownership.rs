@@ -1,0 +1,113 @@
+//! Who manages a record: the service itself, or one Terraform manager (client contract §3.12, D11.3).
+//!
+//! | record is managed by | writer | outcome |
+//! | --- | --- | --- |
+//! | the service | without labels | may write |
+//! | the service | with labels | 409: a manager does not take over what it did not make |
+//! | Terraform | the principal that made it, with the same two labels | may write |
+//! | Terraform | that principal with other labels or none; anybody else | 409 |
+//! | Terraform | anybody, once that principal is deleted | may write, and owns it from then on |
+//!
+//! Keeps RS-1.
+//!
+//! The labels coordinate; the principal is the boundary: who copies the headers gains nothing. The last line
+//! exists because a record whose owner is gone could never be changed again.
+
+use provost_areas_identity::subjects::{self, SubjectKind};
+use provost_kernel::Cx;
+use provost_kernel::db::Row;
+use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::operation::Manager;
+
+/// Who manages a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The service: whoever may write at all.
+    Service,
+    /// One Terraform manager.
+    Terraform {
+        /// Its label.
+        manager: String,
+        /// Its workspace's label.
+        instance: String,
+        /// The principal that made the record.
+        principal: String,
+    },
+}
+
+impl Owner {
+    /// Returns the owner that the caller would be.
+    pub fn calling(cx: &Cx<'_>, manager: Option<&Manager>) -> Self {
+        manager.map_or(Self::Service, |manager| Self::Terraform {
+            manager: manager.id.clone(),
+            instance: manager.instance.clone(),
+            principal: cx.actor().id.clone(),
+        })
+    }
+
+    /// Returns the word on the wire.
+    pub const fn mode(&self) -> &'static str {
+        match self {
+            Self::Service => "service",
+            Self::Terraform { .. } => "terraform",
+        }
+    }
+
+    /// Returns `manager_id`, `manager_instance`, `owner_id` as rows keep them.
+    pub fn columns(&self) -> [Option<&str>; 3] {
+        match self {
+            Self::Service => [None; 3],
+            Self::Terraform {
+                manager,
+                instance,
+                principal,
+            } => [Some(manager), Some(instance), Some(principal)],
+        }
+    }
+
+    /// Reads the three columns that begin at `index`.
+    pub fn read(row: &Row<'_>, index: usize) -> Result<Self> {
+        let (manager, instance) = (row.get(index)?, row.get(index + 1)?);
+        let principal: Option<String> = row.get(index + 2)?;
+        Ok(match (manager, instance, principal) {
+            (Some(manager), Some(instance), Some(principal)) => Self::Terraform {
+                manager,
+                instance,
+                principal,
+            },
+            _ => Self::Service,
+        })
+    }
+
+    /// Returns who owns the record after a write by `writer`.
+    ///
+    /// Errors: `Conflict` when the record is somebody else's.
+    pub fn admit(&self, cx: &mut Cx<'_>, writer: Self) -> Result<Self> {
+        if *self == writer {
+            return Ok(writer);
+        }
+        let Self::Terraform { principal, .. } = self else {
+            return Err(Error::new(
+                Code::Conflict,
+                "this record is managed by the service; Terraform manages only what it made itself",
+            ));
+        };
+        if !is_alive(cx, principal)? {
+            return Ok(writer);
+        }
+        Err(Error::new(
+            Code::Conflict,
+            "this record is managed by Terraform: only the service account that made it may change it, with the \
+             same manager and instance",
+        ))
+    }
+}
+
+fn is_alive(cx: &mut Cx<'_>, principal: &str) -> Result<bool> {
+    let kind = if principal.starts_with("usr_") {
+        SubjectKind::User
+    } else {
+        SubjectKind::ServiceAccount
+    };
+    Ok(subjects::missing(cx, kind, &[principal])?.is_empty())
+}

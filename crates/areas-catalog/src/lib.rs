@@ -1,0 +1,5 @@
+#![forbid(unsafe_code)]
+//! Areas of what is handed out: skills and managed settings.
+
+pub mod managed_config;
+pub mod skill_registry;

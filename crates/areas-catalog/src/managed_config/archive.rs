@@ -1,0 +1,76 @@
+//! Archives and restores a profile. Both are idempotent, and each undoes the other.
+
+use super::model::{ProfilePath, ProfileStatus};
+use super::store;
+use super::views::{OneProfile, ProfileView};
+use crate::managed_config::fences;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::{Cx, Result};
+
+/// See [`Operation::META`].
+pub struct ArchiveProfile;
+
+impl Operation for ArchiveProfile {
+    const META: Meta = Meta::write(
+        "archiveHeadlessManagedConfigProfile",
+        Method::Post,
+        "/managed-config/profiles/{profileId}/archive",
+        "managed_config",
+    )
+    .access("managed_config:write", &[Admin])
+    .command("managed-config", "archive")
+    .says(
+        "Archive a profile of managed configuration",
+        "Nothing of it changes until it is restored. Machines keep getting its last release: archiving weakens no \
+         machine.",
+    );
+    type Path = ProfilePath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OneProfile;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneProfile> {
+        set(cx, &input.path, ProfileStatus::Archived)
+    }
+}
+
+/// See [`Operation::META`].
+pub struct RestoreProfile;
+
+impl Operation for RestoreProfile {
+    const META: Meta = Meta::write(
+        "restoreHeadlessManagedConfigProfile",
+        Method::Post,
+        "/managed-config/profiles/{profileId}/restore",
+        "managed_config",
+    )
+    .access("managed_config:write", &[Admin])
+    .command("managed-config", "restore")
+    .says(
+        "Restore an archived profile of managed configuration",
+        "It can be changed again.",
+    );
+    type Path = ProfilePath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OneProfile;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneProfile> {
+        set(cx, &input.path, ProfileStatus::Active)
+    }
+}
+
+fn set(cx: &mut Cx<'_>, path: &ProfilePath, status: ProfileStatus) -> Result<OneProfile> {
+    cx.target(&fences::PROFILE, path.profile_id.as_str());
+    let mut profile = store::get(cx, &path.profile_id)?.profile;
+    if profile.status != status {
+        cx.change("/status", profile.status.as_str(), status.as_str());
+        profile.status = status;
+        profile.updated_at = profile.changed_at(cx.now());
+        store::save(cx, &profile, false)?;
+    }
+    Ok(OneProfile {
+        profile: ProfileView::of(cx.org(), &profile),
+    })
+}

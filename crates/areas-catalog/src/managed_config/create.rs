@@ -1,0 +1,87 @@
+//! Makes a profile.
+
+use super::model::{AutoPublish, DEFAULT_POLL_SECS, OnUnavailable, PollIntervalSecs, Profile, ProfileStatus};
+use super::store;
+use super::targets::Target;
+use super::views::{OneProfile, ProfileView};
+use crate::managed_config::fences;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::text::Name;
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// See [`Operation::META`].
+pub struct CreateProfile;
+
+/// What a profile is made of.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct CreateBody {
+    /// Unique in the organization, upper and lower case alike, archived profiles included.
+    name: Name,
+    /// The program that it is for; it cannot be changed.
+    target: Target,
+    /// Whether automatic publications are taken; `off` when absent.
+    auto_publish: Option<AutoPublish>,
+    /// What a machine does without the server; `last_known` when absent.
+    on_unavailable: Option<OnUnavailable>,
+    /// How often a machine asks, in seconds; 3600 when absent.
+    poll_interval_seconds: Option<PollIntervalSecs>,
+}
+
+impl Operation for CreateProfile {
+    const META: Meta = Meta::write(
+        "createHeadlessManagedConfigProfile",
+        Method::Post,
+        "/managed-config/profiles",
+        "managed_config",
+    )
+    .access("managed_config:write", &[Admin])
+    .command("managed-config", "create")
+    .status(201)
+    .answers(&["Location"])
+    .says(
+        "Create a profile of managed configuration",
+        "Nothing is delivered before the first release is published.",
+    );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = CreateBody;
+    type Output = OneProfile;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneProfile> {
+        let body = &input.body;
+        let profile = Profile {
+            id: cx.new_id(),
+            seq: 0,
+            name: body.name.as_str().to_owned(),
+            target: body.target,
+            auto_publish: body.auto_publish.unwrap_or(AutoPublish::Off),
+            on_unavailable: body.on_unavailable.unwrap_or(OnUnavailable::LastKnown),
+            poll_interval_secs: body
+                .poll_interval_seconds
+                .map_or(DEFAULT_POLL_SECS, PollIntervalSecs::get),
+            status: ProfileStatus::Active,
+            current_release_id: None,
+            created_at: cx.now(),
+            updated_at: cx.now(),
+        };
+        cx.target(&fences::PROFILE, profile.id.as_str());
+        store::insert(cx, &profile)?;
+        let org = cx.org();
+        let place = format!(
+            "/api/headless/v1/organizations/{org}/managed-config/profiles/{}",
+            profile.id
+        );
+        cx.header("location", place);
+        cx.change("/name", Value::Null, profile.name.as_str());
+        cx.change("/target", Value::Null, profile.target.as_str());
+        Ok(OneProfile {
+            profile: ProfileView::of(org, &profile),
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! Takes a machine's report of what it applied.
+//!
+//! Whoever may pull may report: the account of a machine needs no right to write. A report changes what people see
+//! of the machine and nothing that a machine gets; who sent it is shown.
+//!
+//! ```text
+//! nobody's     ─ first report ─► of the account that sent it
+//! of an account ─ its report ──► the same            ─ another's ─► 409, and an event
+//!               ─ forgotten, or its account deleted, or not an account ─► nobody's
+//! ```
+//!
+//! Keeps MC-11.
+
+use super::digest::ContentDigest;
+use super::model::{
+    Digest, Machine, MachineId, NamedRelease, Principal, ProfileId, ProfilePath, ReportedState, TargetState,
+};
+use super::store::{self, Found};
+use super::views::{MachineView, ReleaseRef};
+use super::{PULL, READERS, machines};
+use crate::managed_config::fences;
+use provost_areas_identity::service_accounts;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::text::{Description, Name};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// See [`Operation::META`].
+pub struct Report;
+
+/// What a machine says.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct ReportBody {
+    /// The machine's own name for itself, the same at every report.
+    target_id: MachineId,
+    /// Its name for people.
+    target_name: Option<Name>,
+    /// The release that it applied last.
+    release_id: NamedRelease,
+    /// The manifest's digest if the enforced file is the manifest's, byte for byte; else the hash of what is there.
+    content_digest: Digest,
+    /// What came of the release.
+    state: ReportedState,
+    /// What it says besides; no secrets.
+    message: Option<Description>,
+}
+
+/// Where the machine stands, and what should be in place.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Reported {
+    target: MachineView,
+    /// Absent before the first publication.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<ReleaseRef>,
+}
+
+impl Operation for Report {
+    const META: Meta = Meta::write(
+        "reportHeadlessManagedConfigTarget",
+        Method::Post,
+        "/managed-config/profiles/{profileId}/reports",
+        "managed_config",
+    )
+    .access(PULL, READERS)
+    .command("managed-config", "report")
+    .says(
+        "Report what a machine applied",
+        "Whoever may pull may report. A machine belongs to the account that reported it first: another account's report is \
+         409 until an administrator forgets the machine. One whose digest differs from the current release's for more than \
+         two of its intervals is drifted; a release may be named that the server lost in a restore.",
+    );
+    type Path = ProfilePath;
+    type Query = Empty;
+    type Body = ReportBody;
+    type Output = Reported;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Reported> {
+        let (body, now) = (&input.body, cx.now());
+        cx.target(&fences::PROFILE, input.path.profile_id.as_str());
+        let Found { profile, current } = store::get(cx, &input.path.profile_id)?;
+        let last = machines::get(cx, &profile.id, body.target_id.as_str())?;
+        let actor = cx.actor();
+        let reporter = Principal {
+            kind: actor.kind.to_owned(),
+            id: actor.id.clone(),
+        };
+        if let Some(last) = &last {
+            must_belong(cx, &profile.id, last, &reporter)?;
+        }
+        let digest = ContentDigest::from_text(body.content_digest.as_str());
+        let machine = Machine {
+            target_id: body.target_id.as_str().to_owned(),
+            seq: 0,
+            name: body.target_name.as_ref().map(|name| name.as_str().to_owned()),
+            release_id: body.release_id.id().clone(),
+            digest_since: last
+                .as_ref()
+                .filter(|last| last.content_digest == digest)
+                .map_or(now, |last| last.digest_since),
+            content_digest: digest.clone(),
+            state: body.state,
+            message: body.message.as_ref().map(|text| text.as_str().to_owned()),
+            first_reported_at: last.as_ref().map_or(now, |last| last.first_reported_at),
+            last_reported_at: last.as_ref().map_or(now, |last| last.last_reported_at.max(now)),
+            reported_by: reporter,
+        };
+        let heals = current
+            .as_ref()
+            .is_some_and(|current| current.content_digest == digest);
+        machines::put(cx, &profile.id, &machine, last.is_none(), heals)?;
+        let state = machine.state(&profile, current.as_ref(), now);
+        if let Some(last) = &last {
+            cx.change("/reportedBy", json!(last.reported_by), json!(machine.reported_by));
+        }
+        let was = last.map(|last| last.state(&profile, current.as_ref(), now));
+        if was != Some(state) {
+            let was = was.map(TargetState::as_str);
+            cx.change("/state", was, state.as_str());
+        }
+        if state == TargetState::Failed && was != Some(TargetState::Failed) {
+            let data = fences::FailedTarget {
+                profile_id: profile.id.clone(),
+                target_id: machine.target_id.clone(),
+                release_id: machine.release_id.clone(),
+            };
+            cx.emit(&fences::TARGET_FAILED, &data);
+        }
+        Ok(Reported {
+            target: MachineView::of(cx, machine, state),
+            expected: current.as_ref().map(|current| ReleaseRef::of(cx, current)),
+        })
+    }
+}
+
+/// Refuses a report about a machine that belongs to another account (MC-11).
+///
+/// Errors: `Conflict`.
+fn must_belong(cx: &mut Cx<'_>, profile: &ProfileId, last: &Machine, reporter: &Principal) -> Result<()> {
+    let owner = &last.reported_by;
+    if owner == reporter || !is_there(cx, owner)? {
+        return Ok(());
+    }
+    let data = fences::ContestedTarget {
+        profile_id: profile.clone(),
+        target_id: last.target_id.clone(),
+        belongs_to: owner.clone(),
+        reported_by: reporter.clone(),
+    };
+    cx.emit_if_refused(&fences::TARGET_CONTESTED, &data);
+    Err(Error::new(
+        Code::Conflict,
+        "this machine belongs to another account, which reported it first; report it by that account, or ask an \
+         administrator to forget it (DELETE …/targets/{targetId})",
+    ))
+}
+
+/// Says whether machines can belong to a principal: to service accounts until they are deleted. People and sessions of
+/// people reported before there was a scope for it, and cannot now.
+fn is_there(cx: &mut Cx<'_>, owner: &Principal) -> Result<bool> {
+    let org = cx.org();
+    Ok(owner.kind == "service_account"
+        && service_accounts::principal(&mut cx.tx(), org, &owner.id)?.is_some())
+}

@@ -1,0 +1,108 @@
+//! Changes a profile: absent members stay (D13).
+
+use super::manifest;
+use super::model::{AutoPublish, OnUnavailable, PollIntervalSecs, ProfilePath};
+use super::store::{self, Found};
+use super::views::{OneProfile, ProfileView};
+use crate::managed_config::fences;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::patch::Given;
+use provost_kernel::text::Name;
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// See [`Operation::META`].
+pub struct UpdateProfile;
+
+/// What can change.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct UpdateBody {
+    /// The new name.
+    #[serde(default)]
+    name: Given<Name>,
+    /// Whether automatic publications are taken; `on` ends a pause.
+    #[serde(default)]
+    auto_publish: Given<AutoPublish>,
+    /// What a machine does without the server.
+    #[serde(default)]
+    on_unavailable: Given<OnUnavailable>,
+    /// How often a machine asks, in seconds.
+    #[serde(default)]
+    poll_interval_seconds: Given<PollIntervalSecs>,
+}
+
+impl Operation for UpdateProfile {
+    const META: Meta = Meta::write(
+        "updateHeadlessManagedConfigProfile",
+        Method::Patch,
+        "/managed-config/profiles/{profileId}",
+        "managed_config",
+    )
+    .access("managed_config:write", &[Admin])
+    .command("managed-config", "update")
+    .says(
+        "Change a profile of managed configuration",
+        "Members that are absent stay as they are. A new onUnavailable reaches the machines with their next question: \
+         the manifest of the current release is signed anew.",
+    );
+    type Path = ProfilePath;
+    type Query = Empty;
+    type Body = UpdateBody;
+    type Output = OneProfile;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneProfile> {
+        let (id, body) = (&input.path.profile_id, &input.body);
+        cx.target(&fences::PROFILE, id.as_str());
+        let Found {
+            profile: before,
+            current,
+        } = store::get(cx, id)?;
+        before.must_be_active()?;
+        let mut after = before.clone();
+        if let Some(name) = body.name.get() {
+            name.as_str().clone_into(&mut after.name);
+        }
+        after.auto_publish = body.auto_publish.get().copied().unwrap_or(before.auto_publish);
+        after.on_unavailable = body
+            .on_unavailable
+            .get()
+            .copied()
+            .unwrap_or(before.on_unavailable);
+        after.poll_interval_secs = body
+            .poll_interval_seconds
+            .get()
+            .map_or(before.poll_interval_secs, |secs| secs.get());
+        cx.change("/name", before.name.as_str(), after.name.as_str());
+        cx.change(
+            "/autoPublish",
+            before.auto_publish.as_str(),
+            after.auto_publish.as_str(),
+        );
+        cx.change(
+            "/onUnavailable",
+            before.on_unavailable.as_str(),
+            after.on_unavailable.as_str(),
+        );
+        cx.change(
+            "/pollIntervalSeconds",
+            before.poll_interval_secs,
+            after.poll_interval_secs,
+        );
+        if cx.has_changes() {
+            after.updated_at = before.changed_at(cx.now());
+            store::save(cx, &after, after.name != before.name)?;
+        }
+        if let Some(release) = current.filter(|_| after.on_unavailable != before.on_unavailable) {
+            let content = store::content(cx, &release.content_digest)?;
+            let envelope = manifest::sign(cx, &after, &release, &content);
+            store::set_envelope(cx, &release.id, &envelope)?;
+        }
+        Ok(OneProfile {
+            profile: ProfileView::of(cx.org(), &after),
+        })
+    }
+}

@@ -1,0 +1,244 @@
+//! Publishes a version of a skill.
+//!
+//! Keeps SK-1.
+
+use super::inputs::{Namespace, VersionText};
+use super::model::{
+    Item, ItemView, Known, MAX_VERSIONS, Publication, Status, VersionView, latest, publication,
+    refuse_withdrawn,
+};
+use super::{store, version::Version};
+use crate::skill_registry::fences;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::dsse::{Envelope, SignedKind};
+use provost_kernel::error::{Code, Error};
+use provost_kernel::operation::{Content, Empty, Input, Meta, Method, Operation};
+use provost_kernel::{Cx, Result};
+use provost_skill_package::{Fault, MAX_ARCHIVE_BYTES, MEDIA_TYPES, Manifest, Package};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// LIMIT: seconds for an archive to arrive (D1.10).
+const UPLOAD_SECS: u64 = 120;
+
+/// See [`Operation::META`].
+pub struct PublishSkillRegistryItem;
+
+/// What is published where.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct PublishQuery {
+    /// The item's namespace; none when absent.
+    namespace: Option<Namespace>,
+    /// The version; one patch above the highest when absent, 1.0.0 for a new item.
+    version: Option<VersionText>,
+}
+
+/// A package that was read and found right.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct PublishBody {
+    #[serde(skip)]
+    content: Option<(Manifest, Vec<u8>)>,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Published {
+    item: ItemView,
+    version: VersionView,
+    /// Whether the version is new; the same content as the latest version makes none.
+    created: bool,
+}
+
+impl Operation for PublishSkillRegistryItem {
+    const META: Meta = Meta::write(
+        "publishHeadlessSkillRegistryItem",
+        Method::Post,
+        "/skill-registry",
+        "registry",
+    )
+    .access("registry:write", &[Admin])
+    .command("skills", "publish-archive")
+    .status(201)
+    .answers(&["Location"])
+    .also(200)
+    .consumes(&MEDIA_TYPES, MAX_ARCHIVE_BYTES, UPLOAD_SECS)
+    .says(
+        "Publish a version of a skill",
+        "The content is an archive of one folder with SKILL.md (agent-skills format). It is checked, rewritten \
+         without what is not content, stored by its digest and signed. The same content as the latest version \
+         changes nothing and is answered with 200. A refused archive is 422 with a list of what is wrong with it.",
+    );
+    type Path = Empty;
+    type Query = PublishQuery;
+    type Body = PublishBody;
+    type Output = Published;
+
+    fn read_content(content: Content) -> Result<PublishBody> {
+        let package = Package::from_archive(&content.media_type, &content.bytes).map_err(refusal)?;
+        let content = Some((package.manifest().clone(), package.to_archive()));
+        Ok(PublishBody { content })
+    }
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Published> {
+        let content = input.body.content.as_ref();
+        let (manifest, archive) =
+            content.ok_or_else(|| Error::internal("a publication without content was accepted"))?;
+        let namespace = input.query.namespace.as_ref().map_or("", |n| n.get().as_str());
+        let found = store::item_by_name(cx, namespace, &manifest.name)?;
+        let is_new = found.is_none();
+        let item = found.unwrap_or_else(|| new_item(cx, namespace, manifest));
+        cx.target(&fences::SKILL, item.id.as_str());
+        refuse_withdrawn("this skill", item.withdrawn_at)?;
+        let known = if is_new {
+            Vec::new()
+        } else {
+            store::known(cx, &item.id)?
+        };
+        let asked = input.query.version.as_ref().map(VersionText::get);
+        match publication(&known, asked, &manifest.digest)? {
+            Publication::Nothing(version) => {
+                cx.status(200);
+                Ok(Published {
+                    version: store::version_of(cx, &item.id, &version.to_string())?,
+                    item: item.into(),
+                    created: false,
+                })
+            }
+            Publication::New(version) => add(cx, item, known, version, manifest, archive),
+        }
+    }
+}
+
+/// Returns what a refused archive is answered with.
+fn refusal(faults: Vec<Fault>) -> Error {
+    let message = match faults.first() {
+        Some(fault) if fault.path.is_empty() => format!("the archive is not a skill: {}", fault.message),
+        Some(fault) => format!("the archive is not a skill: {}: {}", fault.path, fault.message),
+        None => "the archive is not a skill".to_owned(),
+    };
+    let message: String = message.chars().take(500).collect();
+    faults
+        .into_iter()
+        .fold(Error::new(Code::InvalidDefinition, message), |error, fault| {
+            error.and_field(pointer(&fault.path), fault.message)
+        })
+}
+
+/// Returns the JSON Pointer of a file, folders being objects; empty for the whole archive.
+fn pointer(path: &str) -> String {
+    if path.is_empty() {
+        return String::new();
+    }
+    format!("/{}", path.replace('~', "~0"))
+}
+
+fn new_item(cx: &mut Cx<'_>, namespace: &str, manifest: &Manifest) -> Item {
+    Item {
+        id: cx.new_id(),
+        organization_id: cx.org().to_owned(),
+        namespace: namespace.to_owned(),
+        name: manifest.name.clone(),
+        description: String::new(),
+        latest_version: None,
+        version_count: 0,
+        created_at: cx.now(),
+        updated_at: cx.now(),
+        withdrawn_at: None,
+    }
+}
+
+fn add(
+    cx: &mut Cx<'_>,
+    mut item: Item,
+    mut known: Vec<Known>,
+    version: Version,
+    manifest: &Manifest,
+    archive: &[u8],
+) -> Result<Published> {
+    if item.version_count >= MAX_VERSIONS {
+        let message = format!("a skill has {MAX_VERSIONS} versions at most");
+        return Err(Error::new(Code::Conflict, message));
+    }
+    let now = cx.now();
+    let added = VersionView {
+        item_id: item.id.clone(),
+        version: version.to_string(),
+        digest: manifest.digest.clone(),
+        size_bytes: i64::try_from(archive.len()).map_err(Error::internal)?,
+        status: Status::Available,
+        manifest: Some(manifest.clone()),
+        published_at: now,
+        published_by: cx.actor().id.clone(),
+        withdrawn_at: None,
+    };
+    let number = known.last().map_or(0, |k| k.number) + 1;
+    known.push(Known {
+        version,
+        digest: manifest.digest.clone(),
+        number,
+        withdrawn_at: None,
+    });
+    let is_first = item.version_count == 0;
+    let previous = item.latest_version.take();
+    item.latest_version = latest(&known).map(|k| k.version.to_string());
+    item.description.clone_from(&manifest.description);
+    item.version_count += 1;
+    if is_first {
+        store::insert_item(cx, &item)?;
+        let place = format!(
+            "/api/headless/v1/organizations/{}/skill-registry/{}",
+            cx.org(),
+            item.id
+        );
+        cx.header("location", place);
+        cx.change("/name", Value::Null, item.full_name());
+    } else {
+        item.updated_at = item.changed_at(now);
+        store::save_item(cx, &item)?;
+    }
+    let envelope = sign(cx, &item, &added, manifest);
+    store::insert_version(cx, &added, number, &envelope, archive)?;
+    cx.change(
+        "/versions",
+        Value::Null,
+        json!({ "version": added.version, "digest": added.digest }),
+    );
+    cx.change("/latestVersion", previous, item.latest_version.clone());
+    cx.emit(
+        &fences::PUBLISHED,
+        &fences::NewVersion {
+            item_id: item.id.clone(),
+            version: added.version.clone(),
+            digest: added.digest.clone(),
+        },
+    );
+    Ok(Published {
+        item: item.into(),
+        version: added,
+        created: true,
+    })
+}
+
+/// Signs what a client checks without the server: whose, which, and every file (SK-1).
+fn sign(cx: &Cx<'_>, item: &Item, version: &VersionView, manifest: &Manifest) -> Envelope {
+    let mut payload = json!({
+        "digest": version.digest,
+        "files": manifest.files,
+        "itemId": item.id,
+        "name": item.name,
+        "organizationId": item.organization_id,
+        "publishedAt": version.published_at,
+        "version": version.version,
+    });
+    if !item.namespace.is_empty() {
+        payload["namespace"] = item.namespace.as_str().into();
+    }
+    let text = provost_kernel::json::canonical(&payload);
+    cx.services().keys.sign(SignedKind::Skill, text.as_bytes())
+}

@@ -1,0 +1,63 @@
+//! Deletes a group, with its memberships and assignments. What comes back within 90 days gets no more than its id back.
+
+use super::super::model::GroupPath;
+use super::super::returning;
+use super::super::store::{groups, imports};
+use crate::directory::fences;
+use crate::subjects::{Deleted, losing, weighed};
+use crate::words;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::{Cx, Result, params};
+use serde_json::Value;
+
+/// See [`Operation::META`].
+pub struct DeleteGroup;
+
+impl Operation for DeleteGroup {
+    const META: Meta = Meta::write(
+        "deleteHeadlessDirectoryGroup",
+        Method::Delete,
+        "/directory/groups/{groupId}",
+        "directory",
+    )
+    .access("directory:write", &[Admin])
+    .command("groups", "delete")
+    .status(204)
+    .also(200)
+    .weighed()
+    .says(
+        "Delete a group",
+        "Its members leave it and it is no longer assigned to anything. An open import of its directory does not bring \
+         it back. Without confirm the refusal names as lostReferences which policies, ACLs, drafts and credentials name \
+         it; so does the answer, which is then 200.",
+    );
+    type Path = GroupPath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = Deleted;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Deleted> {
+        let id = &input.path.group_id;
+        cx.target(&fences::GROUP, id.as_str());
+        let versions = groups::versions(cx, id)?;
+        let group = &versions[0];
+        let named = versions
+            .iter()
+            .map(|v| (v.name.as_str(), v.external_id.as_deref()));
+        imports::note_deletion(cx, ["group", "group id"], &group.directory_id, named)?;
+        let deleted = losing(cx, returning::group_record(group))?;
+        let org = cx.org();
+        words::end_group(cx, id.as_str())?;
+        cx.queue(&groups::DELETE, params![org, id.as_str()])?;
+        returning::note(cx, group)?;
+        cx.change("/name", group.name.as_str(), Value::Null);
+        returning::group_gone(cx, id)?;
+        Ok(deleted)
+    }
+
+    fn weigh(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
+        let group = groups::get(cx, &input.path.group_id)?;
+        weighed(cx, returning::group_record(&group))
+    }
+}

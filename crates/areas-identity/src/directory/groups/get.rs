@@ -1,0 +1,31 @@
+//! Reads one group.
+
+use super::super::model::{GroupPath, OneGroup};
+use super::super::{READERS, store::groups};
+use crate::directory::fences;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::{Cx, Result};
+
+/// See [`Operation::META`].
+pub struct GetGroup;
+
+impl Operation for GetGroup {
+    const META: Meta = Meta::read(
+        "getHeadlessDirectoryGroup",
+        "/directory/groups/{groupId}",
+        "directory",
+    )
+    .access("directory:read", READERS)
+    .command("groups", "get")
+    .says("Read a group", "");
+    type Path = GroupPath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OneGroup;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneGroup> {
+        cx.target(&fences::GROUP, input.path.group_id.as_str());
+        let group = groups::get(cx, &input.path.group_id)?;
+        Ok(OneGroup { group: group.into() })
+    }
+}

@@ -1,0 +1,211 @@
+//! Applies and drops held changes, all that are named or none.
+
+use super::super::model::{Status, User, UserId};
+use super::super::rights::{HeldLink, may_change};
+use super::super::store::{groups, held, memberships, users};
+use super::model::{HeldChange, HeldChangeId, Picture};
+use crate::directory::fences;
+use crate::directory::groups::opened;
+use crate::directory::users::update::follow;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::text::name_key;
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// LIMIT: held changes of one list.
+const MOST: usize = 100;
+
+/// See [`Operation::META`].
+pub struct SettleHeldChanges;
+
+/// What becomes of which.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct SettleBody {
+    /// These are made now.
+    #[serde(default)]
+    apply: Changes,
+    /// These are never made.
+    #[serde(default)]
+    drop: Changes,
+}
+
+/// Held changes, each once. LIMIT: 100.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(try_from = "Vec<String>")]
+#[schemars(inline, with = "Vec<HeldChangeId>", extend("maxItems" = 100))]
+struct Changes(BTreeSet<HeldChangeId>);
+
+impl TryFrom<Vec<String>> for Changes {
+    type Error = &'static str;
+    fn try_from(ids: Vec<String>) -> std::result::Result<Self, Self::Error> {
+        if ids.len() > MOST {
+            return Err("must hold at most 100 changes");
+        }
+        if !ids.iter().all(|id| (1..=256).contains(&id.chars().count())) {
+            return Err("must hold ids of 1 to 256 characters");
+        }
+        Ok(Self(ids.iter().map(|id| HeldChangeId::from_text(id)).collect()))
+    }
+}
+
+/// What was done.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Settled {
+    /// The changes that were made.
+    applied: Vec<HeldChange>,
+    /// The changes that never will be.
+    dropped: Vec<HeldChange>,
+    /// The identity links that are held from now on, because whoever made them could not give their users' roles.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    held_identity_links: Vec<HeldLink>,
+}
+
+impl Operation for SettleHeldChanges {
+    const META: Meta = Meta::write(
+        "settleHeadlessDirectoryHeldChanges",
+        Method::Post,
+        "/directory/held-changes/settle",
+        "directory",
+    )
+    .access("directory:write", &[Admin])
+    .command("directory", "settle-held")
+    .says(
+        "Apply or drop held changes",
+        "All that are named, or none. Applying needs all that the users can do, as changing them one by one does (403 \
+         escalation_forbidden). A change whose user is another than the line found, or is gone, or whose groups are gone, is \
+         stale: 409 names those as stale, and they can only be dropped. An address or a login name by which another user of \
+         the directory is meant is 409 as well, as it is when one user is changed.",
+    );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = SettleBody;
+    type Output = Settled;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Settled> {
+        cx.target(&fences::DIRECTORY, cx.org());
+        let (apply_now, drop_now) = (&input.body.apply.0, &input.body.drop.0);
+        if !apply_now.is_disjoint(drop_now) {
+            return Err(Error::new(
+                Code::Conflict,
+                "a change is either applied or dropped",
+            ));
+        }
+        let applied = load(cx, apply_now)?;
+        let dropped = load(cx, drop_now)?;
+        let mut stale = Vec::new();
+        let mut made = Vec::new();
+        for change in &applied {
+            match apply(cx, change)? {
+                Some(change) => made.push(change),
+                None => stale.push(change.id.as_str().to_owned()),
+            }
+        }
+        if !stale.is_empty() {
+            let message = "what a change found is another now: drop it, and make the change by hand or by another import";
+            return Err(Error::new(Code::Conflict, message).with("stale", stale));
+        }
+        // Behind all of them: two changes may give an address from one user to the other.
+        for Made { before, after, .. } in &made {
+            let (login_name, email) = before.new_words(after);
+            users::keep_words_free(cx, (&before.directory_id, &before.id), login_name, email)?;
+        }
+        for change in applied.iter().chain(&dropped) {
+            held::delete(cx, &change.id)?;
+        }
+        // Whom it re-points may wait in this very commit (WK-4).
+        cx.judge_callers_anew();
+        let pictures = |changes: &[HeldChange]| -> Vec<Value> { changes.iter().map(entry).collect() };
+        cx.change("/applied", json!([]), pictures(&applied));
+        cx.change("/dropped", json!([]), pictures(&dropped));
+        let held_identity_links = made.into_iter().flat_map(|made| made.held_identity_links);
+        Ok(Settled {
+            applied,
+            dropped,
+            held_identity_links: held_identity_links.collect(),
+        })
+    }
+}
+
+fn entry(change: &HeldChange) -> Value {
+    json!({
+        "heldChangeId": change.id, "importId": change.import_id, "line": change.line, "userId": change.user_id,
+        "before": change.before, "after": change.after, "joins": change.joins,
+    })
+}
+
+fn load(cx: &mut Cx<'_>, ids: &BTreeSet<HeldChangeId>) -> Result<Vec<HeldChange>> {
+    ids.iter().map(|id| held::get(cx, id)).collect()
+}
+
+/// A change that was made.
+struct Made {
+    before: User,
+    after: User,
+    held_identity_links: Vec<HeldLink>,
+}
+
+/// Makes a change; nothing where it is no longer the one that its line found.
+fn apply(cx: &mut Cx<'_>, change: &HeldChange) -> Result<Option<Made>> {
+    let versions = match users::versions(cx, &change.user_id) {
+        Err(error) if error.code() == Code::NotFound => return Ok(None),
+        other => other?,
+    };
+    // INVARIANT DI-10: a held change is made of the record that its line found, or not at all; a version that an open import
+    // has staged is another.
+    let [user] = versions.as_slice() else {
+        return Ok(None);
+    };
+    if Picture::from(user) != change.before {
+        return Ok(None);
+    }
+    for group in &change.joins {
+        match groups::get(cx, group) {
+            Err(error) if error.code() == Code::NotFound => return Ok(None),
+            other => drop(other?),
+        }
+    }
+    let after = change.after.painted_on(user, cx.now());
+    may_change(cx.actor().permission, user, &after)?;
+    let held_identity_links = make(cx, user, &after)?;
+    for group in &change.joins {
+        if memberships::add(cx, group, &after)? {
+            opened::note(cx, group)?;
+            cx.emit(
+                &fences::GROUP_MEMBER_ADDED,
+                &fences::OfMembership::of(group, &after.id),
+            );
+        }
+    }
+    Ok(Some(Made {
+        before: user.clone(),
+        after,
+        held_identity_links,
+    }))
+}
+
+fn make(cx: &mut Cx<'_>, before: &User, after: &User) -> Result<Vec<HeldLink>> {
+    if name_key(&before.login_name) != name_key(&after.login_name) {
+        users::keep_name_free(cx, &before.directory_id, &after.login_name, &before.id)?;
+    }
+    if before == after {
+        return Ok(Vec::new());
+    }
+    users::save(cx, after)?;
+    let held = follow(cx, before, after)?;
+    let id: &UserId = &after.id;
+    if before.status == Status::Suspended && after.status == Status::Active {
+        cx.emit(&fences::USER_REACTIVATED, &fences::OfUser::of(id));
+    }
+    cx.emit(&fences::USER_UPDATED, &fences::OfUser::of(id));
+    Ok(held)
+}

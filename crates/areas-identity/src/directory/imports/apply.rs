@@ -1,0 +1,84 @@
+//! Applies an import: everything becomes visible at once.
+
+use super::super::store::{imports, removals};
+use super::model::{ImportPath, Mode, OneImport, State};
+use super::worker::{self, Done};
+use crate::directory::fences;
+use provost_areas_platform::settings;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::text::Bounded;
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// In a directory of more users counting alone is enough for one unit of work.
+const MANY: i64 = 20_000;
+
+/// See [`Operation::META`].
+pub struct ApplyImport;
+
+/// What the caller knows of what goes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct ApplyBody {
+    /// How many users, groups and memberships go in mode replace, added up; needed where it is much.
+    confirm_removals: Option<Bounded<0, 1_000_000_000>>,
+}
+
+impl Operation for ApplyImport {
+    const META: Meta = Meta::write(
+        "applyHeadlessDirectoryImport",
+        Method::Post,
+        "/directory/imports/{importId}/apply",
+        "directory",
+    )
+    .access("directory:write", &[Admin])
+    .command("directory", "apply-import")
+    .confirmed()
+    .says(
+        "Apply an import",
+        "Everything that the file says becomes visible at once; nothing undoes it. When lines were refused and the \
+         import is not partial: 409 with refused, and nothing changes. The answer may have the state applying: what the file \
+         does not name is being marked in mode replace, words of others are being judged, and the state becomes applied by \
+         itself. A new e-mail address that another user of the directory has as its login name or address is left out of its \
+         line, which counts as a warning: see the warnings. Where more would go \
+         than directory.maxRemovalPercent of the directory's users, of its groups or of its memberships, and more than 5 of \
+         that kind: 409 too_many_removals with the three counts, and confirmRemovals must be their sum. An import that is \
+         applied stays as it is. Changes that a line could not make are held then: see the held changes.",
+    );
+    type Path = ImportPath;
+    type Query = Empty;
+    type Body = ApplyBody;
+    type Output = OneImport;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneImport> {
+        let id = &input.path.import_id;
+        cx.target(&fences::IMPORT, id.as_str());
+        let mut import = imports::get(cx, id)?;
+        if !matches!(import.state, State::Applying | State::Applied) {
+            import.must_be_open()?;
+            import.must_be_clean()?;
+            match import.mode {
+                Mode::Merge => worker::mark_and_swap(cx, &mut import, Done::default())?,
+                Mode::Replace => {
+                    let removals = removals::count(cx, &import, true)?;
+                    let max_percent = settings::load(cx)?.directory.max_removal_percent;
+                    let confirmed = input.body.confirm_removals.as_ref().map(|sum| sum.get());
+                    removals.must_be_few(max_percent, confirmed)?;
+                    cx.change("/removals", Value::Null, json!(removals));
+                    if removals.users.of > MANY {
+                        worker::mark_soon(cx, &mut import)?;
+                    } else {
+                        worker::mark_and_swap(cx, &mut import, Done::default())?;
+                    }
+                }
+            }
+        }
+        Ok(OneImport {
+            import: import.into(),
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! Lists the refused lines of an import.
+
+use super::super::store::imports;
+use super::super::{PageQuery, READERS};
+use super::model::{ImportPath, RefusedLine};
+use crate::directory::fences;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{self, Cursor};
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// See [`Operation::META`].
+pub struct ListRefusedLines;
+
+/// One page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Page {
+    refused_lines: Vec<RefusedLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
+}
+
+impl Operation for ListRefusedLines {
+    const META: Meta = Meta::read(
+        "listHeadlessDirectoryImportRefusedLines",
+        "/directory/imports/{importId}/refused-lines",
+        "directory",
+    )
+    .access("directory:read", READERS)
+    .command("directory", "list-refused-lines")
+    .says(
+        "List the refused lines of an import",
+        "In the order of the file. The first 1000 are kept; counts.refused counts all.",
+    );
+    type Path = ImportPath;
+    type Query = PageQuery;
+    type Body = Empty;
+    type Output = Page;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+        let (id, limit) = (&input.path.import_id, input.query.limit);
+        cx.target(&fences::IMPORT, id.as_str());
+        let after = page::start(cx, Self::META.id, input.query.cursor.as_ref(), 0)?;
+        imports::get(cx, id)?;
+        let mut found = imports::refused(cx, id, after, limit.get() + 1)?;
+        let next_cursor = page::end(cx, Self::META.id, limit, &mut found, |(place, _)| *place);
+        Ok(Page {
+            refused_lines: found.into_iter().map(|(_, line)| line).collect(),
+            next_cursor,
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! Users whom a restore holds back: suspended by `restore` (RH-1).
+
+use super::model::SuspendedBy;
+use super::store::{live, visible};
+use provost_areas_platform::held::Held;
+use provost_kernel::auth::{Permission, Role, may_mint};
+use provost_kernel::{Cx, Error, Result, params, statements};
+
+statements! {
+    /// Suspends every user who has a role and is active, staged versions included (DI-4).
+    HOLD_EVERY = concat!("UPDATE directory_users AS u SET status = 'suspended', suspended_at = ?2, suspended_by = ?3 WHERE u.organization_id = ?1 AND u.status = 'active' AND u.permission_role IS NOT NULL AND ", live!("u"));
+    /// A page of those who are held.
+    HELD = concat!("SELECT u.id, u.login_name, u.permission_role, u.updated_at FROM directory_users u WHERE u.organization_id = ?1 AND u.suspended_by = ?2 AND ", visible!("u"), " ORDER BY u.id LIMIT ?3 OFFSET ?4");
+    /// How many are held.
+    COUNT_HELD = concat!("SELECT COUNT(*) FROM directory_users u WHERE u.organization_id = ?1 AND u.suspended_by = ?2 AND ", visible!("u"));
+    /// What those who are held could do, in every version.
+    HELD_RIGHTS = concat!("SELECT u.id, u.permission_role FROM directory_users u WHERE u.organization_id = ?1 AND u.suspended_by = ?2 AND (CAST(?3 AS TEXT) IS NULL OR u.id = CAST(?3 AS TEXT)) AND ", live!("u"), " ORDER BY u.id");
+    /// Reactivates those who are held.
+    RELEASE = concat!("UPDATE directory_users AS u SET status = 'active', suspended_at = NULL, suspended_by = NULL, updated_at = CASE WHEN u.updated_at < ?3 THEN ?3 ELSE u.updated_at + 1 END WHERE u.organization_id = ?1 AND u.suspended_by = ?2 AND (CAST(?4 AS TEXT) IS NULL OR u.id = CAST(?4 AS TEXT)) AND ", live!("u"));
+}
+
+const HERE: &str = SuspendedBy::Restore.as_str();
+
+fn role(text: Option<&str>) -> Result<Option<Role>> {
+    let damaged = || Error::internal("directory_users.permission_role is not a role");
+    text.map(|text| Role::parse(text).ok_or_else(damaged)).transpose()
+}
+
+/// Suspends every user who has a role, in the unit that restores the organization.
+pub fn hold_every(cx: &mut Cx<'_>) -> Result<()> {
+    let (org, now) = (cx.org(), cx.now());
+    cx.queue(&HOLD_EVERY, params![org, now, HERE])
+}
+
+/// Returns how many users are held.
+pub fn count_held(cx: &mut Cx<'_>) -> Result<i64> {
+    let org = cx.org();
+    let count = cx.query_opt(&COUNT_HELD, params![org, HERE], |row| row.get(0))?;
+    Ok(count.unwrap_or(0))
+}
+
+/// Returns a page of the users who are held, by id.
+pub fn held(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+    let org = cx.org();
+    cx.query(&HELD, params![org, HERE, limit, offset], |row| {
+        Ok(Held {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            role: role(row.get::<Option<String>>(2)?.as_deref())?,
+            last_changed_at: row.get(3)?,
+        })
+    })
+}
+
+/// Reactivates everybody who is held, and returns their ids.
+///
+/// Errors: `EscalationForbidden` when one of them could do more than the caller (RH-2).
+pub fn release_every(cx: &mut Cx<'_>) -> Result<Vec<String>> {
+    release_some(cx, None)
+}
+
+/// Reactivates a user who is held; false where none of this id is.
+///
+/// Errors: as [`release_every`].
+pub fn release(cx: &mut Cx<'_>, id: &str) -> Result<bool> {
+    Ok(!release_some(cx, Some(id))?.is_empty())
+}
+
+// INVARIANT RH-2: what each could do is compared before one of them acts.
+fn release_some(cx: &mut Cx<'_>, id: Option<&str>) -> Result<Vec<String>> {
+    let (org, now) = (cx.org(), cx.now());
+    let found = cx.query(&HELD_RIGHTS, params![org, HERE, id], |row| {
+        Ok((
+            row.get::<String>(0)?,
+            role(row.get::<Option<String>>(1)?.as_deref())?,
+        ))
+    })?;
+    for role in found.iter().filter_map(|(_, role)| *role) {
+        may_mint(cx.actor().permission, Permission::effective(role, None, None))?;
+    }
+    let mut ids: Vec<String> = found.into_iter().map(|(id, _)| id).collect();
+    ids.dedup();
+    if !ids.is_empty() {
+        let org = cx.org();
+        cx.queue(&RELEASE, params![org, HERE, now, id])?;
+    }
+    Ok(ids)
+}

@@ -1,0 +1,31 @@
+//! Reads one user.
+
+use super::super::model::{OneUser, UserPath};
+use super::super::{READERS, store::users};
+use crate::directory::fences;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::{Cx, Result};
+
+/// See [`Operation::META`].
+pub struct GetUser;
+
+impl Operation for GetUser {
+    const META: Meta = Meta::read(
+        "getHeadlessDirectoryUser",
+        "/directory/users/{userId}",
+        "directory",
+    )
+    .access("directory:read", READERS)
+    .command("users", "get")
+    .says("Read a user", "");
+    type Path = UserPath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OneUser;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneUser> {
+        cx.target(&fences::USER, input.path.user_id.as_str());
+        let user = users::get(cx, &input.path.user_id)?;
+        Ok(user.into())
+    }
+}

@@ -1,0 +1,86 @@
+//! Accounts that a restore holds back: disabled, with the reason `restored` (RH-1).
+
+use super::model::{Rights, may_be_held};
+use super::store::{former, role, scopes};
+use provost_areas_platform::held::Held;
+use provost_kernel::{Cx, Result, params, statements};
+
+/// Why an account is disabled that a restore holds back.
+pub const RESTORED: &str = "restored";
+
+statements! {
+    /// Disables every account that works. When it last changed stays, for whoever decides about it.
+    HOLD_EVERY = "UPDATE service_accounts SET status = 'disabled', disabled_at = ?2, disabled_reason = ?3 WHERE organization_id = ?1 AND deleted_at IS NULL AND status = 'active'";
+    /// A page of those that are held.
+    HELD = "SELECT id, name, permission_role, updated_at FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND disabled_reason = ?2 ORDER BY id LIMIT ?3 OFFSET ?4";
+    /// How many are held.
+    COUNT_HELD = "SELECT COUNT(*) FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND disabled_reason = ?2";
+    /// What those that are held could do.
+    HELD_RIGHTS = "SELECT id, permission_role, scopes, former_role, former_scopes FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND disabled_reason = ?2 AND (CAST(?3 AS TEXT) IS NULL OR id = CAST(?3 AS TEXT)) ORDER BY id";
+    /// Enables one that is held.
+    RELEASE = "UPDATE service_accounts \
+        SET status = 'active', disabled_at = NULL, disabled_reason = NULL, updated_at = CASE \
+        WHEN updated_at < ?3 THEN ?3 ELSE updated_at + 1 END \
+        WHERE organization_id = ?1 AND deleted_at IS NULL AND disabled_reason = ?2 \
+        AND (CAST(?4 AS TEXT) IS NULL OR id = CAST(?4 AS TEXT))";
+}
+
+/// Disables every account, in the unit that restores the organization.
+pub fn hold_every(cx: &mut Cx<'_>) -> Result<()> {
+    let (org, now) = (cx.org(), cx.now());
+    cx.queue(&HOLD_EVERY, params![org, now, RESTORED])
+}
+
+/// Returns how many accounts are held.
+pub fn count_held(cx: &mut Cx<'_>) -> Result<i64> {
+    let org = cx.org();
+    let count = cx.query_opt(&COUNT_HELD, params![org, RESTORED], |row| row.get(0))?;
+    Ok(count.unwrap_or(0))
+}
+
+/// Returns a page of the accounts that are held, by id.
+pub fn held(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+    let org = cx.org();
+    cx.query(&HELD, params![org, RESTORED, limit, offset], |row| {
+        Ok(Held {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            role: Some(role(row, 2)?),
+            last_changed_at: row.get(3)?,
+        })
+    })
+}
+
+/// Enables every account that is held, and returns their ids.
+///
+/// Errors: `EscalationForbidden` when one of them could do more than the caller (RH-2).
+pub fn release_every(cx: &mut Cx<'_>) -> Result<Vec<String>> {
+    release_some(cx, None)
+}
+
+/// Enables an account that is held; false where none of this id is.
+///
+/// Errors: as [`release_every`].
+pub fn release(cx: &mut Cx<'_>, id: &str) -> Result<bool> {
+    Ok(!release_some(cx, Some(id))?.is_empty())
+}
+
+// INVARIANT RH-2: what each could do is compared before one of them acts.
+fn release_some(cx: &mut Cx<'_>, id: Option<&str>) -> Result<Vec<String>> {
+    let (org, now) = (cx.org(), cx.now());
+    let found = cx.query(&HELD_RIGHTS, params![org, RESTORED, id], |row| {
+        let rights = Rights {
+            role: role(row, 1)?,
+            scopes: scopes(row, 2)?,
+        };
+        Ok((row.get::<String>(0)?, rights, former(row, 3)?))
+    })?;
+    for (_, rights, former) in &found {
+        may_be_held(*rights, *former, cx.actor().permission)?;
+    }
+    if !found.is_empty() {
+        let org = cx.org();
+        cx.queue(&RELEASE, params![org, RESTORED, now, id])?;
+    }
+    Ok(found.into_iter().map(|(id, ..)| id).collect())
+}

@@ -1,0 +1,144 @@
+//! Maps a word of telemetry to a user.
+//!
+//! Keeps WD-4.
+
+use super::model::{MOST, Mapping, OneMapping};
+use super::store;
+use crate::directory;
+use crate::directory::model::UserId;
+use crate::words::fences;
+use crate::words::{Asked, Kind, living};
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::text::LongName;
+use provost_kernel::{Cx, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// See [`Operation::META`].
+pub struct MapIdentity;
+
+/// Which word, and whom it means.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct MapBody {
+    /// What events call the user: an account number, a host's user name, an address that the directory does not know.
+    word: LongName,
+    /// The user.
+    user_id: LongName,
+}
+
+impl Operation for MapIdentity {
+    const META: Meta = Meta::write(
+        "mapHeadlessDirectoryIdentity",
+        Method::Post,
+        "/directory/identities",
+        "directory",
+    )
+    .access("directory:write", &[Admin])
+    .command("history", "map-identity")
+    .status(201)
+    .also(200)
+    .says(
+        "Map a word of events to a user",
+        "From then on events that carry the word are judged as hers, whatever its case and spelling. It lets nobody sign \
+         in. A word that is mapped to somebody else moves only with confirm: true; one that another user has for an id, a \
+         login name or an address is refused, because it would mean both. Mapping it again to the same user changes \
+         nothing and answers 200.",
+    );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = MapBody;
+    type Output = OneMapping;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneMapping> {
+        let word = input.body.word.as_str();
+        let user = UserId::from_text(input.body.user_id.as_str());
+        let user = user.as_str();
+        cx.target(&directory::fences::USER, user);
+        let mut asked = Asked::default();
+        asked.add(Kind::User, word);
+        if asked.is_empty() {
+            let message =
+                "must have a character that is seen: blanks and invisible ones are left out of a comparison";
+            return Err(refused("/word", message));
+        }
+        asked.add(Kind::User, user);
+        let org = cx.org();
+        let found = living(&mut cx.tx(), org, &asked)?;
+        if !found.of(Kind::User, user).iter().any(|named| named.id == user) {
+            return Err(refused("/userId", "names no user of this organization"));
+        }
+        let mapped = store::of_word(cx, word)?;
+        let holder = mapped.as_ref().map(|mapping| mapping.user_id.clone());
+        for named in found.of(Kind::User, word) {
+            if holder.as_ref() != Some(&named.id) {
+                let whose = if named.id == user { "this" } else { "another" };
+                let message =
+                    format!("the word is an id, a login name or an address of {whose} user already");
+                return Err(Error::new(Code::AlreadyExists, message).with("userId", named.id.as_str()));
+            }
+        }
+        match mapped {
+            Some(mapping) if mapping.user_id == user => {
+                cx.status(200);
+                Ok(OneMapping {
+                    mapping: mapping.into(),
+                })
+            }
+            Some(mapping) => give(cx, mapping, user, input.confirm),
+            None => make(cx, word, user),
+        }
+    }
+}
+
+/// What the schema cannot say is 422 (ADR 0015).
+fn refused(place: &str, message: &str) -> Error {
+    Error::new(Code::InvalidDefinition, format!("{place}: {message}")).and_field(place, message)
+}
+
+fn make(cx: &mut Cx<'_>, word: &str, user: &str) -> Result<OneMapping> {
+    if store::are(cx, MOST)? {
+        let message = format!("an organization maps at most {MOST} words; remove some first");
+        return Err(Error::new(Code::Conflict, message));
+    }
+    let mapping = Mapping {
+        id: cx.new_id(),
+        seq: 0,
+        word: word.to_owned(),
+        user_id: user.to_owned(),
+        created_at: cx.now(),
+        updated_at: cx.now(),
+    };
+    store::insert(cx, &mapping)?;
+    tell(cx, &mapping, None);
+    Ok(OneMapping {
+        mapping: mapping.into(),
+    })
+}
+
+/// Gives a mapped word to another user, who takes it from the one who had it.
+fn give(cx: &mut Cx<'_>, mut mapping: Mapping, user: &str, confirmed: bool) -> Result<OneMapping> {
+    if !confirmed {
+        let message = "the word is mapped to another user: say with confirm: true (or the header X-Confirm: true) that \
+                       policies about that user no longer hold for it";
+        return Err(Error::new(Code::ConfirmationRequired, message).with("userId", mapping.user_id.as_str()));
+    }
+    let before = std::mem::replace(&mut mapping.user_id, user.to_owned());
+    mapping.updated_at = cx.now().max(mapping.updated_at.plus_ms(1));
+    store::save(cx, &mapping)?;
+    tell(cx, &mapping, Some(&before));
+    cx.status(200);
+    Ok(OneMapping {
+        mapping: mapping.into(),
+    })
+}
+
+fn tell(cx: &mut Cx<'_>, mapping: &Mapping, before: Option<&str>) {
+    cx.change("/word", Value::Null, mapping.word.as_str());
+    cx.change("/userId", json!(before), mapping.user_id.as_str());
+    cx.emit(&fences::MAPPED, &fences::OfMapping::of(mapping));
+}

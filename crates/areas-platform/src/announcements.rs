@@ -1,0 +1,171 @@
+//! What areas tell and ask those that stand on them: see [`provost_kernel::announcement`].
+
+use provost_kernel::Timestamp;
+use provost_kernel::announcement::{Announcement, Question};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Who can be named as somebody that something is assigned to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline, extend("x-open" = true))]
+pub enum SubjectKind {
+    /// A person of the directory.
+    User,
+    /// A group of the directory.
+    Group,
+    /// A service account.
+    ServiceAccount,
+}
+
+impl SubjectKind {
+    /// Returns the word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            SubjectKind::User => "user",
+            SubjectKind::Group => "group",
+            SubjectKind::ServiceAccount => "service_account",
+        }
+    }
+
+    /// Returns the kind of a word.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::User, Self::Group, Self::ServiceAccount]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// How somebody stops acting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// For a time: a user was suspended or an account disabled.
+    Stopped,
+    /// The record was deleted.
+    Deleted,
+}
+
+/// Somebody acts no more.
+pub struct PrincipalEnded {
+    /// What it was.
+    pub kind: SubjectKind,
+    /// Its id.
+    pub id: String,
+    /// How.
+    pub how: Departure,
+}
+
+/// A user or an account is shown under another name.
+pub struct PrincipalRenamed {
+    /// What it is.
+    pub kind: SubjectKind,
+    /// Its id.
+    pub id: String,
+    /// As it was shown.
+    pub before: String,
+    /// As it is shown from now on.
+    pub after: String,
+}
+
+/// A user of the directory has another login name.
+pub struct LoginNameChanged {
+    /// The user's id.
+    pub user_id: String,
+}
+
+/// A generation of the directory that an import staged is visible, whomever it renames.
+pub struct ImportApplied {
+    /// Its number.
+    pub generation: i64,
+}
+
+/// A token of a service account was revoked.
+pub struct TokenRevoked {
+    /// Its id.
+    pub id: String,
+    /// Why, as its row says it.
+    pub reason: String,
+}
+
+/// A token of a service account was superseded and works until an instant.
+pub struct TokenSuperseded {
+    /// Its id.
+    pub id: String,
+    /// Until when.
+    pub until: Timestamp,
+}
+
+/// Sessions of clients ended at an instant, for a reason.
+pub struct SessionsEnded {
+    /// When.
+    pub at: Timestamp,
+    /// Why, as their rows say it.
+    pub reason: String,
+}
+
+/// A service account is about to give itself a successor of the token that it comes with; who forbids that refuses.
+pub struct AccountRotatesItself {
+    /// The token's id.
+    pub token_id: String,
+}
+
+/// What is opened to a subject?
+pub struct OpenedTo {
+    /// What it is.
+    pub kind: SubjectKind,
+    /// Its id.
+    pub id: String,
+}
+
+/// Something that is opened to a subject.
+pub enum Opening {
+    /// A credential that is assigned to it.
+    Credential {
+        /// The credential.
+        id: String,
+    },
+    /// A policy that allows it something, or excepts it from what is forbidden.
+    Policy {
+        /// The policy.
+        id: String,
+        /// JSON Pointers into the policy's definition.
+        places: Vec<String>,
+    },
+}
+
+impl Question for OpenedTo {
+    type Answer = Opening;
+}
+
+impl Announcement for PrincipalEnded {}
+impl Announcement for TokenRevoked {}
+impl Announcement for TokenSuperseded {}
+impl Announcement for SessionsEnded {}
+impl Announcement for PrincipalRenamed {}
+impl Announcement for LoginNameChanged {}
+impl Announcement for ImportApplied {}
+impl Announcement for AccountRotatesItself {}
+impl Announcement for OpenedTo {}
+
+#[cfg(test)]
+mod tests {
+    use super::SessionsEnded;
+    use crate::audit::testing::on_every_store;
+    use provost_kernel::auth::OrganizationId;
+    use provost_kernel::{Code, Timestamp};
+
+    #[test]
+    fn an_announcement_that_nobody_could_hear_is_refused() {
+        on_every_store("unheard", |world| {
+            let announce = |cx: &mut provost_kernel::Cx<'_>| {
+                cx.announce(&SessionsEnded {
+                    at: Timestamp::EPOCH,
+                    reason: "test".into(),
+                })
+            };
+            let organization = OrganizationId::parse("acme").unwrap();
+            let refused = world.run(world.kernel.system(organization, None, announce));
+            assert_eq!(refused.unwrap_err().code(), Code::Internal);
+        });
+    }
+}

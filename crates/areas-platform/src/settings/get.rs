@@ -1,0 +1,44 @@
+//! `GET …/automation/settings`
+
+use super::model::AutomationSettings;
+use super::store;
+use crate::settings::fences;
+use provost_kernel::auth::Role;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::{Cx, Result};
+
+pub(super) struct Get;
+
+impl Operation for Get {
+    const META: Meta = Meta::read(
+        "getHeadlessAutomationSettings",
+        "/automation/settings",
+        "automation_settings",
+    )
+    .access(
+        "automation_settings:read",
+        &[Role::Admin, Role::Operator, Role::Auditor],
+    )
+    .says(
+        "Show how automation behaves in the organization",
+        "updatedAt is absent in the factory state. retentionShortening says what is kept until a shorter retention acts.",
+    )
+    .command("settings", "get")
+    .sensitive();
+    type Path = Empty;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = AutomationSettings;
+
+    fn call(cx: &mut Cx<'_>, _: &Input<Self>) -> Result<AutomationSettings> {
+        let org = cx.org();
+        cx.target(&fences::SETTINGS, org);
+        let now = cx.now();
+        let stored = store::get(&mut cx.tx(), org)?;
+        let updated_at = stored.as_ref().map(|stored| stored.updated_at);
+        Ok(AutomationSettings {
+            settings: stored.map(|stored| stored.settings.at(now)).unwrap_or_default(),
+            updated_at,
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! Scenarios of the area.
+
+use super::Settings;
+use crate::audit::testing::on_every_store;
+use provost_kernel::auth::OrganizationId;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+
+const GET: &str = "getHeadlessAutomationSettings";
+const PUT: &str = "updateHeadlessAutomationSettings";
+const PATCH: &str = "patchHeadlessAutomationSettings";
+
+fn factory() -> Value {
+    json!({
+        "tokens": {
+            "secretReplaySeconds": 86_400,
+            "defaultGraceSeconds": 0,
+            "maxLifetimeSeconds": 31_536_000,
+            "revokeFamilyOnReuse": false,
+        },
+        "managedConfig": { "requirePreview": false },
+        "llmGateway": { "enabled": true },
+        "policies": { "maxBacktestDays": 90 },
+        "history": { "countImports": false },
+        "retention": { "historyDays": 400 },
+        "directory": { "complete": false, "maxRemovalPercent": 10 },
+    })
+}
+
+#[test]
+fn what_is_put_is_what_is_got() {
+    on_every_store("settings_round_trip", |world| {
+        assert_eq!(world.get("auditor", GET, &[], "").json(), factory());
+        let wanted = json!({
+            "tokens": {
+                "secretReplaySeconds": 60,
+                "defaultGraceSeconds": 604_800,
+                "maxLifetimeSeconds": 3_600,
+                "revokeFamilyOnReuse": true,
+            },
+            "managedConfig": { "requirePreview": true },
+            "llmGateway": { "enabled": false },
+            "policies": { "maxBacktestDays": 30 },
+            "history": { "countImports": true },
+            "retention": { "historyDays": 400 },
+            "directory": { "complete": true, "maxRemovalPercent": 25 },
+        });
+        let put = world.put("admin", PUT, &wanted).json();
+        let mut expected = wanted.clone();
+        expected["updatedAt"] = "2026-11-20T03:15:00.000Z".into();
+        assert_eq!(put, expected);
+        assert_eq!(world.get("operator", GET, &[], "").json(), expected);
+
+        let changed = world
+            .put("admin", PATCH, &json!({ "tokens": { "defaultGraceSeconds": 5 } }))
+            .json();
+        expected["tokens"]["defaultGraceSeconds"] = 5.into();
+        expected["updatedAt"] = "2026-11-20T03:15:00.001Z".into();
+        assert_eq!(changed, expected, "what is left out stays, and time moves on");
+    });
+}
+
+/// Proves SE-1.
+#[test]
+fn values_outside_their_bounds_are_refused_and_nothing_changes() {
+    on_every_store("settings_bounds", |world| {
+        for (member, low, high) in [
+            ("secretReplaySeconds", 0, 86_400),
+            ("defaultGraceSeconds", 0, 604_800),
+            ("maxLifetimeSeconds", 3_600, 31_536_000),
+        ] {
+            for good in [low, high] {
+                assert_eq!(
+                    world
+                        .put("admin", PATCH, &json!({ "tokens": { member: good } }))
+                        .status,
+                    200
+                );
+            }
+            for bad in [
+                json!(low - 1),
+                json!(high + 1),
+                json!(null),
+                json!("60"),
+                json!(1.5),
+            ] {
+                let refused = world.put("admin", PUT, &json!({ "tokens": { member: bad } }));
+                assert_eq!(refused.status, 400, "{member} {bad}");
+                let path = &refused.json()["errors"][0]["path"];
+                assert_eq!(path, &json!(format!("/tokens/{member}")), "{bad}");
+            }
+        }
+        let unchanged = world.get("admin", GET, &[], "").json();
+        assert_eq!(unchanged["tokens"]["maxLifetimeSeconds"], 31_536_000);
+        let unknown = json!({ "retention": { "auditDays": 400 } });
+        assert_eq!(
+            world.put("admin", PUT, &unknown).json()["errors"][0]["path"],
+            "/retention/auditDays"
+        );
+    });
+}
+
+/// Proves SE-3.
+#[test]
+fn every_changed_member_is_in_the_audit_entry() {
+    on_every_store("settings_audit", |world| {
+        world.put(
+            "admin",
+            PUT,
+            &json!({ "tokens": { "defaultGraceSeconds": 5 }, "llmGateway": { "enabled": false } }),
+        );
+        let back = json!({ "tokens": { "defaultGraceSeconds": 0 }, "llmGateway": { "enabled": false } });
+        world.put("admin", PUT, &back);
+        let log = world
+            .get("admin", "listHeadlessAuditEvents", &[], &format!("action={PUT}"))
+            .json();
+        let entry = |place: usize| &log["events"][place];
+        assert_eq!(
+            entry(0)["target"],
+            json!({ "type": "automation_settings", "id": "acme" })
+        );
+        assert_eq!(entry(0)["reason"], "because");
+        assert_eq!(
+            entry(0)["changes"],
+            json!([{ "path": "/tokens/defaultGraceSeconds", "before": 5, "after": 0 }])
+        );
+        assert_eq!(
+            entry(1)["changes"],
+            json!([
+                { "path": "/tokens/defaultGraceSeconds", "before": 0, "after": 5 },
+                { "path": "/llmGateway/enabled", "before": true, "after": false },
+            ])
+        );
+    });
+}
+
+#[test]
+fn reading_the_settings_is_recorded_and_writing_them_is_for_admins() {
+    on_every_store("settings_rights", |world| {
+        assert_eq!(world.get("viewer", GET, &[], "").json()["code"], "role_forbidden");
+        assert_eq!(
+            world.get("narrow", GET, &[], "").json()["code"],
+            "insufficient_scope"
+        );
+        for who in ["operator", "auditor"] {
+            assert_eq!(world.put(who, PUT, &json!({})).json()["code"], "role_forbidden");
+        }
+        assert_eq!(world.get("auditor", GET, &[], "").status, 200);
+        world.settle();
+        let log = world
+            .get("admin", "listHeadlessAuditEvents", &[], &format!("action={GET}"))
+            .json();
+        let entries = log["events"].as_array().unwrap();
+        let seen: Vec<_> = entries
+            .iter()
+            .map(|e| (&e["actor"]["id"], &e["outcome"]["decision"]))
+            .collect();
+        let (auditor, narrow, viewer) = (json!("auditor"), json!("narrow"), json!("viewer"));
+        let (allowed, denied) = (json!("allowed"), json!("denied"));
+        assert_eq!(
+            seen,
+            [(&auditor, &allowed), (&narrow, &denied), (&viewer, &denied)]
+        );
+    });
+}
+
+#[test]
+fn another_area_loads_the_settings_in_its_own_transaction() {
+    on_every_store("settings_load", |world| {
+        world.put(
+            "admin",
+            PUT,
+            &json!({ "tokens": { "maxLifetimeSeconds": 7_200 } }),
+        );
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        for organization in ["acme", "globex"] {
+            let sink = seen.clone();
+            let load = world
+                .kernel
+                .system(OrganizationId::parse(organization).unwrap(), None, move |cx| {
+                    let settings = super::load(cx)?;
+                    sink.lock().unwrap().push(settings);
+                    Ok(())
+                });
+            world.run(load).unwrap();
+        }
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen[0].tokens.max_lifetime_seconds, 7_200);
+        assert_eq!(seen[1], Settings::default());
+    });
+}

@@ -1,0 +1,85 @@
+//! What both ways to change the settings have in common.
+//!
+//! Keeps SE-3, SE-4.
+
+use super::model::{AutomationSettings, Settings, Shortening};
+use super::store::{self, Stored};
+use crate::settings::fences;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::{Cx, Result, Timestamp};
+use serde_json::{Value, json};
+
+/// The settings before a change.
+pub(super) struct Before {
+    settings: Settings,
+    /// When they were last set; absent in the factory state.
+    updated_at: Option<Timestamp>,
+}
+
+impl Before {
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+/// Names the settings in the audit entry and returns them.
+pub(super) fn before(cx: &mut Cx<'_>) -> Result<Before> {
+    let org = cx.org();
+    cx.target(&fences::SETTINGS, org);
+    let (stored, now) = (store::get(&mut cx.tx(), org)?, cx.now());
+    Ok(match stored {
+        Some(stored) => Before {
+            settings: stored.settings.at(now),
+            updated_at: Some(stored.updated_at),
+        },
+        None => Before {
+            settings: Settings::default(),
+            updated_at: None,
+        },
+    })
+}
+
+/// Stores what the settings become (SE-3, SE-4).
+///
+/// Errors: `ConfirmationRequired` for a shorter retention that nobody confirmed.
+pub(super) fn change(
+    cx: &mut Cx<'_>,
+    before: Before,
+    mut after: Settings,
+    is_confirmed: bool,
+) -> Result<AutomationSettings> {
+    let now = cx.now();
+    let old = before.settings;
+    after.retention_shortening = old.shortened_to(&after, now);
+    if after.retention_shortening.is_some()
+        && after.retention_shortening != old.retention_shortening
+        && !is_confirmed
+    {
+        let message = format!(
+            "events that are older than {} days will be gone for good, {} days from now; say confirm: true",
+            after.retention.history_days,
+            super::model::SHORTENING_SECS / 86_400
+        );
+        return Err(Error::new(Code::ConfirmationRequired, message));
+    }
+    // Time moves on with every change, even when the clock does not (D1.2).
+    let updated_at = before.updated_at.map_or(now, |at| now.max(at.plus_ms(1)));
+    let after = Stored {
+        settings: after,
+        updated_at,
+    };
+    store::put(cx, &after)?;
+    for ((path, old), (_, new)) in old.members().into_iter().zip(after.settings.members()) {
+        cx.change(path, old, new);
+    }
+    let shown = |waiting: &Option<Shortening>| waiting.as_ref().map_or(Value::Null, |waiting| json!(waiting));
+    cx.change(
+        "/retentionShortening",
+        shown(&old.retention_shortening),
+        shown(&after.settings.retention_shortening),
+    );
+    Ok(AutomationSettings {
+        settings: after.settings,
+        updated_at: Some(updated_at),
+    })
+}

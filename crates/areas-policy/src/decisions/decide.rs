@@ -1,0 +1,351 @@
+//! Decides about events, and records what was decided (D9.10, D9.11).
+//!
+//! Keeps DE-2.
+
+use super::answer::{Decision, Decisions, Version, deciding};
+use super::judge::Questions;
+use super::{gateway, past};
+use crate::history::{self, Durability, Fault, Incoming, NewEvent, Provenance};
+use crate::modules;
+use crate::policies;
+use provost_backtest::record::{self, Mode};
+use provost_kernel::auth::OrganizationId;
+use provost_kernel::auth::Role::{Admin, Operator};
+use provost_kernel::error::{Code, Error};
+use provost_kernel::json::Unrounded;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::{Cx, Kernel, Result};
+use provost_policy::{Action, Chronicle, Field, FieldType, Occasion, Outcome, Symbols};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// LIMIT: events of one request (D9.11).
+const EVENTS: usize = 1_000;
+
+/// See [`Operation::META`].
+pub struct Decide;
+
+/// What is asked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct DecideBody {
+    /// 1 to 1 000 events, judged in this order.
+    events: Events,
+    /// `monitor`: the caller will not enforce what is decided.
+    #[serde(default)]
+    mode: Asked,
+    /// `durable`: answered once it is on the disk; `buffered`: at once, and written within 100 ms.
+    #[serde(default)]
+    record: Kept,
+}
+
+/// Events as they were sent. LIMIT: 1 to 1 000 (D9.11).
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "Unrounded<Vec<Value>>")]
+struct Events(Vec<Value>);
+
+impl TryFrom<Unrounded<Vec<Value>>> for Events {
+    type Error = &'static str;
+    fn try_from(Unrounded(events): Unrounded<Vec<Value>>) -> std::result::Result<Self, Self::Error> {
+        if (1..=EVENTS).contains(&events.len()) {
+            return Ok(Self(events));
+        }
+        Err("must hold 1 to 1000 events")
+    }
+}
+
+impl JsonSchema for Events {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Events".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let occasions = Occasion::ALL.map(Occasion::word);
+        let event = serde_json::json!({
+            "type": "object",
+            "properties": {
+                "occasion": { "enum": occasions, "description": "Where the request is judged." },
+                "attributes": {
+                    "type": "object",
+                    "properties": attributes(),
+                    "additionalProperties": false,
+                    "description": "Attributes of the catalogue by their flat names, for example tool.id; null is absent.",
+                },
+                "missing": {
+                    "type": "array",
+                    "items": { "enum": Field::all().map(Field::name).collect::<Vec<_>>() },
+                    "uniqueItems": true,
+                    "description": "Attributes that exist and whose values nobody can say, whatever attributes says.",
+                },
+                "session": { "type": "string", "minLength": 1, "maxLength": 256 },
+                "callId": { "type": "string", "minLength": 1, "maxLength": 256 },
+            },
+            "required": ["occasion"],
+            "additionalProperties": false,
+        });
+        schemars::json_schema!({ "type": "array", "items": event, "minItems": 1, "maxItems": EVENTS })
+    }
+}
+
+/// Returns the schema of each attribute.
+fn attributes() -> serde_json::Map<String, Value> {
+    let schema = |field: Field| match field.kind() {
+        FieldType::Text => serde_json::json!({ "type": ["string", "null"] }),
+        FieldType::Set => serde_json::json!({ "type": ["array", "null"], "items": { "type": "string" } }),
+        FieldType::Number => serde_json::json!({ "type": ["number", "null"] }),
+        FieldType::Boolean => serde_json::json!({ "type": ["boolean", "null"] }),
+        // A text, or a document of any form.
+        FieldType::Content | FieldType::Object => serde_json::json!({}),
+    };
+    Field::all()
+        .map(|field| (field.name().to_owned(), schema(field)))
+        .collect()
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Asked {
+    #[default]
+    Enforce,
+    Monitor,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Kept {
+    #[default]
+    Durable,
+    Buffered,
+}
+
+/// Everything that a decision needs once its snapshot is released.
+struct Asking {
+    kernel: Arc<Kernel>,
+    organization: OrganizationId,
+    questions: Questions,
+    /// What is recorded, once the decisions are known.
+    records: Vec<NewEvent>,
+    past: Option<past::Wanted>,
+    mode: Mode,
+    kept: Kept,
+}
+
+impl Operation for Decide {
+    const META: Meta = Meta::ingest("createHeadlessPolicyDecisions", "/policies/decisions", "policies")
+        .access("policies:decide", &[Admin, Operator])
+        .accepts_item_token()
+        .command("policies", "decide")
+        .reads_up_to(8 << 20, 64)
+        .says(
+            "Decide what the live policies say about events",
+            "Judges up to 1 000 events, in their order, under the policies that are live now, and records each with its \
+             decision. Whoever asks enforces. A policy that cannot be evaluated counts as matched with its own action \
+             (evaluation_failed). durable: answered once the decisions are on the disk, and refused with 503 when they \
+             cannot be; buffered: answered at once and written within 100 ms. An event that cannot be read refuses the \
+             whole request. Gateway tokens ask about the skill that they are bound to, as their own principal.",
+        );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = DecideBody;
+    type Output = Decisions;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Decisions> {
+        let body = &input.body;
+        let mut events = read(&body.events.0)?;
+        gateway::admit(cx, &mut events)?;
+        let register = history::resolve(cx, &mut events)?;
+        let records = records(cx, &events)?;
+        let org = cx.org();
+        let live = policies::live(&mut cx.tx(), org)?;
+        let past = past::wanted(cx, &live)?;
+        let mut symbols = Symbols::knowing(Arc::new(register));
+        let judged = records.iter().map(|event| event.record.event(&mut symbols));
+        let asking = Asking {
+            kernel: Kernel::behind(cx.services())?,
+            organization: cx.organization().clone(),
+            questions: Questions {
+                live,
+                events: judged.collect(),
+                symbols,
+            },
+            records,
+            past,
+            mode: match body.mode {
+                Asked::Enforce => Mode::Enforce,
+                Asked::Monitor => Mode::Monitor,
+            },
+            kept: body.record,
+        };
+        Ok(cx.later(asking.answer()))
+    }
+}
+
+/// Returns the events of a request.
+///
+/// INVARIANT DE-4. Errors: `InvalidRequest` with a pointer to each breach, of which 20 are kept.
+fn read(sent: &[Value]) -> Result<Vec<Incoming>> {
+    let mut events = Vec::with_capacity(sent.len());
+    let mut faults = Vec::new();
+    for (at, event) in sent.iter().enumerate() {
+        match Incoming::parse(event) {
+            Ok(event) => {
+                let of_imports = [
+                    ("/id", event.external_id.is_some()),
+                    ("/at", event.at_ms.is_some()),
+                    ("/decision", event.decision.is_some()),
+                ];
+                let message =
+                    "is of imported events alone: what is decided happens now, and the server names it";
+                let refused = of_imports.iter().filter(|(_, is_there)| *is_there);
+                faults.extend(refused.map(|(member, _)| (place(at, member), message.to_owned())));
+                events.push(event);
+            }
+            Err(found) => faults.extend(
+                found
+                    .into_iter()
+                    .map(|(pointer, message)| (place(at, &pointer), message)),
+            ),
+        }
+    }
+    refuse(faults)?;
+    Ok(events)
+}
+
+/// Returns the events in the form in which they are kept, with ids. These go up with the events' places: whoever reads
+/// the history by instant and id reads the events of one request in the order in which they were judged.
+///
+/// Errors: as [`read`].
+fn records(cx: &mut Cx<'_>, events: &[Incoming]) -> Result<Vec<NewEvent>> {
+    let at_ms = cx.now().as_ms();
+    let mut sequence = history::accept_now(cx, events.len())?;
+    let from = Provenance::own(record::DECISIONS, cx.actor());
+    let mut records = Vec::with_capacity(events.len());
+    let mut faults = Vec::new();
+    for (at, event) in events.iter().enumerate() {
+        match event.event(&sequence.id(at_ms)?, at_ms, &from) {
+            Ok(record) => records.push(record),
+            Err(found) => faults.extend(
+                found
+                    .into_iter()
+                    .map(|(pointer, message)| (place(at, &pointer), message)),
+            ),
+        }
+    }
+    refuse(faults)?;
+    Ok(records)
+}
+
+fn place(at: usize, pointer: &str) -> String {
+    format!("/events/{at}{pointer}")
+}
+
+fn refuse(faults: Vec<Fault>) -> Result<()> {
+    let mut faults = faults.into_iter();
+    let Some((pointer, message)) = faults.next() else {
+        return Ok(());
+    };
+    let first = Error::invalid(pointer, message);
+    Err(faults.fold(first, |error, (pointer, message)| {
+        error.and_field(pointer, message)
+    }))
+}
+
+impl Asking {
+    async fn answer(mut self) -> Result<Decisions> {
+        let chronicle = match self.past.take() {
+            Some(wanted) => {
+                let Questions { events, symbols, .. } = &mut self.questions;
+                wanted.recall(&self.kernel, events, symbols).await
+            }
+            None => Chronicle::new(),
+        };
+        let (asking, outcomes) = self.judge(chronicle).await?;
+        let decisions = asking.decisions(&outcomes)?;
+        asking.record(&outcomes).await?;
+        Ok(decisions)
+    }
+
+    /// INVARIANT DE-8: what takes long waits for a core of its own; nobody waits for it but its caller.
+    async fn judge(self, mut chronicle: Chronicle) -> Result<(Self, Vec<Outcome>)> {
+        if !self.questions.are_heavy() {
+            let outcomes = self.questions.judge(&mut chronicle, &self.kernel)?;
+            return Ok((self, outcomes));
+        }
+        let core = modules::core(&self.kernel, &self.organization).await?;
+        let kernel = self.kernel.clone();
+        let work = move || {
+            let _core = core;
+            let outcomes = self.questions.judge(&mut chronicle, &self.kernel)?;
+            Ok((self, outcomes))
+        };
+        kernel.blocking(work).await?
+    }
+
+    fn decisions(&self, outcomes: &[Outcome]) -> Result<Decisions> {
+        let Questions {
+            live,
+            events,
+            symbols,
+        } = &self.questions;
+        let decisions = self.records.iter().zip(outcomes).zip(events);
+        let decisions: Result<Vec<Decision>> = decisions
+            .map(|((record, outcome), event)| {
+                let (unreadable, unresolved) = (event.unreadable(symbols), event.unresolved(symbols));
+                Decision::of(record.id.clone(), outcome, &unreadable, &unresolved)
+            })
+            .collect();
+        Ok(Decisions {
+            policy_set_version: Version {
+                id: live.version_id.clone(),
+                digest: live.set.digest().to_owned(),
+            },
+            mode: self.mode.word(),
+            recorded: self.kept == Kept::Durable,
+            decisions: decisions?,
+        })
+    }
+
+    /// INVARIANT DE-3: nothing is answered before this is done.
+    async fn record(self, outcomes: &[Outcome]) -> Result<()> {
+        let mut events = self.records;
+        for (event, outcome) in events.iter_mut().zip(outcomes) {
+            event.record.decision = Some(record::Decision {
+                action: outcome.action,
+                policy_ids: deciding(outcome),
+                policy_set_version: Some(self.questions.live.version_id.clone()),
+                mode: self.mode,
+            });
+        }
+        let durability = match self.kept {
+            Kept::Durable => Durability::Durable,
+            Kept::Buffered => Durability::Buffered,
+        };
+        let recorder = history::recorder(&self.kernel);
+        let written = recorder.append(&self.organization, events, durability).await;
+        written.map_err(|error| match error.code() {
+            Code::Unavailable => error,
+            _ => {
+                Error::unavailable("the decision could not be recorded and is not given out").caused_by(error)
+            }
+        })?;
+        count(outcomes, self.mode);
+        Ok(())
+    }
+}
+
+fn count(outcomes: &[Outcome], mode: Mode) {
+    for action in Action::ALL {
+        let decided = outcomes.iter().filter(|outcome| outcome.action == action).count();
+        if decided > 0 {
+            metrics::counter!("provost_decisions_total", "action" => action.word(), "mode" => mode.word())
+                .increment(decided as u64);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Judging the events of one request, in their order, within a limit of time.
+
+use crate::modules::Runs;
+use crate::policies::Live;
+use provost_kernel::Kernel;
+use provost_kernel::error::{Error, Result};
+use provost_policy::{Chronicle, Event, Outcome, Symbols};
+use std::time::Duration;
+
+/// LIMIT: time for all events of one request. Ours: a hook waits for the answer.
+pub const TIME_LIMIT: Duration = Duration::from_secs(2);
+/// More native policies times events than this are not judged on a thread that others wait for; some milliseconds.
+const LIGHT: usize = 20_000;
+
+/// The events of one request.
+#[derive(Debug)]
+pub struct Questions {
+    pub live: Live,
+    pub events: Vec<Event>,
+    pub symbols: Symbols,
+}
+
+impl Questions {
+    /// Returns whether judging takes so long that it needs a thread of its own.
+    pub fn are_heavy(&self) -> bool {
+        let set = &self.live.set;
+        set.has_rego() || self.events.len().saturating_mul(set.policies().len()) > LIGHT
+    }
+
+    /// Returns the outcome of each event; each sees those before it.
+    ///
+    /// INVARIANT DE-5: a module whose turn comes after the limit is not asked, and its policy counts as matched.
+    ///
+    /// Errors: `Unavailable` when the native policies alone take longer than that: no half of an answer is given out.
+    pub fn judge(&self, chronicle: &mut Chronicle, kernel: &Kernel) -> Result<Vec<Outcome>> {
+        let clock = &*kernel.clock;
+        let set = &self.live.set;
+        let seconds = metrics::histogram!("provost_decision_judge_seconds");
+        let start = clock.monotonic();
+        let has_time = || clock.monotonic().saturating_sub(start) < TIME_LIMIT;
+        let modules = Runs::live(kernel);
+        let ahead = if set.has_rego() {
+            set.ask_ahead(&self.events, &self.symbols, &modules, &has_time)
+        } else {
+            Vec::new()
+        };
+        // What modules take is theirs.
+        let native = clock.monotonic();
+        let mut outcomes = Vec::with_capacity(self.events.len());
+        let mut before = start;
+        for (at, event) in self.events.iter().enumerate() {
+            if clock.monotonic().saturating_sub(native) >= TIME_LIMIT {
+                return Err(Error::unavailable(
+                    "the policies and events of the request take longer than two seconds; send fewer events at once",
+                ));
+            }
+            let ahead = ahead.get(at);
+            outcomes.push(set.judge_within(event, &self.symbols, chronicle, &modules, &has_time, ahead));
+            let after = clock.monotonic();
+            seconds.record(after.saturating_sub(before).as_secs_f64());
+            before = after;
+            if set.has_history() && at + 1 < self.events.len() {
+                chronicle.observe(set, event, &self.symbols);
+                before = clock.monotonic();
+            }
+        }
+        Ok(outcomes)
+    }
+}

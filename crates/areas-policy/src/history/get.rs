@@ -1,0 +1,95 @@
+//! Shows one recorded event with all its attributes.
+
+use super::model::{EventId, INSPECTORS, instant_of_place};
+use super::sources::{Opened, open};
+use super::view::WholeEvent;
+use super::{page, store};
+use crate::history::fences;
+use provost_backtest::record::{self, Owned};
+use provost_history::Source;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::{Cx, Kernel, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// See [`Operation::META`].
+pub struct Get;
+
+/// Which event.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct EventPath {
+    /// The event's id.
+    event_id: EventId,
+}
+
+impl Operation for Get {
+    const META: Meta = Meta::read(
+        "getHeadlessPolicyHistoryEvent",
+        "/policies/history/{eventId}",
+        "policies",
+    )
+    .access("policies:history", INSPECTORS)
+    .sensitive()
+    .command("history", "get")
+    .says(
+        "Show a recorded event with its attributes",
+        "Attributes may hold prompts and the arguments of tools: every look is an entry of the audit log.",
+    );
+    type Path = EventPath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = WholeEvent;
+
+    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<WholeEvent> {
+        let (id, org) = (input.path.event_id.as_str().to_owned(), cx.org());
+        cx.target(&fences::EVENT, id.as_str());
+        let place = EventId::place(&id).ok_or_else(|| Error::not_found("event"))?;
+        let at = instant_of_place(place);
+        let rows = store::sources(&mut cx.tx(), org, at, at.saturating_add(1))?;
+        let (kernel, organization) = (Kernel::behind(cx.services())?, cx.organization().clone());
+        Ok(cx.later(async move {
+            let (wanted, shared) = (id.clone(), kernel.clone());
+            let read = kernel.blocking(move || {
+                let Opened { sources, unreadable } = open(&shared, organization.as_str(), rows);
+                let mut has_gap = !unreadable.is_empty();
+                for source in sources {
+                    match find(source, at, &wanted) {
+                        Ok(Some(event)) => return Ok(event),
+                        Ok(None) => {}
+                        Err(error) => {
+                            tracing::error!("history cannot be read: {error}");
+                            has_gap = true;
+                        }
+                    }
+                }
+                if has_gap {
+                    let message = "the part of the history where this event would be cannot be read";
+                    return Err(Error::new(Code::Unavailable, message));
+                }
+                Err(Error::not_found("event"))
+            });
+            let event = read.await??;
+            Ok(WholeEvent::of(&id, &event))
+        }))
+    }
+}
+
+/// Returns the event of this instant and id, if the source holds it.
+fn find(source: Source, at: i64, id: &str) -> provost_history::Result<Option<Owned>> {
+    let plan = page::plan(source, at, at.saturating_add(1))?;
+    let all: Vec<usize> = (0..record::schema().columns().len()).collect();
+    for unit in plan.units() {
+        let ids = plan.read(unit, &[], true)?.ids;
+        let row = ids.iter().position(|known| known == id);
+        if let Some(row) = row {
+            let mut one = unit.clone();
+            let row = unit.rows.start + row;
+            one.rows = row..row + 1;
+            return record::owned(&plan.read(&one, &all, false)?, 0).map(Some);
+        }
+    }
+    Ok(None)
+}

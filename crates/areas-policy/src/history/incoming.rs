@@ -1,0 +1,356 @@
+//! One event as it comes over the wire: of a decision, of an import, of a receiver.
+
+use super::model::{EventId, NewEvent, Provenance};
+use provost_areas_identity::words::Kind;
+use provost_backtest::record::{Decision, Mode, Owned};
+use provost_kernel::Timestamp;
+use provost_policy::{Action, Field, Occasion, Violations, claim, match_key};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// LIMIT: characters of a session, a call id and an external id; policies that decided.
+const MAX_TEXT: usize = 256;
+const MAX_EXTERNAL_ID: usize = 128;
+const MAX_POLICIES: usize = 1_000;
+/// LIMIT: bytes of a recorded event, those of the numbers and of what is absent included: a chunk takes 256 KiB.
+const MAX_EVENT_BYTES: usize = 250 * 1024;
+
+/// What is wrong with an event: a JSON Pointer into it, and a sentence.
+pub type Fault = (String, String);
+
+/// One event, parsed and not judged yet.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    /// The source's own id.
+    pub external_id: Option<String>,
+    /// When it happened, if the caller says. Units: milliseconds since the Unix epoch.
+    pub at_ms: Option<i64>,
+    /// Where it was judged or is to be judged.
+    pub occasion: Occasion,
+    /// The attributes by their flat names; [`Self::record`] checks them.
+    pub attributes: Map<String, Value>,
+    /// The names of attributes that exist and whose values nobody can say.
+    pub missing: Vec<String>,
+    /// The session, in the caller's words.
+    pub session: Option<String>,
+    /// The call, in the caller's words.
+    pub call_id: Option<String>,
+    /// What was decided elsewhere.
+    pub decision: Option<Decision>,
+}
+
+impl Incoming {
+    /// Returns an event without attributes.
+    pub fn new(occasion: Occasion) -> Self {
+        Self {
+            external_id: None,
+            at_ms: None,
+            occasion,
+            attributes: Map::new(),
+            missing: Vec::new(),
+            session: None,
+            call_id: None,
+            decision: None,
+        }
+    }
+
+    /// Parses the wire form. Which of `id`, `at` and `decision` may be there, the caller says.
+    ///
+    /// Errors: every member that breaks the schema.
+    pub fn parse(value: &Value) -> Result<Self, Vec<Fault>> {
+        Self::take(value.clone())
+    }
+
+    /// As [`Self::parse`], of a value that is needed no more.
+    pub fn take(value: Value) -> Result<Self, Vec<Fault>> {
+        let Value::Object(mut members) = value else {
+            return Err(vec![fault("", "must be an object")]);
+        };
+        let mut faults = Vec::new();
+        let occasion = match members.remove("occasion") {
+            Some(Value::String(word)) => Occasion::ALL.into_iter().find(|one| one.word() == word),
+            _ => None,
+        };
+        let mut event = Self::new(occasion.unwrap_or(Occasion::ALL[0]));
+        if occasion.is_none() {
+            let words = Occasion::ALL.map(Occasion::word).join(", ");
+            faults.push(fault("/occasion", &format!("must be one of {words}")));
+        }
+        for (name, member) in members {
+            if let Err(found) = event.set(&name, member) {
+                faults.extend(found);
+            }
+        }
+        // The directory's word replaces what is claimed of groups; what is no list of groups is refused all the same.
+        if let Err(found) = event.check(&[Field::GROUPS.name()]) {
+            faults.extend(found);
+        }
+        if faults.is_empty() { Ok(event) } else { Err(faults) }
+    }
+
+    /// Reads attributes that are not kept. Errors: as [`Self::record`].
+    fn check(&self, names: &[&str]) -> Result<(), Vec<Fault>> {
+        // What is not given cannot have another type; nothing is left out of the event itself.
+        let given = names
+            .iter()
+            .filter_map(|name| self.attributes.get_key_value(*name));
+        let given: Map<String, Value> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if given.is_empty() {
+            return Ok(());
+        }
+        Owned::read(0, self.occasion, &given, &[])
+            .map_err(|found| faults(&found))
+            .map(drop)
+    }
+
+    fn set(&mut self, name: &str, member: Value) -> Result<(), Vec<Fault>> {
+        match (name, member) {
+            ("id", member) => self.external_id = Some(text("/id", member, MAX_EXTERNAL_ID)?),
+            ("session", member) => self.session = Some(text("/session", member, MAX_TEXT)?),
+            ("callId", member) => self.call_id = Some(text("/callId", member, MAX_TEXT)?),
+            ("at", member) => {
+                let at = member.as_str().and_then(Timestamp::parse);
+                let at = at.ok_or_else(|| {
+                    vec![fault(
+                        "/at",
+                        "must be a date-time such as 2026-11-20T03:15:00.000Z",
+                    )]
+                })?;
+                self.at_ms = Some(at.as_ms());
+            }
+            ("attributes", Value::Object(attributes)) => self.attributes = attributes,
+            ("attributes", _) => return Err(vec![fault("/attributes", "must be an object")]),
+            ("missing", member) => {
+                let Value::Array(names) = member else {
+                    return Err(vec![fault("/missing", "must be an array of attributes' names")]);
+                };
+                let mut faults = Vec::new();
+                for (place, name) in names.into_iter().enumerate() {
+                    match name {
+                        Value::String(name) => self.missing.push(name),
+                        _ => faults.push(fault(&format!("/missing/{place}"), "must be a text")),
+                    }
+                }
+                if !faults.is_empty() {
+                    return Err(faults);
+                }
+            }
+            ("decision", member) => self.decision = Some(decision(member)?),
+            (name, _) => {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                return Err(vec![fault(&format!("/{name}"), "is not a member of an event")]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the words by which the event names records of a kind: several of groups, one at most of the others.
+    pub fn words(&self, kind: Kind) -> impl Iterator<Item = &str> {
+        let name = kind.field().name();
+        let value = self.attributes.get(name).filter(|_| !self.misses(name));
+        let whole = value.and_then(Value::as_str);
+        let items = value.and_then(Value::as_array).into_iter().flatten();
+        let items = items.filter_map(|item| item.as_str());
+        whole.into_iter().chain(items)
+    }
+
+    fn misses(&self, name: &str) -> bool {
+        self.missing.iter().any(|missing| missing == name)
+    }
+
+    fn miss(&mut self, name: &str) {
+        self.attributes.remove(name);
+        if !self.misses(name) {
+            self.missing.push(name.to_owned());
+        }
+    }
+
+    /// Makes the words of a kind missing.
+    pub(super) fn miss_word(&mut self, kind: Kind) {
+        self.miss(kind.field().name());
+    }
+
+    /// Puts an id in place of the word of a kind, where the word means one record. A word of which nothing is left when it
+    /// is compared is missing: it was said, and nobody can say what.
+    pub(super) fn name(&mut self, kind: Kind, id: impl Fn(&str) -> Option<String>) {
+        let name = kind.field().name();
+        let Some(word) = self.words(kind).next() else {
+            return;
+        };
+        if match_key(word).is_empty() {
+            self.miss(name);
+        } else if let Some(id) = id(word) {
+            self.attributes.insert(name.to_owned(), id.into());
+        }
+    }
+
+    /// As [`Self::name`], of each of the groups that were sent; one that is empty makes all of them missing.
+    pub(super) fn name_groups(&mut self, id: impl Fn(&str) -> Option<String>) {
+        let name = Kind::Group.field().name();
+        if self.words(Kind::Group).any(|word| match_key(word).is_empty()) {
+            self.miss(name);
+            return;
+        }
+        let Some(Value::Array(groups)) = self.attributes.get_mut(name) else {
+            return;
+        };
+        for group in groups {
+            if let Some(id) = group.as_str().and_then(&id) {
+                *group = id.into();
+            }
+        }
+    }
+
+    /// Sets the groups that the directory knows of the user.
+    pub(super) fn set_groups(&mut self, groups: &[String]) {
+        let name = Field::GROUPS.name();
+        self.attributes.insert(name.to_owned(), groups.into());
+        self.missing.retain(|missing| missing != name);
+    }
+
+    /// Takes away groups that are nobody's; those of somebody of whom nobody can say who it is are missing, whatever was sent.
+    pub(super) fn have_no_user(&mut self) {
+        let name = Field::GROUPS.name();
+        if self.misses(Field::USER.name()) {
+            self.miss(name);
+            return;
+        }
+        self.attributes.remove(name);
+        self.missing.retain(|missing| missing != name);
+    }
+
+    /// Makes the groups that were sent of somebody unknown a claim, which no exception and no allow list rests on. Where none
+    /// were sent they are missing: an empty list says nothing, for who does not know the user cannot know that there are none.
+    pub(super) fn claim_groups(&mut self) {
+        let name = Field::GROUPS.name();
+        if self.misses(name) {
+            return;
+        }
+        match self.attributes.get_mut(name) {
+            Some(Value::Array(groups)) if !groups.is_empty() => {
+                for group in groups {
+                    if let Some(word) = group.as_str() {
+                        *group = claim(word).into();
+                    }
+                }
+            }
+            _ => self.miss(name),
+        }
+    }
+
+    /// Returns the event in the form in which it is kept, as of this instant. Units: milliseconds since the Unix epoch.
+    ///
+    /// An attribute that is both given and missing is missing: what cannot be relied on is not.
+    ///
+    /// Errors: attributes that are not of the catalogue or have another type; an event that is too large.
+    pub fn record(&self, at_ms: i64, from: &Provenance) -> Result<Owned, Vec<Fault>> {
+        let missing: Vec<&str> = self.missing.iter().map(String::as_str).collect();
+        let mut attributes = Cow::Borrowed(&self.attributes);
+        if missing.iter().any(|name| attributes.contains_key(*name)) {
+            self.check(&missing)?;
+            attributes
+                .to_mut()
+                .retain(|name, _| !missing.contains(&name.as_str()));
+        }
+        let record = Owned::read(at_ms, self.occasion, &attributes, &missing);
+        let mut record = record.map_err(|found| faults(&found))?;
+        record.source = Some(from.source.clone());
+        record.principal = Some(from.principal.clone());
+        record.imported = Some(from.is_imported);
+        record.session.clone_from(&self.session);
+        record.call_id.clone_from(&self.call_id);
+        record.external_id.clone_from(&self.external_id);
+        record.decision.clone_from(&self.decision);
+        if super::recorder::size_bytes(&record) > MAX_EVENT_BYTES {
+            return Err(vec![fault("/attributes", "an event has at most 250 KiB")]);
+        }
+        Ok(record)
+    }
+
+    /// Returns the event under this id, ready to be recorded. Errors: as [`Self::record`].
+    pub fn event(&self, id: &EventId, at_ms: i64, from: &Provenance) -> Result<NewEvent, Vec<Fault>> {
+        Ok(NewEvent {
+            id: id.as_str().to_owned(),
+            record: self.record(at_ms, from)?,
+        })
+    }
+}
+
+fn faults(violations: &Violations) -> Vec<Fault> {
+    let pointer = |path: &str| match path {
+        path if path.starts_with("/missing/") => path.to_owned(),
+        path => format!("/attributes{path}"),
+    };
+    let kept = violations.kept().iter();
+    kept.map(|one| (pointer(&one.path), one.message.clone()))
+        .collect()
+}
+
+fn fault(path: &str, message: &str) -> Fault {
+    (path.to_owned(), message.to_owned())
+}
+
+fn text(path: &str, member: Value, max: usize) -> Result<String, Vec<Fault>> {
+    match member {
+        Value::String(text) if !text.is_empty() && text.chars().count() <= max => Ok(text),
+        _ => Err(vec![fault(
+            path,
+            &format!("must be a text of 1 to {max} characters"),
+        )]),
+    }
+}
+
+fn decision(member: Value) -> Result<Decision, Vec<Fault>> {
+    let Value::Object(mut members) = member else {
+        return Err(vec![fault("/decision", "must be an object")]);
+    };
+    let mut faults = Vec::new();
+    let action = members.remove("action");
+    let action = action.as_ref().and_then(Value::as_str).and_then(Action::named);
+    if action.is_none() {
+        let words = Action::ALL.map(Action::word).join(", ");
+        faults.push(fault("/decision/action", &format!("must be one of {words}")));
+    }
+    let mode = match members.remove("mode") {
+        None => Some(Mode::Enforce),
+        Some(word) => word.as_str().and_then(Mode::named),
+    };
+    if mode.is_none() {
+        faults.push(fault("/decision/mode", "must be enforce or monitor"));
+    }
+    let ids = match members.remove("policyIds") {
+        None => Some(Vec::new()),
+        Some(Value::Array(ids)) if ids.len() <= MAX_POLICIES => ids
+            .into_iter()
+            .map(|id| match id {
+                Value::String(id) if !id.is_empty() && id.chars().count() <= MAX_TEXT => Some(id),
+                _ => None,
+            })
+            .collect(),
+        Some(_) => None,
+    };
+    if ids.is_none() {
+        let message = "must be an array of at most 1000 ids of 1 to 256 characters";
+        faults.push(fault("/decision/policyIds", message));
+    }
+    for name in members.keys() {
+        let name = name.replace('~', "~0").replace('/', "~1");
+        faults.push(fault(
+            &format!("/decision/{name}"),
+            "is not a member of a decision",
+        ));
+    }
+    match (action, mode, ids) {
+        (Some(action), Some(mode), Some(mut policy_ids)) if faults.is_empty() => {
+            policy_ids.sort_unstable();
+            policy_ids.dedup();
+            Ok(Decision {
+                action,
+                policy_ids,
+                policy_set_version: None,
+                mode,
+            })
+        }
+        _ => Err(faults),
+    }
+}

@@ -1,0 +1,106 @@
+//! Whom and what an event names: words become ids, and groups are those of the directory (decisions, imports and receivers
+//! alike).
+//!
+//! Keeps WD-5.
+
+use super::Incoming;
+use provost_areas_identity::words::{self, Asked, Counts, Kind, Unresolved};
+use provost_kernel::{Cx, Result};
+use provost_policy::{Register, claim};
+
+/// Puts the ids of records in place of the words that mean one, and the groups that a user is in now in place of what the
+/// caller sent. Returns what the words mean, for whoever judges the events.
+///
+/// A word that means nothing or several stays as it was sent, and is counted. A word of which nothing is left when it is
+/// compared is missing.
+///
+/// ```text
+///   the user                                  the groups
+///   one who is there                          the directory's
+///   missing, blank, one of several, deleted   missing, whatever was sent: the register knows what each of several is in
+///   unknown                                   claimed, as they were sent; missing where none were sent, and where everybody
+///                                             who may act stands in the directory
+///   none                                      none
+/// ```
+///
+/// Cost: as [`words::register`], whatever the number of events.
+pub fn resolve(cx: &mut Cx<'_>, events: &mut [Incoming]) -> Result<Register> {
+    let (org, now) = (cx.org(), cx.now());
+    let register = words::register(&mut cx.tx(), org, &asked(events), now)?;
+    count(cx, &register, events);
+    apply(&register, events);
+    Ok(register)
+}
+
+/// Returns the words of events.
+pub(super) fn asked(events: &[Incoming]) -> Asked {
+    let mut asked = Asked::default();
+    for event in events {
+        for kind in Kind::ALL {
+            event.words(kind).for_each(|word| asked.add(kind, word));
+        }
+        // What they are if the user is unknown.
+        let groups = event.words(Kind::Group);
+        groups.for_each(|group| asked.add(Kind::Group, &claim(group)));
+    }
+    asked
+}
+
+/// Puts in place what the register says.
+pub(super) fn apply(register: &Register, events: &mut [Incoming]) {
+    for event in events {
+        // Before the users: theirs replace what is claimed.
+        event.name_groups(|word| one(register, Kind::Group, word));
+        for kind in [Kind::User, Kind::ServiceAccount, Kind::Skill, Kind::Resource] {
+            event.name(kind, |word| one(register, kind, word));
+        }
+        let Some(word) = event.words(Kind::User).next() else {
+            event.have_no_user();
+            continue;
+        };
+        match register.meant(Kind::User.field(), word) {
+            [] if register.misses_strangers(Kind::User.field()) => event.miss_word(Kind::Group),
+            [] => event.claim_groups(),
+            [user] => match &user.record().groups {
+                Some(groups) => event.set_groups(groups),
+                None => event.miss_word(Kind::Group),
+            },
+            _ => event.miss_word(Kind::Group),
+        }
+    }
+}
+
+/// Returns the id of the one record that a word means.
+fn one(register: &Register, kind: Kind, word: &str) -> Option<String> {
+    match register.meant(kind.field(), word) {
+        [record] => Some(record.id().to_owned()),
+        _ => None,
+    }
+}
+
+/// Counts what is not resolved, once for each event and kind.
+fn count(cx: &Cx<'_>, register: &Register, events: &[Incoming]) {
+    let counts = Counts::of(cx.services());
+    for event in events {
+        let is_known = event
+            .words(Kind::User)
+            .any(|word| register.meant(Kind::User.field(), word).len() == 1);
+        for kind in Kind::ALL {
+            if kind == Kind::Group && is_known {
+                // What is claimed of them does not count.
+                continue;
+            }
+            let mut means = event
+                .words(kind)
+                .map(|word| register.meant(kind.field(), word).len());
+            let why = means.find_map(|records| match records {
+                0 => Some(Unresolved::Unknown),
+                1 => None,
+                _ => Some(Unresolved::Ambiguous),
+            });
+            if let Some(why) = why {
+                counts.count(cx.organization(), cx.now(), kind, why);
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+#![forbid(unsafe_code)]
+//! Areas that judge and look back: policies, decisions, recorded history, backtests.
+
+pub mod backtests;
+pub mod decisions;
+pub mod history;
+pub mod modules;
+pub mod otlp;
+pub mod policies;

@@ -1,0 +1,226 @@
+//! What a write must pass, and a plan before it: the same questions in the same order.
+//!
+//! ```text
+//!   is there such a policy, of this family?        404, 409
+//!   is it the caller's to write?                   409     PO-7
+//!   is it at the revision that the caller saw?     409
+//!   do its names name one thing each?              422
+//!   is this what was planned?                      409     PO-5 (writes with a token)
+//! ```
+//!
+//! The token holds an expiry and a keyed hash of everything that the plan was judged from. Nothing of it is stored:
+//! whoever writes is judged again, and the hash says whether the outcome is what was planned. A token is good for one
+//! write because that write makes another revision.
+//!
+//! Keeps PO-7.
+
+use super::inputs::{PlanToken, stale};
+use super::model::{Document, Policy, PolicyId};
+use super::references::{self, Binding};
+use super::store;
+use provost_areas_access::resources::ownership::Owner;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::keys::MacPurpose;
+use provost_kernel::operation::Manager;
+use provost_kernel::{Cx, Result, Timestamp};
+use provost_policy::contract::POLICY_SCHEMA_VERSION;
+use provost_policy::rego::compiler_fingerprint;
+use provost_policy::{Definition, Family, document_sha256};
+
+/// What a policy's plan was judged from.
+const PLAN_TOKEN: MacPurpose = MacPurpose::Own("provost/mac/plan-token/v1");
+
+/// How long a plan is good. Units: seconds.
+const PLAN_SECS: i64 = 10 * 60;
+
+/// What somebody wants to write.
+pub struct Proposal<'a> {
+    /// The definition, with its family.
+    pub definition: &'a Definition,
+    /// Where the author keeps it.
+    pub source_ref: Option<&'a Document>,
+    /// The revision that the author saw; 0 for none.
+    pub expected_revision: i64,
+    /// The labels of the caller's manager.
+    pub manager: Option<&'a Manager>,
+}
+
+/// What a proposal may become.
+pub struct Admitted {
+    /// The policy as it is; none where there never was one.
+    pub before: Option<Policy>,
+    /// Who owns it from then on.
+    pub owner: Owner,
+    /// The definition with its names resolved.
+    pub binding: Binding,
+}
+
+/// Judges a proposal, all but its token.
+///
+/// Errors: `Conflict`, `AlreadyExists`, `InvalidDefinition`.
+pub fn admit(cx: &mut Cx<'_>, proposal: &Proposal<'_>) -> Result<Admitted> {
+    let definition = proposal.definition;
+    let before = store::find(cx, &PolicyId::of(definition))?;
+    if let Some(before) = before
+        .as_ref()
+        .filter(|before| before.family != definition.family())
+    {
+        return Err(of_another_family(before));
+    }
+    let seen = before
+        .as_ref()
+        .filter(|before| before.is_there())
+        .map_or(0, |before| before.revision);
+    let mut owner = Owner::calling(cx, proposal.manager);
+    if let Some(before) = &before {
+        owner = admit_writer(cx, before, owner)?;
+    }
+    if seen != proposal.expected_revision {
+        let is_new = proposal.expected_revision == 0;
+        let exists = || {
+            Error::new(Code::AlreadyExists, "a policy of this id exists already")
+                .with("currentRevision", seen)
+        };
+        return Err(if is_new {
+            exists()
+        } else {
+            stale(seen, proposal.expected_revision)
+        });
+    }
+    let binding = references::bind(cx, definition.family(), definition.authored(), "/definition")?;
+    Ok(Admitted {
+        before,
+        owner,
+        binding,
+    })
+}
+
+fn of_another_family(before: &Policy) -> Error {
+    let family = before.family.word();
+    Error::new(
+        Code::AlreadyExists,
+        format!("this id belongs to a policy of the family {family}"),
+    )
+}
+
+/// Returns a policy of a family that a caller writes by its path, and who owns it from then on.
+///
+/// Errors: `NotFound`; `Conflict` when it is somebody else's or at another revision.
+pub fn existing(
+    cx: &mut Cx<'_>,
+    family: Family,
+    id: &PolicyId,
+    manager: Option<&Manager>,
+    expected_revision: i64,
+) -> Result<(Policy, Owner)> {
+    let policy = find(cx, family, id)?;
+    let writer = Owner::calling(cx, manager);
+    let owner = admit_writer(cx, &policy, writer)?;
+    if policy.revision != expected_revision {
+        return Err(stale(policy.revision, expected_revision));
+    }
+    Ok((policy, owner))
+}
+
+/// Returns a policy of a family.
+///
+/// Errors: `NotFound`, also for a deleted one and one of another family.
+pub fn find(cx: &mut Cx<'_>, family: Family, id: &PolicyId) -> Result<Policy> {
+    let found = store::find(cx, id)?.filter(|policy| policy.is_there() && policy.family == family);
+    found.ok_or_else(absent)
+}
+
+/// The one answer to everything that names no policy.
+pub fn absent() -> Error {
+    Error::not_found("policy")
+}
+
+/// Returns who owns a policy after a write by `writer`.
+///
+/// Errors: `Conflict` (PO-7).
+pub fn admit_writer(cx: &mut Cx<'_>, policy: &Policy, writer: Owner) -> Result<Owner> {
+    if policy.owner == Owner::Service && writer != Owner::Service {
+        let message = "this policy is managed by the service; claim its authority before Terraform writes it";
+        return Err(Error::new(Code::Conflict, message));
+    }
+    policy.owner.admit(cx, writer)
+}
+
+/// Returns a token for a proposal that was admitted, and when it ends.
+pub fn token(cx: &Cx<'_>, proposal: &Proposal<'_>, binding: &Binding) -> (String, Timestamp) {
+    let expires_at = cx.now().plus_secs(PLAN_SECS);
+    let expiry = expires_at.as_ms().to_be_bytes();
+    let mac = with_parts(cx, proposal, binding, expiry, |parts| {
+        cx.services().keys.mac(PLAN_TOKEN, parts)
+    });
+    (PlanToken::text(&[expiry.as_slice(), &mac].concat()), expires_at)
+}
+
+/// Refuses a write that is not what was planned. A manager's write must have been planned.
+///
+/// Errors: `Conflict`.
+pub fn must_be_planned(
+    cx: &Cx<'_>,
+    proposal: &Proposal<'_>,
+    binding: &Binding,
+    token: Option<&PlanToken>,
+) -> Result<()> {
+    let Some(token) = token else {
+        if proposal.manager.is_none() {
+            return Ok(());
+        }
+        let message = "a write of Terraform needs the validationToken of a plan; validate a plan first";
+        return Err(Error::new(Code::Conflict, message));
+    };
+    // INVARIANT PO-5: everything that the plan was judged from is hashed again.
+    let planned = token.bytes().split_first_chunk::<8>().filter(|(expiry, mac)| {
+        with_parts(cx, proposal, binding, **expiry, |parts| {
+            cx.services().keys.mac_matches(PLAN_TOKEN, parts, mac)
+        })
+    });
+    let Some((expiry, _)) = planned else {
+        let message = "this is not what was planned, or somebody else planned it; validate a plan again";
+        return Err(Error::new(Code::Conflict, message));
+    };
+    if cx.now() >= Timestamp::from_ms(i64::from_be_bytes(*expiry)) {
+        return Err(Error::new(
+            Code::Conflict,
+            "the plan has expired; validate a plan again",
+        ));
+    }
+    Ok(())
+}
+
+fn with_parts<T>(
+    cx: &Cx<'_>,
+    proposal: &Proposal<'_>,
+    binding: &Binding,
+    expiry: [u8; 8],
+    f: impl FnOnce(&[&[u8]]) -> T,
+) -> T {
+    let (compiler, revision) = (compiler_fingerprint(), proposal.expected_revision.to_be_bytes());
+    let source_ref = proposal.source_ref.map(|source| document_sha256(&source.value()));
+    let labels = proposal
+        .manager
+        .map(|manager| [manager.id.as_str(), manager.instance.as_str()]);
+    // No labels and empty labels are not the same.
+    let words = [
+        cx.org(),
+        &cx.actor().id,
+        if labels.is_some() { "manager" } else { "" },
+        labels.map_or("", |[manager, _]| manager),
+        labels.map_or("", |[_, instance]| instance),
+        proposal.definition.family().word(),
+        proposal.definition.sha256(),
+        &binding.fingerprint,
+        source_ref.as_deref().unwrap_or(""),
+        POLICY_SCHEMA_VERSION,
+        &compiler,
+    ];
+    let parts: Vec<&[u8]> = words
+        .iter()
+        .map(|word| word.as_bytes())
+        .chain([revision.as_slice(), expiry.as_slice()])
+        .collect();
+    f(&parts)
+}
